@@ -20,7 +20,7 @@ from kpyramid.ontology.store import OntologyStore
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
-from kpyramid.snapshot.individuals import find_instances, state_value
+from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.view import EVERYTHING, EntitiesByName, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
@@ -285,9 +285,6 @@ SURFACE: dict[str, Read] = {
     ),
     "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
     "folder": lambda s, w: s.folder,
-    "has_ended": lambda s, w: [
-        try_keys(s.has_ended, keys_of(w, table)) for table in ("condensed", "instances")
-    ],
     "id": lambda s, w: s.id,
     "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
     "manifest": lambda s, w: json.dumps(s.manifest),
@@ -299,7 +296,6 @@ SURFACE: dict[str, Read] = {
     "neighbours": lambda s, w: [
         s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
     ],
-    "ontology": lambda s, w: spell(s.ontology),
     "locate_table": lambda s, w: [
         spell(pq.read_table(held) if isinstance(held, Path) else held)
         for held in map(s.locate_table, FILTERED)
@@ -330,8 +326,8 @@ SURFACE: dict[str, Read] = {
         for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
     ],
     "read_fact": lambda s, w: try_keys(s.read_fact, keys_of(w, "condensed")),
-    "state_value": lambda s, w: try_keys(
-        lambda key: state_value(key, s), keys_of(w, "instances")
+    "read_value": lambda s, w: try_keys(
+        s.read_fact, keys_of(w, "instances")
     ),
     "summarise_condensed": lambda s, w: try_keys(s.summarise_condensed, keys_of(w, "condensed")),
     "surface_forms": lambda s, w: s.surface_forms(keys_of(w, "entities")),
@@ -368,7 +364,7 @@ SURFACE: dict[str, Read] = {
 name must be added here, with a thought for what it may tell."""
 
 
-OF_QUESTIONS = {"find_instances", "link", "retrieve", "state_value"}
+OF_QUESTIONS = {"find_instances", "link", "retrieve", "read_value"}
 """What reads a snapshot for a question and stands beside it."""
 
 

@@ -82,7 +82,7 @@ class Decisions:
         options are chosen by facts and passages, and an open question is answered by facts alone.
         """
         if self.backends.reader == "llm":
-            return self._read(asked, items) if items else Reading("", (), 0.0, ())
+            return self._read(asked, items) if items else Reading()
         if found:
             return found
         if asked.candidates:
@@ -91,10 +91,10 @@ class Decisions:
             return choose(asked, items)
         facts = restate_items(asked, items)
         if not facts:
-            return Reading("", (), 0.0, (), reason=NO_READER)
+            return Reading(reason=NO_READER)
         judged = judge(asked, facts, SUFFICIENT)
         if not judged.values:
-            return Reading("", (), judged.probability, (), reason=judged.reason)
+            return Reading(confidence=judged.probability, reason=judged.reason)
         return read_values(judged, items)
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
@@ -102,7 +102,7 @@ class Decisions:
         if self.backends.reader == "llm":
             return self._read(asked)
         if not asked.candidates:
-            return Reading("", (), 0.0, (), reason="nothing is known without context")
+            return Reading(reason="nothing is known without context")
         from kpyramid.query.choices import guess
 
         return guess(asked)

@@ -75,7 +75,7 @@ def ask_ksl(
     """
     within = find_subgraph(asked, hops)
     if isinstance(within, str):
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, within),))
+        return Answer(trace=(Step("graph", Outcome.EMPTY, within),))
     row = draw(asked.text, within.starts)
     return conclude(asked, within, walk(asked, within, row, rounds, decisions.walker))
 

@@ -53,7 +53,7 @@ from kpyramid.query.facts import (
     match_candidates,
     spell_out,
 )
-from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
+from kpyramid.snapshot.individuals import list_classes, list_instances
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL, NearFact
 
@@ -587,10 +587,7 @@ def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
     """The statements of the ontology about what a question names, as facts."""
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
-    return [
-        NearFact(key, *state_value(key, snapshot), is_instance=True, ended=snapshot.has_ended(key))
-        for key in keys
-    ]
+    return [snapshot.read_fact(key) for key in keys]
 
 
 def list_relations(

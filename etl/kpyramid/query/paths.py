@@ -583,8 +583,8 @@ def read_paths(
         items = tuple(show_path(one.path, snapshot, round(one.chance, 6)) for one in rated)
     if not items:
         step = Step("graph", Outcome.EMPTY, missing or f"no path {which}")
-        return Answer("", (), (), None, (), (step,))
-    found = Reading("", (), 0.0, (), reason="no path gives one of the options")
+        return Answer(trace=(step,))
+    found = Reading(reason="no path gives one of the options")
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")
     best = next((one for one in rated if one.choices or not asked.candidates), None)

@@ -187,7 +187,7 @@ def _read_rest(
         passages = tuple(find_passages(asked, chunks, by="vectors"))
     items = passages if text and mode == "paper" else (*passages, *way.carried)
     if not text and not items:
-        return Answer("", (), (), None, (), ())
+        return Answer()
     reading = decisions.read(asked, items)
     named = _name_layer(reading, items)
     seen = f"{len(passages)} passages" if text else f"{len(items)} findings"

@@ -111,10 +111,10 @@ class Reading:
     support.
     """
 
-    text: str
-    choices: tuple[str, ...]
-    confidence: float
-    evidence: tuple[Evidence, ...]
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    confidence: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
     reason: str = ""
 
     @property
@@ -210,12 +210,12 @@ class Answer:
     None for a model without a price and where nobody keeps books.
     """
 
-    text: str
-    choices: tuple[str, ...]
-    context: tuple[Item, ...]
-    layer: str | None
-    evidence: tuple[Evidence, ...]
-    trace: tuple[Step, ...]
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    context: tuple[Item, ...] = ()
+    layer: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    trace: tuple[Step, ...] = ()
     confidence: float = 0.0
     calls: int = 0
     tokens: int = 0

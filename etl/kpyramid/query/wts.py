@@ -86,7 +86,7 @@ def ask_wts(
     walker, is_read = decisions.walker, decisions.backends.reader == "llm"
     anchors, steps = _extract_entities(asked, walker, entities, domain)
     search = Search(asked, anchors.entities, width, distance, match, chained)
-    answer, names = Answer("", (), (), None, (), ()), asked.snapshot.names
+    answer, names = Answer(), asked.snapshot.names
     for level in range(1, depth + 1):
         if not search.ahead:
             break
@@ -324,7 +324,7 @@ def _reason(
 
     items = _show_kept(search)
     if not (items or knowledge):
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
+        return Answer(trace=(Step("graph", Outcome.EMPTY, note),)), False
     asker = decisions.backends.open_asker()
     told = reason(search.asked.question, items, asker, domain=domain, knowledge=knowledge)
     reading = told.reading

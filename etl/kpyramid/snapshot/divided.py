@@ -143,8 +143,11 @@ class DividedView(View):
             values = pc.list_flatten(values)
         if column.type == "list<place>":
             values = pc.struct_field(values, "chunk_id")
-        seen = pa.array(self.list_seen(str(column.target)), pa.string())
-        return owners, to_mask(pc.is_in(values, value_set=seen))
+        return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
+
+    def _keys_of(self, table: str) -> pa.Array:
+        """The keys of the rows that are seen."""
+        return self._list_keys(table).filter(pa.array(self.mask(table)))
 
     def _list_keys(self, table: str) -> pa.Array:
         """The keys of all rows of a table."""
@@ -205,8 +208,7 @@ class DividedView(View):
     def list_seen(self, table: str) -> frozenset[str]:
         """The keys of the rows that are seen."""
         if table not in self._keys:
-            seen = self._list_keys(table).filter(pa.array(self.mask(table)))
-            self._keys[table] = frozenset(seen.to_pylist())
+            self._keys[table] = frozenset(self._keys_of(table).to_pylist())
         return self._keys[table]
 
     # -- rows in words ------------------------------------------------------------------------
@@ -365,12 +367,12 @@ class DividedView(View):
             for number, row in zip(numbers, rows.to_pylist(), strict=True)
         )
 
-    def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
+    def read_ontology(self) -> tuple[str, str]:
         """See `View`; with those places of statements that are seen."""
         rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
         seen = self.select("instances", range(len(rows)))
         statements = (
-            state_row(row, names, self._quote(row["places"]) if sources else ())
+            state_row(row, names, self._quote(row["places"]))
             for row in map(self.read_instance, seen)
         )
         return write_schema(self.schema), write_instances(statements)

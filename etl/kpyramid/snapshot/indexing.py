@@ -1,7 +1,6 @@
 """Building the index of a snapshot from its tables and its ontology, its vectors in parts."""
 
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -16,15 +15,14 @@ import pyarrow.parquet as pq
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import IntegrityError, PyramidError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
+from kpyramid.keys import JsonValue, canonical_json, hash_file, hash_value
 from kpyramid.numerics.arrays import Integers
-from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.columns import Tables, group_rows, join_rows, list_columns
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
-from kpyramid.snapshot.store import GRAPH, META, SEARCHED, STATEMENTS, VECTORS, name_part
+from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
 from kpyramid.storage.contracts import (
     combine_column,
     encode_table,
@@ -49,31 +47,26 @@ READS = (
     "statements",
 )
 """Tables that are read whole; of `vectors` the rows of what is searched."""
-_SAYS_WHERE = frozenset(
-    f"<{iri}>" for iri in (n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE, n.SOURCE, n.DCT + "title")
-)
 _LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
 
-def key_index(sums: Mapping[str, str], instances_nt: str, settings: IndexSettings) -> str:
+def key_index(sums: Mapping[str, str], settings: IndexSettings) -> str:
     """The key of an index: everything that shapes it. `sums` are the sha256 of its tables."""
     libraries: dict[str, JsonValue] = {name: library_version(name) for name in _LIBRARIES}
     shaping: dict[str, JsonValue] = asdict(settings)
     tables: dict[str, JsonValue] = {name: sums[name] for name in (*READS, "vectors")}
-    ontology = hash_bytes(instances_nt.encode())
-    return hash_value([VERSION, tables, ontology, shaping, libraries])
+    return hash_value([VERSION, tables, shaping, libraries])
 
 
 def build_index(
     folder: Path,
     tables: Mapping[str, pa.Table],
     vectors: Path,
-    instances_nt: str,
     settings: IndexSettings,
 ) -> dict[str, Path]:
     """Writes the files of an index below a folder; gives them by their names in the snapshot.
 
-    `vectors` is the file of that table, `instances_nt` the snapshot's `ontology/instances.nt`.
+    `vectors` is the file of that table.
 
     Raises:
         IntegrityError: tables and vectors do not fit together.
@@ -83,8 +76,6 @@ def build_index(
     parts = {table: columns.pop(table) for table in SEARCHED}
     for name, values in columns.items():
         write_rows(folder / f"index/{name}.arrow", values)
-    with (folder / STATEMENTS).open("w", encoding="utf-8") as file:
-        file.writelines(strip_provenance(instances_nt))
     keys = {table: next(iter(values.values())) for table, values in parts.items()}
     embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
@@ -101,15 +92,6 @@ def build_index(
     (folder / META).write_bytes(canonical_json({"parts": found, "tables": meta}))
     made = sorted(path for path in (folder / "index").rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path for path in made}
-
-
-def strip_provenance(instances_nt: str) -> Iterator[str]:
-    """The lines that say what is, without those that say where it was read: two in three.
-
-    Questions are answered from these, so that a store of them is there in a third of the time.
-    """
-    lines = (found[0] for found in re.finditer(r".*\n", instances_nt))
-    return (line for line in lines if line.split(" ", 2)[1] not in _SAYS_WHERE)
 
 
 def _write_part(
@@ -168,7 +150,6 @@ class PreparedIndex:
 def prepare_index(
     warehouse: Warehouse,
     tables: Mapping[str, TableFile],
-    instances_nt: str,
     settings: IndexSettings,
 ) -> Iterator[PreparedIndex]:
     """The index of some tables, and their graph; the files are there as long as the `with` lasts.
@@ -179,7 +160,7 @@ def prepare_index(
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
     """
-    key = key_index({name: file.sha256 for name, file in tables.items()}, instances_nt, settings)
+    key = key_index({name: file.sha256 for name, file in tables.items()}, settings)
     made = _find_made(warehouse, key)
     if made is not None:
         name, held = made
@@ -191,7 +172,7 @@ def prepare_index(
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
-        files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
+        files = build_index(folder, read, tables["vectors"].path, settings)
         files |= split_vectors(read, tables["vectors"].path, folder)
         del read
         write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)

@@ -40,8 +40,6 @@ GRAPH = "graph.ttl"
 META = "index/meta.json"
 VECTORS = "vectors"
 """The table that a snapshot has in parts."""
-STATEMENTS = "index/statements.nt"
-"""The ontology layer without its provenance."""
 SEARCHED = ("chunks", "condensed", "entities")
 """Tables that are searched by vectors and by words."""
 MOST_HASHED = 2**24

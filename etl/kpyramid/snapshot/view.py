@@ -24,7 +24,7 @@ from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import hash_name
-from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
+from kpyramid.snapshot.store import INSTANCES, SCHEMA, Store
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.
 if TYPE_CHECKING:
@@ -212,6 +212,16 @@ class View:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
 
+    def state_instance(self, row: int) -> Statement:
+        """A value of the ontology by its property's label; a membership as `is a` its class."""
+        said, schema = self.rows("instances").read(row), self.schema
+        ends = (said["subject_id"], said["object_id"])
+        head, *tail = (self.state_entity(self.locate("entities", end)) for end in ends if end)
+        if said["property_iri"] is None:
+            return *head, "is a", None, schema.class_by_iri[said["class_iri"]].label, LITERAL
+        value = tail[0] if tail else (None, said["literal"], LITERAL)
+        return *head, schema.property_by_iri[said["property_iri"]].label, *value
+
     def read_fact(self, row: int, cosine: float = 0.0) -> NearFact:
         """A condensed fact with all that a question asks of it."""
         facts, standard = self.rows("condensed"), self.name_standard(row)
@@ -289,6 +299,13 @@ class View:
         """From when to when a condensed fact is known to hold."""
         return date_fact(read_qualifiers(self.qualify_fact(row)))
 
+    def read_value(self, row: int) -> NearFact:
+        """A statement of the ontology as a fact."""
+        key = self.rows("instances").keys[row]
+        facts = self.list_facts(key)
+        ended = bool(facts) and all(map(self.has_ended, facts))
+        return NearFact(key, *self.state_instance(row), is_instance=True, ended=ended)
+
     def list_facts(self, key: str) -> list[int]:
         """The row of a fact, or of the facts that are seen of those a value rests on."""
         if not key.startswith("instance-"):
@@ -355,12 +372,9 @@ class View:
 
         return parse_schema(self._store.read_text(SCHEMA), source=f"snapshot {self._store.id}")
 
-    def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
-        """Schema as Turtle and instances as N-Triples; with `sources` also where they are said."""
-        if sources:
-            return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
-        stated = self._store.locate(STATEMENTS).read_text("utf-8")
-        return self._store.read_text(SCHEMA), stated
+    def read_ontology(self) -> tuple[str, str]:
+        """Schema as Turtle, and instances as N-Triples with where they are said."""
+        return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
 
 
 class EntityTexts(Mapping[str, str]):

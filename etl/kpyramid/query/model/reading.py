@@ -347,7 +347,7 @@ def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) 
 
 
 def refuse(reason: str) -> Reading:
-    return Reading("", (), 0.0, (), reason=reason)
+    return Reading(reason=reason)
 
 
 READ = Task(
