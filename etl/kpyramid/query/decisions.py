@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import Judgement, restate_items, tell_facts
 from kpyramid.query.lookup import judge
-from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
+from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading, list_places
 from kpyramid.snapshot.view import NearFact
 
 if TYPE_CHECKING:
@@ -117,9 +117,7 @@ class Decisions:
 def read_values(judged: Judgement, items: Sequence[Item]) -> Reading:
     """The values of the facts that support an answer, with their citations."""
     keys = {fact.condensed_id for fact in judged.supporting}
-    places = tuple(
-        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
-    )
+    places = list_places(item for item in items if item.key in keys)
     return Reading("; ".join(judged.values), judged.values, judged.probability, places)
 
 

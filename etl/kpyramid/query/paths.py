@@ -31,7 +31,7 @@ from kpyramid.query.facts import (
 )
 from kpyramid.query.lookup import UNFOUNDED
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Step, list_places
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import join_words
@@ -554,11 +554,7 @@ def _give_value(path: StatedPath, chance: float, asked: QuestionAnalysis) -> Rat
             value = times[0]
         elif not any(character.isdigit() for character in value):
             chance = min(chance, UNFOUNDED)
-    return RatedPath(path, value, round(chance, 6), _choose(value, asked))
-
-
-def _choose(value: str, asked: QuestionAnalysis) -> tuple[str, ...]:
-    return match_candidates(value, asked.candidates) if asked.candidates else ()
+    return RatedPath(path, value, round(chance, 6), match_candidates(value, asked.candidates))
 
 
 def read_paths(
@@ -567,23 +563,18 @@ def read_paths(
     which: str,
     decisions: Decisions,
     *,
-    context: Sequence[Item] | None = None,
+    context: Sequence[Item],
     missing: str = "",
 ) -> Answer:
-    """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
+    """The answer that a reader finds in a context, with one step of the graph in its trace.
 
-    Rules give the value of the best one, and the values of those that take the same steps from the
-    same name to others; a model reads them all, or the `context` that is given in their place. The
-    paths that rules answer by then come first.
-    `which` says which paths they are, `missing` why there are none.
+    Rules give the value of the best path, and the values of those that take the same steps from
+    the same name to others, which then come first; a model reads the context.
+    `which` says what it is, `missing` why there is none.
     """
-    snapshot = asked.snapshot
-    items = tuple(context or ())
-    if context is None:
-        items = tuple(show_path(one.path, snapshot, round(one.chance, 6)) for one in rated)
+    snapshot, items = asked.snapshot, tuple(context)
     if not items:
-        step = Step("graph", Outcome.EMPTY, missing or f"no path {which}")
-        return Answer(trace=(step,))
+        return Answer(trace=(Step("graph", Outcome.EMPTY, missing or f"no path {which}"),))
     found = Reading(reason="no path gives one of the options")
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")
@@ -592,18 +583,14 @@ def read_paths(
         alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
         cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
         choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
-        places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
-        found = Reading("; ".join(choices), choices, best.chance, places)
+        found = Reading("; ".join(choices), choices, best.chance, list_places(cited))
         own = {item.key for item in cited}
         items = (*cited, *(other for other in items if other.key not in own))
-    shown = items if context is None else tuple(context)
-    reading = decisions.read(asked, shown, found)
-    items = items if reading is found else shown
-    sure = f", the best of {rated[0].chance:.2f}" if rated else ""
-    seen = f"{len(items)} paths {which}{sure}" if context is None else f"{which}{sure}"
+    reading = decisions.read(asked, tuple(context), found)
+    items = items if reading is found else tuple(context)
+    seen = f"{which}, the best of {rated[0].chance:.2f}" if rated else which
     step = reading.judge("graph", seen, tuple(item.text for item in items))
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    return reading.give(items, "graph", step, places=places)
+    return reading.give(items, "graph", step, places=list_places(items))
 
 
 def _says_as_much(one: RatedPath, best: RatedPath) -> bool:

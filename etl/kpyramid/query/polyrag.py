@@ -27,7 +27,7 @@ from kpyramid.query.facts import (
 from kpyramid.query.lookup import judge, rank_facts, state_instances
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
-from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step
+from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step, list_places
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -198,7 +198,7 @@ def _read_rest(
     by_facts = not text or (best and decisions.backends.reader == "rules")
     layer = named if by_facts else "text"
     if step.outcome is not Outcome.ANSWERED:
-        return Answer("", (), items, layer if items else None, (), ())
+        return Answer(context=items, layer=layer if items else None)
     return reading.give(items, layer)
 
 
@@ -302,7 +302,7 @@ def _take_values(
     shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
     rows = find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts], snapshot)
     items = tuple(state_instance(row, snapshot) for row in rows)
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
+    places = list_places(items)
     step = replace(step, found=shown)
     if not places and not literal:
         reason = f"{found.reason}; no place in the documents says so, and it is not given"

@@ -92,6 +92,11 @@ class Item:
         return "\n".join([told, *state_sides(self.conflicts)])
 
 
+def list_places(items: Iterable[Item]) -> tuple[Evidence, ...]:
+    """The places of some items, each once."""
+    return tuple(dict.fromkeys(place for item in items for place in item.evidence))
+
+
 STEP = re.compile(r" (– .+? →|← .+? –) ")
 """The arrow of a step in an item that is a path, see `StatedPath.statement`."""
 
