@@ -9,17 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.documents import words as w
 from kpyramid.documents.qualifiers import read_qualifiers
 from kpyramid.documents.validity import Validity, date_fact
-from kpyramid.documents.words import (
-    ARTICLES,
-    BE,
-    is_past,
-    list_plain_words,
-    split_label,
-    word_fact,
-    word_relation,
-)
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.mapped import to_mask
@@ -71,7 +63,7 @@ class NearFact:
     def statement(self) -> str:
         """The fact in words with what qualifies it."""
         held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
-        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
+        return f"{w.word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +197,7 @@ class View:
         """A condensed fact in words, a denial as such; a literal tail has no id, type `LITERAL`."""
         facts = self.rows("condensed")
         relation = self.wording_of(int(facts.numbers("relation")[row]))
-        relation = word_relation(relation, facts.value("negated", row))
+        relation = w.word_relation(relation, facts.value("negated", row))
         tail = int(facts.numbers("tail")[row])
         value: tuple[str | None, str, str] = (None, facts.value("literal", row), LITERAL)
         if tail >= 0:
@@ -261,9 +253,9 @@ class View:
             return ""
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
-        standard = split_label(standard)
+        standard = w.split_label(standard)
         said = [
-            [word for word in list_plain_words(text) if word not in ARTICLES | BE]
+            [word for word in w.list_plain_words(text) if word not in w.ARTICLES | w.BE]
             for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
         ]
         if said[0] == said[1]:
@@ -316,7 +308,7 @@ class View:
     def has_ended(self, row: int) -> bool:
         """Whether a condensed fact is told in the past and lasted until a known day."""
         first, last = self.date_fact(row)
-        return last not in (None, first) and is_past(self.state_fact(row)[3])
+        return last not in (None, first) and w.is_past(self.state_fact(row)[3])
 
     def hold_fact(self, row: int) -> str:
         """The modality of a condensed fact."""
