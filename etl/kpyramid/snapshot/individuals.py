@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -101,12 +101,9 @@ def find_individuals(name: str, snapshot: Snapshot) -> list[str]:
         InputError: there is none, or the scope hides all of it; gives the nearest names.
     """
     counts = {key: len(list_stated([key], snapshot)) for key in _link(name, snapshot)}
-    if any(counts.values()):
-        return sorted((key for key in counts if counts[key]), key=lambda i: (-counts[i], i))
-    raise InputError(
-        f"snapshot {snapshot.id} has no individual, class or property {name!r}"
-        f"{_name_nearest(name, snapshot)}"
-    )
+    if not any(counts.values()):
+        _refuse("individual, class or property", name, snapshot)
+    return sorted((key for key in counts if counts[key]), key=lambda i: (-counts[i], i))
 
 
 def describe_individual(entity_id: str, snapshot: Snapshot) -> Individual:
@@ -179,8 +176,7 @@ def find_entities(name: str, snapshot: Snapshot) -> list[str]:
     graph = Adjacency(snapshot)
     rows = graph.locate(sorted(_link(name, snapshot)))
     if not rows:
-        near = _name_nearest(name, snapshot)
-        raise InputError(f"snapshot {snapshot.id} has nothing named {name!r}{near}")
+        _refuse("thing", name, snapshot)
     counts = graph.count_facts(np.array([*rows.values()])).tolist()
     return [key for _, key in sorted(zip(counts, rows, strict=True), key=lambda p: (-p[0], p[1]))]
 
@@ -192,11 +188,12 @@ def _link(name: str, snapshot: Snapshot) -> set[str]:
     return {*((key,) if is_id else ()), *snapshot.entities_by_name().get(join_words(name), ())}
 
 
-def _name_nearest(name: str, snapshot: Snapshot) -> str:
+def _refuse(what: str, name: str, snapshot: Snapshot) -> NoReturn:
     names = snapshot.entities_by_name()
     near = get_close_matches(join_words(name), names, n=_NEAR, cutoff=0.5)
     stated = dict.fromkeys(snapshot.names[names[form][0]] for form in near)
-    return f"; near: {', '.join(stated)}" if near else ""
+    listed = f"; near: {', '.join(stated)}" if near else ""
+    raise InputError(f"snapshot {snapshot.id} has no {what} {name!r}{listed}")
 
 
 def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:

@@ -7,7 +7,7 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 import json
 import logging
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +127,7 @@ class Store:
         self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
         self._rows: dict[str, MappedRows] = {}
-        self._parts: dict[str, Part] = {}
+        self._parts = cache(partial(Part, self))
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -217,10 +217,9 @@ class Store:
         """
         path = self.locate(META)
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
+            return dict(json.loads(path.read_bytes()))
         except (OSError, ValueError) as e:
             raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
-        return found
 
     def rows(self, name: str) -> MappedRows:
         """The rows of `index/<name>.arrow`.
@@ -284,18 +283,12 @@ class Store:
         if table not in SEARCHED:
             raise InputError(f"table {table!r} has no index; there are {', '.join(SEARCHED)}")
         self.require_whole()
-        if table not in self._parts:
-            self._parts[table] = Part(self, table)
-        return self._parts[table]
+        return self._parts(table)
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
         """The chunks in the order in which they are read."""
         return ReadingOrder(self.rows("chunks"), self.part("chunks").matrix)
-
-
-_MOST_STEMS = 1_000
-"""Stems whose place is kept: a question's walk asks a hundred times for a dozen."""
 
 
 class Part:
@@ -305,7 +298,8 @@ class Part:
         self._store = store
         self._table = table
         self.rows = store.rows(table)
-        self._stems: dict[str, int | None] = {}
+        # A question's walk asks a hundred times for a dozen stems.
+        self._locate = lru_cache(1_000)(lambda stem: self._words.find(stem))
         try:
             self._plan: Mapping[str, Any] = store.meta["tables"][table]
         except (KeyError, TypeError) as e:
@@ -313,6 +307,10 @@ class Part:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def _words(self) -> MappedRows:
+        return self._store.rows(f"{self._table}.words")
 
     def text_of(self, row: int) -> str:
         """The words that a row was embedded by."""
@@ -378,11 +376,5 @@ class Part:
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
-        words = self._store.rows(f"{self._table}.words")
-        at = self._stems.get(stem, -1)
-        if at == -1:
-            at = words.find(stem)
-            if len(self._stems) >= _MOST_STEMS:
-                self._stems.clear()
-            self._stems[stem] = at
+        words, at = self._words, self._locate(stem)
         return None if at is None else (words.list_of("rows", at), words.list_of("parts", at))
