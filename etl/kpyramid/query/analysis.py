@@ -7,8 +7,8 @@ it is computed when they first ask.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 from kpyramid.documents import words as w
 from kpyramid.embeddings.port import Matrix
@@ -16,6 +16,9 @@ from kpyramid.errors import InputError
 from kpyramid.query.types import Question
 from kpyramid.snapshot.search import WORD, join_words
 from kpyramid.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:  # a question of passages alone reads no ontology
+    from kpyramid.ontology.schema import OntologyProperty
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
@@ -140,20 +143,10 @@ _WHICH_KIND = re.compile(
 )
 
 
+@lru_cache(256)  # a question and what it is parted into have some twenty
 def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
-    """The entities that a text names and its other content lemmas; the last texts are kept."""
-    kept = _LINKED.setdefault(snapshot, {})
-    linked = kept.get(text)
-    if linked is None:
-        if len(kept) >= _MOST_LINKED:
-            kept.clear()
-        linked = kept[text] = link_question(text, snapshot.entities_by_name())
-    return linked
-
-
-_LINKED: WeakKeyDictionary[Snapshot, dict[str, LinkedQuestion]] = WeakKeyDictionary()
-_MOST_LINKED = 256
-"""Texts whose names are kept; a question and what it is parted into have some twenty."""
+    """The entities that a text names."""
+    return link_question(text, snapshot.entities_by_name())
 
 
 class QuestionAnalysis:
@@ -209,6 +202,11 @@ class QuestionAnalysis:
             for i, word in enumerate(self.words)
             if i not in covered and word.plain not in w.STOP
         )
+
+    @cached_property
+    def properties(self) -> "Mapping[str, OntologyProperty]":
+        """The properties of the snapshot's ontology by their labels in small letters."""
+        return {w.split_label(p.label).casefold(): p for p in self.snapshot.schema.properties}
 
     @cached_property
     def types(self) -> frozenset[str]:

@@ -12,11 +12,10 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from kpyramid.documents import words as w
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
@@ -300,13 +299,9 @@ class _Question:
         if self.wanted <= {*self.nouns} and kinds and kinds <= _PLACES:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
-    @cached_property
-    def _properties(self) -> Mapping[str, "OntologyProperty"]:
-        return index_properties(self.snapshot)
-
     def find_property(self, fact: NearFact) -> "OntologyProperty | None":
         """The property that states a fact, by its label or that of its standard relation."""
-        known = self._properties
+        known = self.asked.properties
         found = known.get(w.split_label(fact.standard).casefold())
         return found or known.get(w.split_label(fact.relation).casefold())
 
@@ -600,14 +595,3 @@ def list_relations(
         return -round(near[at], 1), placed and not said[at].endswith(f" {ending}"), at
 
     return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
-
-
-_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, "OntologyProperty"]] = WeakKeyDictionary()
-
-
-def index_properties(snapshot: Snapshot) -> Mapping[str, "OntologyProperty"]:
-    """The properties of the ontology by their labels in small letters, then by their IRIs."""
-    if snapshot not in _PROPERTIES:
-        schema = snapshot.schema
-        _PROPERTIES[snapshot] = {w.split_label(p.label).casefold(): p for p in schema.properties}
-    return _PROPERTIES[snapshot]

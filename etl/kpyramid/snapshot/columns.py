@@ -13,14 +13,8 @@ import pyarrow as pa
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.words import FUNCTION, WORD
 from kpyramid.numerics.arrays import Integers
+from kpyramid.snapshot import search
 from kpyramid.snapshot.graph import open_database, read_sql
-from kpyramid.snapshot.search import (
-    MOST_SHARED,
-    MOST_TITLE,
-    fold_title,
-    hash_name,
-    join_words,
-)
 from kpyramid.storage.contracts import combine_column, load_contracts
 
 if TYPE_CHECKING:
@@ -52,8 +46,8 @@ def join_rows(tables: Tables) -> "Iterator[Database]":
                     table = table.set_column(table.schema.get_field_index(column), column, words)
             table = table.append_column("row", pa.array(np.arange(len(table))))
             database.register(name, table)
-        database.create_function("join_words", join_words, ["VARCHAR"], "VARCHAR")
-        database.create_function("hash_name", hash_name, ["VARCHAR"], "UBIGINT")
+        database.create_function("join_words", search.join_words, ["VARCHAR"], "VARCHAR")
+        database.create_function("hash_name", search.hash_name, ["VARCHAR"], "UBIGINT")
         database.create_function("crc32", lambda k: crc32(k.encode()), ["VARCHAR"], "BIGINT")
         database.execute(_SQL["rests"].replace("$weaker", str(weaker)))
         yield database
@@ -85,7 +79,7 @@ def group_rows(database: "Database", tables: Tables) -> dict[str, Integers]:
 
 
 def _read(database: "Database", query: str) -> dict[str, pa.Array]:
-    table = database.sql(query.replace("$most", str(MOST_SHARED))).to_arrow_table()
+    table = database.sql(query.replace("$most", str(search.MOST_SHARED))).to_arrow_table()
     return {name: combine_column(table[name]) for name in table.column_names}
 
 
@@ -107,9 +101,11 @@ def _find_titles(tables: Tables) -> dict[str, list[int]]:
     titled: defaultdict[str, list[int]] = defaultdict(list)
     for row, title in enumerate(tables["documents"]["title"].to_pylist()):
         words = WORD.findall(_BRACKETS.sub(" ", title or ""))
-        if 1 < len(words) <= MOST_TITLE or (len(words) == 1 and _is_name(words[0])):
-            titled[fold_title(words)].append(row)
-    return {title: titled[title] for title in sorted(titled, key=lambda t: (hash_name(t), t))}
+        if 1 < len(words) <= search.MOST_TITLE or (len(words) == 1 and _is_name(words[0])):
+            titled[search.fold_title(words)].append(row)
+    return {
+        title: titled[title] for title in sorted(titled, key=lambda t: (search.hash_name(t), t))
+    }
 
 
 def _is_name(word: str) -> bool:
@@ -120,7 +116,7 @@ def _is_name(word: str) -> bool:
 def _list_titles(titled: Mapping[str, list[int]]) -> dict[str, Any]:
     """Columns of the titles in the order of their hashes: hash, title, rows of the documents."""
     return {
-        "hash": pa.array([hash_name(title) for title in titled], pa.uint64()),
+        "hash": pa.array([search.hash_name(title) for title in titled], pa.uint64()),
         "title": pa.array([*titled], pa.string()),
         "documents": pa.array([*titled.values()], _ROWS),
     }
@@ -139,7 +135,7 @@ def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
     for text in tables["chunks"]["text"].to_pylist():
         words = WORD.findall(text)
         runs = (
-            fold_title(words[at : at + size])
+            search.fold_title(words[at : at + size])
             for at, word in enumerate(words)
             for size in sizes.get(word, _NONE) | sizes.get(word.casefold(), _NONE)
         )

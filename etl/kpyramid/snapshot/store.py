@@ -19,15 +19,8 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.arrays import Integers, Mask
+from kpyramid.snapshot import search
 from kpyramid.snapshot.mapped import ADVICE, MappedRows
-from kpyramid.snapshot.search import (
-    PlacedVectors,
-    Vectors,
-    load_faiss,
-    one_thread,
-    rank_exactly,
-    rank_words,
-)
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -65,7 +58,7 @@ OWN, AROUND, FIRST = 0.4, 0.4, 0.2
 class ReadingOrder:
     """The rows of the table of chunks by document and place."""
 
-    def __init__(self, chunks: MappedRows, matrix: Vectors) -> None:
+    def __init__(self, chunks: MappedRows, matrix: search.Vectors) -> None:
         starts = chunks.numbers("start")
         self._lengths = (chunks.numbers("end") - starts).astype(np.float32)
         self.documents: Rows = chunks.numbers("document")
@@ -269,7 +262,7 @@ class Store:
         Raises:
             IntegrityError: one was; names it.
         """
-        if one_thread.is_new(self):
+        if search.one_thread.is_new(self):
             for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:
                 rows.require_whole()
 
@@ -317,7 +310,7 @@ class Part:
         return str(self.rows.value("text", row))
 
     @property
-    def matrix(self) -> Vectors:
+    def matrix(self) -> search.Vectors:
         """All vectors, a row each, of unit length.
 
         Raises:
@@ -329,8 +322,10 @@ class Part:
         return self._placed
 
     @cached_property
-    def _placed(self) -> PlacedVectors:
-        return PlacedVectors(self._store.map_vectors(self._table), self.rows.numbers("place"))
+    def _placed(self) -> search.PlacedVectors:
+        return search.PlacedVectors(
+            self._store.map_vectors(self._table), self.rows.numbers("place")
+        )
 
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows with the largest cosine, of those in the mask: row, cosine; best first.
@@ -341,7 +336,7 @@ class Part:
         if k < 1 or not len(self):
             return []
         if self._plan["search"] == "exact" or self._faiss is None:
-            return rank_exactly(self.matrix, vector, k, mask)
+            return search.rank_exactly(self.matrix, vector, k, mask)
         from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
 
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
@@ -350,7 +345,7 @@ class Part:
     def _faiss(self) -> Any:
         """The clusters of the vectors; None without faiss, which the base install lacks."""
         try:
-            faiss = load_faiss()
+            faiss = search.load_faiss()
         except ModuleNotFoundError:
             log.warning(
                 "all %d vectors of %s are compared at every question; to search their clusters: "
@@ -372,7 +367,7 @@ class Part:
 
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
-        return rank_words(text, self, len(self), k, mask)
+        return search.rank_words(text, self, len(self), k, mask)
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
