@@ -89,7 +89,7 @@ class DividedView(View):
         super().__init__(store)
         self._masks: dict[str, Mask] = {"documents": documents}
         self._documents = documents
-        self._whole = View(store)
+        self.whole = View(store)
         self._terms = _SeenTerms(store, self)
         self._keys: dict[str, frozenset[str]] = {}
         self._pairs: dict[str, Mapping[str, list[tuple[str, str]]]] = {}
@@ -119,8 +119,10 @@ class DividedView(View):
             shown = map(self.shows_statement, range(len(self.rows(table))))
             return np.fromiter(shown, np.bool_, len(self.rows(table)))
         if table == "contradictions":  # where all sides are seen, in all their words
-            seen_rows = map(self._shows_contradiction, self._store.table(table).to_pylist())
-            return np.fromiter(seen_rows, np.bool_)
+            rows = self._store.table(table).select(["condensed_ids", "anchor"]).to_pylist()
+            sides = ([self.find("condensed", key) for key in r["condensed_ids"]] for r in rows)
+            shown = (self._shows_all(f, r["anchor"]) for f, r in zip(sides, rows, strict=True))
+            return np.fromiter(shown, np.bool_)
         if table == "chunks":
             return np.asarray(self._documents[self.rows(table).numbers("document")], np.bool_)
         if table in _NAMED:
@@ -192,9 +194,8 @@ class DividedView(View):
         forms, seen = self.rows("entity_forms"), self._rest_on_seen("entity_forms")
         owners = forms.numbers("owner")
         names = self.rows("entities").column("name").take(pa.array(owners))
-        called = np.zeros(len(self.rows("entities")), dtype=np.bool_)
-        called[owners[seen & to_mask(pc.equal(forms.column("form"), names))]] = True
-        return called
+        said = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
+        return np.isin(np.arange(len(self.rows("entities"))), said)
 
     @cached_property
     def whole_triples(self) -> frozenset[str]:
@@ -275,23 +276,19 @@ class DividedView(View):
 
     def shows_statement(self, row: int) -> bool:
         """See `View`: when all facts that it cites are seen, in the words that it was made of."""
-        if row < 0:
-            return False
         rows = self.rows("statements")
-        cited = rows.list_of("facts", row).tolist()
-        is_open = self.mask("condensed")[cited].all()
-        is_named = rows.value("anchor", row) not in self._terms.hidden
-        return bool(is_open) and is_named and all(map(self._words_whole, cited))
+        return row >= 0 and self._shows_all(rows.list_of("facts", row), rows.value("anchor", row))
 
-    def _shows_contradiction(self, row: Row) -> bool:
-        facts = [self.find("condensed", key) for key in row["condensed_ids"]]
-        is_named = row["anchor"] not in self._terms.hidden
-        return is_named and all(fact is not None and self._words_whole(fact) for fact in facts)
+    def _shows_all(self, facts: Iterable[int | None], anchor: str | None) -> bool:
+        """Whether some facts are seen in all their words, and the anchor that they have."""
+        seen = self.mask("condensed")
+        whole = (f is not None and seen[f] and self._words_whole(int(f)) for f in facts)
+        return anchor not in self._terms.hidden and all(whole)
 
     def _words_whole(self, fact: int) -> bool:
         """Whether a fact that is seen has the words that it has for who sees everything."""
-        same = self.state_fact(fact) == self._whole.state_fact(fact)
-        return same and self.qualify_fact(fact) == self._whole.qualify_fact(fact)
+        same = self.state_fact(fact) == self.whole.state_fact(fact)
+        return same and self.qualify_fact(fact) == self.whole.qualify_fact(fact)
 
     def find_detailed(self, row: int) -> str:
         """See `View`; where both are seen in all their words."""
@@ -406,10 +403,8 @@ class DividedView(View):
         if column.term:
             return None if value in self._terms.hidden else value
         seen = self.list_seen(str(column.target))
-        if column.type == "list<place>":
-            return [place for place in value if place["chunk_id"] in seen]
-        if column.type == "list<string>":
-            return [key for key in value if key in seen]
+        if isinstance(value, list):  # of keys, or of places
+            return [v for v in value if (v["chunk_id"] if isinstance(v, dict) else v) in seen]
         return value if value in seen else None
 
     def _unite(self, contract: Contract, column: Column, row: Row) -> list[tuple[str, str]]:
@@ -528,7 +523,7 @@ class _SeenTerms:
     @cached_property
     def schema(self) -> Schema:
         """The ontology's schema, as far as it is seen."""
-        whole, seed, hidden = self._whole, self._seed, self.hidden
+        whole, seed, hidden = self._view.whole.schema, self._seed, self.hidden
         classes = [
             self._cut(c, seed.class_by_iri.get(c.iri)) for c in whole.classes if c.iri not in hidden
         ]
@@ -560,7 +555,7 @@ class _SeenTerms:
     @cached_property
     def hidden(self) -> frozenset[str]:
         """IRIs of classes and properties that were added or proposed, and are not seen."""
-        whole, seed = self._whole, self._seed
+        whole, seed = self._view.whole.schema, self._seed
         terms: dict[str, tuple[str | None, ...]] = {
             **{c.iri: c.parents for c in whole.classes if c.iri not in seed.class_by_iri},
             **{
@@ -624,10 +619,6 @@ class _SeenTerms:
         return self._view.whole_triples.issuperset(row["triple_ids"])
 
     @cached_property
-    def _whole(self) -> Schema:
-        return View(self._store).schema
-
-    @cached_property
     def _seed(self) -> Schema:
         return parse_schema(self._store.read_text(SEED), source=f"seed of {self._store.id}")
 
@@ -678,11 +669,15 @@ def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
 
 def _open_by_label(labels: pa.Array, access: frozenset[str]) -> Mask:
     """The documents whose labels let them be seen."""
-    seen = pc.list_value_length(labels).to_numpy(zero_copy_only=False) == 0
-    owners = pc.list_parent_indices(labels).to_numpy(zero_copy_only=False)
     mine = pc.is_in(pc.list_flatten(labels), pa.array(sorted(access), pa.string()))
-    seen[owners[to_mask(mine)]] = True
-    return np.asarray(seen, dtype=np.bool_)
+    return to_mask(pc.equal(pc.list_value_length(labels), 0)) | _have(labels, to_mask(mine))
+
+
+def _have(lists: pa.Array, wanted: Mask) -> Mask:
+    """The rows that have one of the wanted values in their lists."""
+    having = np.zeros(len(lists), np.bool_)
+    having[pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)[wanted]] = True
+    return having
 
 
 def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> Mask:
@@ -703,11 +698,10 @@ def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> M
 
 def _find_described(documents: MappedRows, pairs: Collection[tuple[str, str]], reach: Mask) -> Mask:
     described = documents.column("metadata")
-    owners = pc.list_parent_indices(described).to_numpy(zero_copy_only=False)
     seen = np.ones(len(documents), dtype=np.bool_)
     for field, value in sorted(pairs):
-        having = np.zeros(len(documents), dtype=np.bool_)
-        having[owners[to_mask(pc.equal(pc.list_flatten(described), f"{field}={value}"))]] = True
+        said = pc.equal(pc.list_flatten(described), f"{field}={value}")
+        having = _have(described, to_mask(said))
         if not (having & reach).any():
             raise InputError(f"no document has {field} = {value!r} in its metadata")
         seen &= having
