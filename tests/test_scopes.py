@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import write_schema
-from kpyramid.ontology.store import OntologyStore
 from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
@@ -217,8 +216,6 @@ def spell(value: object) -> str:
     """Everything that a returned value holds, as text."""
     if isinstance(value, pa.Table):
         return str(value.to_pylist())
-    if isinstance(value, OntologyStore):
-        return str(value.select("SELECT * WHERE { ?s ?p ?o }", limit=100_000))
     if isinstance(value, EntitiesByName):
         by_word = {w: value.with_word(w) for name in value for w in name.split()}
         return str([dict(value), by_word, len(value)])

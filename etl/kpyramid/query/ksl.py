@@ -12,7 +12,7 @@ steps of it, and the walk says itself where it stops.
 
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.types import Answer, Outcome, Step
-from kpyramid.snapshot.adjacency import Adjacency, Edges, spread
+from kpyramid.snapshot.adjacency import Adjacency
 
 MOST_TAILS = 100
 """Tails that a round offers; of more the options, then the first by the keys of their facts."""
@@ -88,9 +88,9 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     starts = [row for row in named if row not in options]
     if not starts:
         return "the question names only its options"
-    nodes = reach(graph, starts, hops)
+    nodes = kit.reach(graph, starts, hops, sys.maxsize)
     if options:
-        far = reach(graph, options, hops)
+        far = kit.reach(graph, options, hops, sys.maxsize)
         nodes = {row: near for row, near in nodes.items() if near + far.get(row, hops + 1) <= hops}
         if not nodes:
             return f"no path of at most {hops} steps joins the question and an option"
@@ -101,17 +101,6 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     if not joined:
         return "no fact joins what the question names with anything"
     return replace(within, starts=tuple(joined))
-
-
-def reach(graph: Adjacency, starts: Iterable[int], hops: int) -> dict[int, int]:
-    """What is within so many steps, with the least number of steps; hubs are not passed through."""
-    begun = [*starts]
-
-    def leave(rows: Integers) -> Edges:
-        passed = np.isin(rows, begun) | (graph.count_facts(rows) <= kit.MOST_NEIGHBOURS)
-        return graph.leave(rows[passed], sys.maxsize)
-
-    return spread(begun, hops, leave)
 
 
 def draw(text: str, rows: Sequence[int]) -> int:
@@ -151,10 +140,9 @@ def list_tails(within: Subgraph, path: kit.Path) -> list[kit.Path]:
         others = ~np.isin(edges.target[places], list(within.options))
         places = np.sort(places[np.argsort(others, kind="stable")[:MOST_TAILS]])
     edges = edges.take(places)
-    columns = edges.fact.tolist(), edges.target.tolist(), edges.forward.tolist()
     return [
         kit.Path((*path.entities, target), (*path.facts, fact), (*path.forward, forward))
-        for fact, target, forward in zip(*columns, strict=True)
+        for fact, target, forward in edges.list_steps()
     ]
 
 

@@ -28,7 +28,7 @@ from kpyramid.documents.measures import Measure, list_measures, read_measure
 from kpyramid.documents.validity import covers, read_time
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, spread
+from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, Step, spread, walk
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
@@ -194,11 +194,15 @@ class Finder:
         _check_number("hops", hops, MOST_HOPS)
         starts, ends = self._require(first), self._require(second)
         distances = spread(ends, hops - 1, self._leave)
+
+        def leave(row: int) -> list[Step]:
+            return self._leave(np.array([row], np.int64)).list_steps()
+
         walks = (
-            tuple(self._state_hop(row, forward) for row, forward in walk)
+            tuple(self._state_hop(fact, forward) for fact, _, forward in steps)
             for length in range(1, hops + 1)
             for start in starts
-            for walk in self._walk(start, frozenset([start]), length, distances)
+            for steps in walk(leave, start, length, distances)
         )
         return Paths(tuple(islice(walks, MOST_PATHS)))
 
@@ -563,21 +567,6 @@ class Finder:
         relations = self._view.rows("condensed").numbers("relation")[facts]
         kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
         return edges.take(np.isin(edges.fact, facts[~np.isin(relations, kinds)]))
-
-    def _walk(
-        self, thing: int, passed: frozenset[int], left: int, distances: Mapping[int, int]
-    ) -> Iterator[list[tuple[int, bool]]]:
-        """The walks of so many facts that pass nothing twice and meet an end at the last alone."""
-        edges = self._leave(np.array([thing], np.int64))
-        columns = (edges.fact, edges.target, edges.forward)
-        for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
-            distance = distances.get(target, left)
-            if target in passed or distance >= left or (distance == 0) is not (left == 1):
-                continue
-            rests = (
-                [[]] if left == 1 else self._walk(target, passed | {target}, left - 1, distances)
-            )
-            yield from ([(fact, forward), *rest] for rest in rests)
 
     def _state_hop(self, row: int, forward: bool) -> Hop:
         _, head, _, relation, _, tail, _ = self._view.state_fact(row)
