@@ -93,8 +93,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
         texts = publish.run(*read, tables["instances"], empty, schema=load_schema(settings))
         report("building the index")
         started = time.perf_counter()
-        nt = texts["ontology/instances.nt"]
-        made = build_index(staged, tables, staged / "vectors.parquet", nt, settings.index)
+        made = build_index(staged, tables, staged / "vectors.parquet", settings.index)
         seconds = time.perf_counter() - started
         made |= split_vectors(tables, staged / "vectors.parquet", staged)
         counts = {name: table.num_rows for name, table in tables.items()}

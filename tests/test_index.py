@@ -14,7 +14,6 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
-from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
 from kpyramid.snapshot.search import (
     OneThread,
@@ -325,18 +324,6 @@ def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:
     assert len(Store(snapshot.folder).part("condensed")) == 0
     assert snapshot.neighbours("anything", 3) == [] == snapshot.words("thing", 3, "condensed")
     assert link_text("Who founded Aster Pictures?", snapshot).entities == ()
-
-
-def test_links_are_followed_as_nested_loops_would() -> None:
-    one = Links(np.array([0, 0, 2]), np.array([1, 0, 1]))
-    other = Links(np.array([0, 1, 1]), np.array([5, 3, 4]))
-    followed = one.follow(other, 2)
-    assert list(zip(followed.owners, followed.targets, strict=True)) == [
-        *((0, 3), (0, 4), (0, 5), (2, 3), (2, 4))
-    ]
-    assert followed.take(np.array([0, 0, 0, 9, 9, 9])).distinct().to_lists(3).to_pylist() == [
-        *([9], [], [9])
-    ]
 
 
 def test_settled_values_are_the_values_and_their_bytes_are_theirs_alone() -> None:

@@ -23,6 +23,7 @@ from kpyramid.query.paths import (
     rate_paths,
     rate_steps,
     read_paths,
+    show_path,
     state_paths,
 )
 from kpyramid.query.types import RULES
@@ -257,9 +258,10 @@ def test_chains_are_walked_and_the_best_one_is_read(snapshot: Snapshot) -> None:
     rated = walk_from(asked, 2)
     assert rated == walk_from(analyse(asked.text, snapshot), 2)
     assert len(rated) <= 10 and {len(one.path.facts) for one in rated} <= {1, 2}
-    found = read_paths(asked, rated, "from John Harlow", Decisions(RULES))
+    shown = [show_path(one.path, snapshot, one.chance) for one in rated]
+    found = read_paths(asked, rated, "from John Harlow", Decisions(RULES), context=shown)
     assert found.text == "Grey Water" and len(found.evidence) >= 2
-    nothing = read_paths(asked, [], "from nothing", Decisions(RULES))
+    nothing = read_paths(asked, [], "from nothing", Decisions(RULES), context=[])
     assert nothing.text == "" and nothing.trace[0].outcome == "empty"
 
 

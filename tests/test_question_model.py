@@ -40,7 +40,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
 def snapshot(warehouse: Warehouse) -> Iterator[Snapshot]:
     opened = open_snapshot("main", warehouse.root)
     yield opened
-    opened.ontology.close()
+    opened._ontology.close()
 
 
 @pytest.fixture

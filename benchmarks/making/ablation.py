@@ -70,7 +70,6 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
         folder,
         tables,
         folder / "tables" / "vectors.parquet",
-        (folder / "ontology" / "instances.nt").read_text("utf-8"),
         settings or IndexSettings(),
     )
     files = manifest.get("files")

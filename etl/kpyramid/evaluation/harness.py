@@ -241,7 +241,7 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
         raise
     except Exception as e:  # noqa: BLE001 - one question's defect must not lose the others
         said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
-        return Row(question, arm, Answer("", (), (), None, (), ()), said, {})
+        return Row(question, arm, Answer(), said, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
     return Row(question, arm, replace(found, calls=calls, tokens=tokens), None, {})
 

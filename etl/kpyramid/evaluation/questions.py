@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,17 +101,13 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     questions: list[EvalQuestion] = []
     problems: list[tuple[int, str]] = []
     places: dict[str, int] = {}
-    rows: list[tuple[int, dict[str, object]]] = []
     marks = {".csv": ",", ".tsv": "\t"}
     read = _read_table(text, marks[suffix]) if suffix in marks else _read_lines(text)
-    for line, found in read:
-        if isinstance(found, str):
-            problems.append((line, found))
-        else:
-            rows.append((line, {str(k).strip().lower(): v for k, v in found.items() if k}))
-    for line, row in rows:
+    for line, row in read:
         try:
-            question = _parse_row(row, line)
+            if isinstance(row, str):
+                raise InputError(row)
+            question = _parse_row({str(k).strip().lower(): v for k, v in row.items() if k}, line)
         except InputError as e:
             # A question without an id has its line's number, which is said already.
             problems.append((line, str(e).removeprefix(f"question {line}: ")))
@@ -137,23 +134,10 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
 
 Row = Mapping[str, object]
 
-_NAMES: Mapping[str, tuple[str, ...]] = {
-    "id": ("id", "_id", "qid", "question_id"),
-    "text": ("question", "text", "query", "question_text"),
-    "kind": ("kind", "type"),
-    "answers": ("answers", "answer", "gold_answers", "gold_answer"),
-    "aliases": ("aliases", "answer_aliases", "answer_alias"),
-    "options": ("options", "choices", "candidates"),
-    "gold": ("gold", "correct", "answer_key", "label"),
-    "documents": (
-        *("gold_doc_ids", "gold_documents", "gold_passages", "gold_ids", "doc_ids"),
-        *("relevant_documents", "relevant"),
-    ),
-    "titles": ("gold_titles", "supporting_titles"),
-    "entities": ("entities", "key_entities"),
-    "evidence": ("evidence", "support"),
-    "group": ("group", "category"),
-}
+_NAMES: Mapping[str, str] = tomllib.loads(
+    Path(__file__).with_name("fields.toml").read_text("utf-8")
+)
+"""The names that a field may have."""
 _LETTERS = 26
 _YES_NO = {"yes", "no", "maybe", "true", "false"}
 _ANSWERED = set(KINDS) - {"retrieval"}
@@ -214,7 +198,7 @@ def _parse_row(row: Row, line: int) -> EvalQuestion:
     titles = _list_texts(_pick(row, "titles"))
     text = _text_of(_pick(row, "text"))
     if not text:
-        raise InputError(f"no question; name the field {' or '.join(_NAMES['text'][:3])}")
+        raise InputError(f"no question; name the field {' or '.join(_NAMES['text'].split()[:3])}")
     answers: list[tuple[str, ...]]
     if texts and kind != "retrieval":
         answers = _match_gold(row, options)
@@ -250,7 +234,7 @@ def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:
 
 
 def _pick(row: Row, field: str) -> object:
-    for name in _NAMES[field]:
+    for name in _NAMES[field].split():
         value = row.get(name)
         if value is not None and value not in ("", [], {}):
             return value

@@ -203,8 +203,7 @@ def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mappin
     paths = {f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS}
     files: dict[str, bytes | str | Path] = {**paths, **texts}
     rows = {name: file.rows for name, file in sorted(tables.items())}
-    place = (run.warehouse, tables, texts["ontology/instances.nt"], run.settings.index)
-    with prepare_index(*place) as index:
+    with prepare_index(run.warehouse, tables, run.settings.index) as index:
         shaped = {"key": index.key, **run.settings.section("index")}
         said = {**_describe(run, corpus, rows), "index": shaped}
         files |= describe_folder(said, tables["documents"].path)

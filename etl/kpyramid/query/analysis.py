@@ -7,43 +7,29 @@ it is computed when they first ask.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from weakref import WeakKeyDictionary
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from kpyramid.documents.words import (
-    ARTICLES,
-    AUXILIARIES,
-    FUNCTION,
-    JOINING,
-    POINTING,
-    PREPOSITIONS,
-    QUESTION_WORDS,
-    STOP,
-    Name,
-    Word,
-    lemmatise,
-    list_plain_words,
-    match_plain_words,
-    pick_table,
-    read_name,
-    read_words,
-    split_words,
-)
+from kpyramid.documents import words as w
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError
 from kpyramid.query.types import Question
 from kpyramid.snapshot.search import WORD, join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
+if TYPE_CHECKING:  # a question of passages alone reads no ontology
+    from kpyramid.ontology.schema import OntologyProperty
+
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
 _OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
 """A question about all things of a kind, which names none of them."""
-_BEFORE_KIND = QUESTION_WORDS | {"many", "much"}
-WORDS = read_words(__file__, "words.toml")
+_BEFORE_KIND = w.QUESTION_WORDS | {"many", "much"}
+WORDS = w.read_words(__file__, "words.toml")
 """Words of questions by what they ask for."""
 _ASIDE = WORDS["plain"] | (
-    (ARTICLES | AUXILIARIES | JOINING | PREPOSITIONS | POINTING | QUESTION_WORDS) - {"having"}
+    (w.ARTICLES | w.AUXILIARIES | w.JOINING | w.PREPOSITIONS | w.POINTING | w.QUESTION_WORDS)
+    - {"having"}
 )
 
 
@@ -113,7 +99,7 @@ def _looks_like_name(words: Sequence[str], start: int, end: int) -> bool:
 def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
     """Whether words may be what a question in small letters is about: "marsh fever"."""
     plain = [word.casefold() for word in words]
-    is_kind = not start or plain[start - 1] in _BEFORE_KIND or lemmatise(plain[end - 1]) in NOUNS
+    is_kind = not start or plain[start - 1] in _BEFORE_KIND or w.lemmatise(plain[end - 1]) in NOUNS
     return not is_kind and _ASIDE.isdisjoint((plain[start], plain[end - 1]))
 
 
@@ -122,17 +108,17 @@ def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
 _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
 
 
-KIND_TYPES: Mapping[str, frozenset[str]] = pick_table(WORDS, "kinds")
+KIND_TYPES: Mapping[str, frozenset[str]] = w.pick_table(WORDS, "kinds")
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
 """Types of what is told by a number."""
 _MEASURES = {
-    word: measure for measure, own in pick_table(WORDS, "measures").items() for word in own
+    word: measure for measure, own in w.pick_table(WORDS, "measures").items() for word in own
 }
 """What an adjective after "how" asks for."""
 NOUNS: Mapping[str, frozenset[str]] = {
     word: frozenset(types.split())
-    for types, own in pick_table(WORDS, "nouns").items()
+    for types, own in w.pick_table(WORDS, "nouns").items()
     for word in own
 }
 """The types of what a noun stands for: "which city", "the population of"."""
@@ -157,20 +143,10 @@ _WHICH_KIND = re.compile(
 )
 
 
+@lru_cache(256)  # a question and what it is parted into have some twenty
 def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
-    """The entities that a text names and its other content lemmas; the last texts are kept."""
-    kept = _LINKED.setdefault(snapshot, {})
-    linked = kept.get(text)
-    if linked is None:
-        if len(kept) >= _MOST_LINKED:
-            kept.clear()
-        linked = kept[text] = link_question(text, snapshot.entities_by_name())
-    return linked
-
-
-_LINKED: WeakKeyDictionary[Snapshot, dict[str, LinkedQuestion]] = WeakKeyDictionary()
-_MOST_LINKED = 256
-"""Texts whose names are kept; a question and what it is parted into have some twenty."""
+    """The entities that a text names."""
+    return link_question(text, snapshot.entities_by_name())
 
 
 class QuestionAnalysis:
@@ -202,28 +178,35 @@ class QuestionAnalysis:
         return link_text(self.text, self.snapshot)
 
     @cached_property
-    def words(self) -> tuple[Word, ...]:
+    def words(self) -> tuple[w.Word, ...]:
         """Its words."""
-        return split_words(self.text)
+        return w.split_words(self.text)
 
     @cached_property
     def _name_runs(self) -> list[tuple[int, int]]:
         return _cover_names(self.text, self.words, self.linked)
 
     @cached_property
-    def names(self) -> tuple[Name, ...]:
+    def names(self) -> tuple[w.Name, ...]:
         """What it names, known to the snapshot or only written as a name."""
         words = self.words
         spans = [self.text[words[a].start : words[b - 1].end] for a, b in self._name_runs]
-        return tuple(read_name(" ".join(span.split())) for span in spans)
+        return tuple(w.read_name(" ".join(span.split())) for span in spans)
 
     @cached_property
-    def content(self) -> tuple[Word, ...]:
+    def content(self) -> tuple[w.Word, ...]:
         """Its words without names and function words: what is said of what it names."""
         covered = {index for a, b in self._name_runs for index in range(a, b)}
         return tuple(
-            w for i, w in enumerate(self.words) if i not in covered and w.plain not in STOP
+            word
+            for i, word in enumerate(self.words)
+            if i not in covered and word.plain not in w.STOP
         )
+
+    @cached_property
+    def properties(self) -> "Mapping[str, OntologyProperty]":
+        """The properties of the snapshot's ontology by their labels in small letters."""
+        return {w.split_label(p.label).casefold(): p for p in self.snapshot.schema.properties}
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -233,12 +216,12 @@ class QuestionAnalysis:
     @cached_property
     def plain_words(self) -> frozenset[str]:
         """All its words in small letters."""
-        return frozenset(list_plain_words(self.text))
+        return frozenset(w.list_plain_words(self.text))
 
     @cached_property
     def _written_names(self) -> frozenset[str]:
         names = find_names(self.text)
-        return frozenset(word for name in names for word in list_plain_words(name))
+        return frozenset(word for name in names for word in w.list_plain_words(name))
 
     @cached_property
     def name_words(self) -> frozenset[str]:
@@ -248,14 +231,16 @@ class QuestionAnalysis:
     @cached_property
     def beside(self) -> tuple[str, ...]:
         """The words beside names that are no function words, as written."""
-        linked = {word for name in self.linked.names for word in list_plain_words(name)}
-        aside = linked | self._written_names | FUNCTION
-        return tuple(w for w in match_plain_words(self.text) if w.casefold() not in aside)
+        linked = {word for name in self.linked.names for word in w.list_plain_words(name)}
+        aside = linked | self._written_names | w.FUNCTION
+        return tuple(
+            word for word in w.match_plain_words(self.text) if word.casefold() not in aside
+        )
 
     @cached_property
     def lemmas(self) -> frozenset[str]:
         """The lemmas of the words beside its names; "length" of "how long"."""
-        found = frozenset(lemmatise(word.casefold()) for word in self.beside) - {"many", "much"}
+        found = frozenset(w.lemmatise(word.casefold()) for word in self.beside) - {"many", "much"}
         asked = re.match(r"\W*how (\w+)", self.text.casefold())
         measured = _MEASURES.get(asked[1]) if asked else None
         return found - {asked[1]} | {measured} if asked and measured else found
@@ -264,7 +249,7 @@ class QuestionAnalysis:
     def spelt(self) -> Mapping[str, frozenset[str]]:
         """The words by which it names each entity."""
         return {
-            entity: frozenset(list_plain_words(name))
+            entity: frozenset(w.list_plain_words(name))
             for name in self.linked.names
             for entity in link_text(name, self.snapshot).entities
         }
@@ -272,7 +257,10 @@ class QuestionAnalysis:
     @cached_property
     def named(self) -> frozenset[str]:
         """The stems of all words of its names."""
-        return frozenset(word.stem for name in self.names for word in split_words(name.text)) - STOP
+        return (
+            frozenset(word.stem for name in self.names for word in w.split_words(name.text))
+            - w.STOP
+        )
 
     @property
     def is_yes_no(self) -> bool:
@@ -283,13 +271,13 @@ class QuestionAnalysis:
     def is_definition(self) -> bool:
         """Whether it asks what the one thing is that it names: "Who is Ada Lovelace?"."""
         match = _DEFINITION.match(self.text)
-        names = [list_plain_words(name) for name in self.linked.names]
-        said = list_plain_words(match[1]) if match else []
+        names = [w.list_plain_words(name) for name in self.linked.names]
+        said = w.list_plain_words(match[1]) if match else []
         return len(names) == 1 and [word for word in names[0] if word != "the"] == said
 
 
 def _cover_names(
-    text: str, words: tuple[Word, ...], linked: LinkedQuestion
+    text: str, words: tuple[w.Word, ...], linked: LinkedQuestion
 ) -> list[tuple[int, int]]:
     """Runs of words that are names: those the pyramid knows, and those written as names.
 
@@ -310,10 +298,10 @@ def _cover_names(
         runs.append((first, last))
         first = last
     for name in linked.names:
-        parts = [word.plain for word in split_words(name)]
+        parts = [word.plain for word in w.split_words(name)]
         for at in range(len(words) - len(parts) + 1):
             span = (at, at + len(parts))
-            if [w.plain for w in words[at : span[1]]] == parts:
+            if [word.plain for word in words[at : span[1]]] == parts:
                 crossed = [(a, b) for a, b in runs if a < span[1] and span[0] < b]
                 if all(span[0] <= a and b <= span[1] for a, b in crossed):
                     runs = [run for run in runs if run not in crossed] + [span]
@@ -321,14 +309,14 @@ def _cover_names(
     return sorted(runs)
 
 
-def _begins_name(words: tuple[Word, ...], first: int) -> bool:
+def _begins_name(words: tuple[w.Word, ...], first: int) -> bool:
     word = words[first]
     if word.large:
-        return first > 0 or (word.plain not in STOP and len(words) > 1 and words[1].large)
+        return first > 0 or (word.plain not in w.STOP and len(words) > 1 and words[1].large)
     return word.plain[0].isdigit() and first > 0
 
 
-def _joins(text: str, words: tuple[Word, ...], at: int) -> bool:
+def _joins(text: str, words: tuple[w.Word, ...], at: int) -> bool:
     """Whether a word goes on with the name before it."""
     between = text[words[at - 1].end : words[at].start]
     if not set(between) <= set(" .,-–'’&:/()!\"“”"):

@@ -19,7 +19,7 @@ from kpyramid.query.facts import (
     state_items,
 )
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Answer, Item, Outcome, Step
+from kpyramid.query.types import Answer, Item, Outcome, Step, list_places
 from kpyramid.snapshot.view import NearFact
 
 By = Literal["bm25", "vectors", "both"]
@@ -97,5 +97,4 @@ def _read(
     found = tuple(item.text for item in items) if layer == "graph" else ()
     step = reading.judge(layer, seen, found)
     step = step if items else replace(step, outcome=Outcome.EMPTY)
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    return reading.give(items, layer if items else None, step, places=places)
+    return reading.give(items, layer if items else None, step, places=list_places(items))

@@ -59,7 +59,7 @@ def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOS
     """
     if decisions.walker is None:
         why = "a model calls the tools: walk = llm, with settings that name one"
-        return Answer("", (), (), None, (), (Step("ontology", Outcome.SKIPPED, why),))
+        return Answer(trace=(Step("ontology", Outcome.SKIPPED, why),))
     steps: list[Step] = []
     items: dict[str, Item] = {}
     for _ in range(calls):

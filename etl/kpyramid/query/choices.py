@@ -21,7 +21,6 @@ from kpyramid.query.analysis import WORDS, QuestionAnalysis, link_text
 from kpyramid.query.lookup import apply_weights, load_weights
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
-from kpyramid.snapshot.individuals import state_value
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -83,14 +82,14 @@ class Hit:
 def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     """The options that context supports, with its places; none if it says none of them."""
     if {c.strip().casefold() for c in asked.candidates} <= _VERDICTS:
-        return Reading("", (), 0.0, (), reason="only a model says yes or no")
+        return Reading(reason="only a model says yes or no")
     options = read_options(asked.candidates, asked.snapshot)
     hits = drop_echoes(find_hits(options, cut_items(items, asked.snapshot)), asked)
     if not hits:
-        return Reading("", (), 0.0, (), reason="nothing that was found says one of the options")
+        return Reading(reason="nothing that was found says one of the options")
     weighed = weigh(hits, [_measure(asked, hit) for hit in hits])
     if weighed[0][0] < LEAST:
-        return Reading("", (), weighed[0][0], ())
+        return Reading(confidence=weighed[0][0])
     several = [one for one in weighed if one[0] >= HOLDS and not _ASKS_ONE.search(asked.text)]
     chosen = several or weighed[:1]
     held = {option for _, option, _ in chosen}
@@ -132,13 +131,10 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
 
 
 def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str], ...]:
-    if item.key.startswith("condensed-"):
+    if item.key.startswith(("condensed-", "instance-")):
         fact = snapshot.read_fact(item.key)
         sides = (fact.head_id, fact.head), (fact.tail_id, fact.tail)
         return () if fact.negated else sides  # of a denial its words say so
-    if item.key.startswith("instance-"):
-        head_id, head, _, _, tail_id, tail, _ = state_value(item.key, snapshot)
-        return (head_id, head), (tail_id, tail)
     return (None, ""), (None, item.text)  # a value that a query found: it says of what
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import Judgement, restate_items, tell_facts
 from kpyramid.query.lookup import judge
-from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading
+from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading, list_places
 from kpyramid.snapshot.view import NearFact
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Decisions:
         options are chosen by facts and passages, and an open question is answered by facts alone.
         """
         if self.backends.reader == "llm":
-            return self._read(asked, items) if items else Reading("", (), 0.0, ())
+            return self._read(asked, items) if items else Reading()
         if found:
             return found
         if asked.candidates:
@@ -91,10 +91,10 @@ class Decisions:
             return choose(asked, items)
         facts = restate_items(asked, items)
         if not facts:
-            return Reading("", (), 0.0, (), reason=NO_READER)
+            return Reading(reason=NO_READER)
         judged = judge(asked, facts, SUFFICIENT)
         if not judged.values:
-            return Reading("", (), judged.probability, (), reason=judged.reason)
+            return Reading(confidence=judged.probability, reason=judged.reason)
         return read_values(judged, items)
 
     def recall(self, asked: QuestionAnalysis) -> Reading:
@@ -102,7 +102,7 @@ class Decisions:
         if self.backends.reader == "llm":
             return self._read(asked)
         if not asked.candidates:
-            return Reading("", (), 0.0, (), reason="nothing is known without context")
+            return Reading(reason="nothing is known without context")
         from kpyramid.query.choices import guess
 
         return guess(asked)
@@ -117,9 +117,7 @@ class Decisions:
 def read_values(judged: Judgement, items: Sequence[Item]) -> Reading:
     """The values of the facts that support an answer, with their citations."""
     keys = {fact.condensed_id for fact in judged.supporting}
-    places = tuple(
-        dict.fromkeys(place for item in items if item.key in keys for place in item.evidence)
-    )
+    places = list_places(item for item in items if item.key in keys)
     return Reading("; ".join(judged.values), judged.values, judged.probability, places)
 
 

@@ -11,19 +11,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from kpyramid.documents import words as w
 from kpyramid.documents.values import NUMBER_WORDS, agree, read_value
-from kpyramid.documents.words import (
-    BE,
-    DO,
-    FUNCTION,
-    HAVE,
-    WORD,
-    lemmatise,
-    normalise_name,
-    normalise_relation,
-    share_stem,
-    split_label,
-)
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis
 from kpyramid.query.types import Item
 from kpyramid.snapshot.conflicts import Conflict
@@ -192,8 +181,8 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
     and "What was bought by X?" for its object; "a tributary of X" for the subject of
     `is tributary of`, "X is a tributary of what" for its object.
     """
-    words = tuple(word.casefold() for word in WORD.findall(question))
-    form = normalise_relation(relation)
+    words = tuple(word.casefold() for word in w.WORD.findall(question))
+    form = w.normalise_relation(relation)
     lemmas = form.lemmas
     if not words or not lemmas:
         return None
@@ -208,7 +197,7 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
         follows = words[place + 1 : place + 2] == (lemmas[-1],) and at > place
         return True if follows else None
     verb = lemmas[0]
-    owned = relation.casefold().split()[0] in HAVE  # "has child": no verb
+    owned = relation.casefold().split()[0] in w.HAVE  # "has child": no verb
     if verb in _BARE or len(lemmas) > 1 or form.passive or owned:
         return None
     place = _find_lemma(words, verb)
@@ -225,12 +214,12 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
 def _find_role(words: Sequence[str], verb: int, name: int) -> bool | None:
     """Whether the named one does what the verb says (True), or it is done to it (False)."""
     before, after = words[:verb], words[verb + 1 :]
-    is_passive = bool(BE & set(before[-4:])) and not DO & set(before)
+    is_passive = bool(w.BE & set(before[-4:])) and not w.DO & set(before)
     if is_passive:
         if "by" in after[:1]:
             return name > verb
         return False if before and before[0] == "by" else None
-    if DO & set(before):
+    if w.DO & set(before):
         return True if name < verb else None
     return False if name > verb else None
 
@@ -239,7 +228,7 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
     """Where the only name of a question begins; None when it has none or several."""
     if len(names) != 1:
         return None
-    parts = tuple(word.casefold() for word in WORD.findall(names[0]))
+    parts = tuple(word.casefold() for word in w.WORD.findall(names[0]))
     for at in range(len(words) - len(parts) + 1):
         if tuple(words[at : at + len(parts)]) == parts:
             return at
@@ -247,21 +236,21 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
-    return next((at for at, word in enumerate(words) if lemmatise(word) == lemma), None)
+    return next((at for at, word in enumerate(words) if w.lemmatise(word) == lemma), None)
 
 
 # What a value and a wording say.
 
 SAME_VALUE = 0.85
 """How far a date or number must say an option to be it: a year is its first of January."""
-_EMPTY = FUNCTION | frozenset("be have do become make get go include".split())
+_EMPTY = w.FUNCTION | frozenset("be have do become make get go include".split())
 _YEAR = re.compile(r"[12]\d{3}")
 
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """The candidates that a value is: by their normal forms, as date or number, by most words."""
-    own = normalise_name(value)
-    found = tuple(c for c in candidates if normalise_name(c) == own)
+    own = w.normalise_name(value)
+    found = tuple(c for c in candidates if w.normalise_name(c) == own)
     if found or not own:
         return found
     if (stated := read_value(value)) is not None:
@@ -269,9 +258,11 @@ def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
         sure = {c: agree(v, stated) for c, v in read.items() if v is not None}
         best = max(sure.values(), default=0.0)
         return tuple(c for c in sure if sure[c] == best >= SAME_VALUE)
-    inside = [c for c in candidates if f" {normalise_name(c)} " in f" {own} "]
-    longest = max((len(normalise_name(c)) for c in inside), default=0)
-    return tuple(c for c in inside if len(normalise_name(c)) == longest and 2 * longest > len(own))
+    inside = [c for c in candidates if f" {w.normalise_name(c)} " in f" {own} "]
+    longest = max((len(w.normalise_name(c)) for c in inside), default=0)
+    return tuple(
+        c for c in inside if len(w.normalise_name(c)) == longest and 2 * longest > len(own)
+    )
 
 
 def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, ...]:
@@ -287,7 +278,7 @@ def list_lemmas(relation: str) -> frozenset[str]:
     """The lemmas of a relation or a label that say something."""
     return frozenset(
         word
-        for word in normalise_relation(split_label(relation)).lemmas
+        for word in w.normalise_relation(w.split_label(relation)).lemmas
         if len(word) > 2 and word not in _EMPTY
     )
 
@@ -310,4 +301,6 @@ def fit_kind(kind: str | None, value: str, types: frozenset[str]) -> float:
 
 def count_shared(words: frozenset[str], others: frozenset[str]) -> int:
     """The words that others have too, or a word of their stem: `director` and `direct`."""
-    return sum(word in others or any(share_stem(word, other) for other in others) for word in words)
+    return sum(
+        word in others or any(w.share_stem(word, other) for other in others) for word in words
+    )

@@ -16,25 +16,10 @@ from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
+from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import StatedPath, find_about, state_facts
-from kpyramid.query.paths import (
-    SIMILAR,
-    Anchors,
-    Hypothesis,
-    Path,
-    choose_anchors,
-    compose_vectors,
-    find_paths,
-    quote_fact,
-    rate_chains,
-    read_paths,
-    shortlist,
-    show_path,
-    state_paths,
-    suppose,
-)
 from kpyramid.query.types import Answer, Item
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
@@ -65,7 +50,7 @@ def ask_hykge(
     paths: int = PATHS,
     length: int = LENGTH,
     overlap: int = OVERLAP,
-    similar: float = SIMILAR,
+    similar: float = kit.SIMILAR,
     rerank: str = "",
     domain: str = "",
     hypothesis: bool = True,
@@ -89,7 +74,7 @@ def ask_hykge(
         raise InputError(f"overlap = {overlap}: it is less than length, {length}")
     decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
-    told = _suppose(asked, decisions, domain) if hypothesis else Hypothesis()
+    told = _suppose(asked, decisions, domain) if hypothesis else kit.Hypothesis()
     own = [asked.text, *asked.candidates]
     anchors = _link(asked, own, told, entities, similar)
     rows = [*graph.locate(anchors.entities).values()]
@@ -99,48 +84,50 @@ def ask_hykge(
         else CosineReranker(snapshot.embed_all)
     )
     found = find_chains(graph, rows, hops)
-    stated = state_paths(found, graph, snapshot) if chains else []
+    stated = kit.state_paths(found, graph, snapshot) if chains else []
     scores = np.zeros(len(stated), np.float32)
     if reranker and stated:
         words = " ".join((*own, *told.texts))
         parts = cut_fragments(words, length, overlap) if fragments else [words]
-        near = compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
-        pool = shortlist(stated, _average_best(near), MOST_SCORED)
+        near = kit.compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
+        pool = kit.shortlist(stated, _average_best(near), MOST_SCORED)
         scores[:] = -1.0
         scores[pool] = score_chains([stated[at] for at in pool], parts, scorer)
-    order = shortlist(stated, scores, paths)
-    context = [show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
+    order = kit.shortlist(stated, scores, paths)
+    context = [kit.show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
     if descriptions:
         context += [item for one in anchors.entities if (item := describe_entity(one, asked))]
-    rated = rate_chains(asked, graph, rows, [found[at] for at in order])
+    rated = kit.rate_chains(asked, graph, rows, [found[at] for at in order])
     which = (
         f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
         f"and {len(context) - len(order)} descriptions"
     )
     missing = "the question and the hypothesis name nothing that the graph knows"
     missing = which if rows else missing
-    answer = read_paths(asked, rated, which, decisions, context=context, missing=missing)
+    answer = kit.read_paths(asked, rated, which, decisions, context=context, missing=missing)
     return told.precede(answer, *anchors.tell("anchors", snapshot))
 
 
 # 4.1.1: the hypothesis output.
 
 
-def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> Hypothesis:
+def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> kit.Hypothesis:
     """A model's exploration; by rules the best passages."""
     if not decisions.walker:
-        return suppose(asked, "hypothesis", None)
+        return kit.suppose(asked, "hypothesis", None)
     from kpyramid.query.model.walks import explore
 
-    return suppose(asked, "hypothesis", partial(explore, asked.question, domain, decisions.walker))
+    return kit.suppose(
+        asked, "hypothesis", partial(explore, asked.question, domain, decisions.walker)
+    )
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
 
 
 def _link(
-    asked: QuestionAnalysis, own: Sequence[str], told: Hypothesis, most: int, similar: float
-) -> Anchors:
+    asked: QuestionAnalysis, own: Sequence[str], told: kit.Hypothesis, most: int, similar: float
+) -> kit.Anchors:
     """The anchors: what the question names, then the hypothesis, at most so many.
 
     Entities are recognised as names that the graph knows, and as words that are written as names;
@@ -149,15 +136,15 @@ def _link(
     written = [*own, *(told.texts if told.by_model else ())]
     names = [name.text for text in written for name in asked.part(text).names]
     snapshot = asked.snapshot
-    return choose_anchors(own, told.texts, snapshot, most, names=names, similar=similar)
+    return kit.choose_anchors(own, told.texts, snapshot, most, names=names, similar=similar)
 
 
 # 4.2.2: three kinds of chain, and descriptions.
 
 
-def find_chains(graph: Adjacency, rows: Sequence[int], hops: int) -> list[Path]:
+def find_chains(graph: Adjacency, rows: Sequence[int], hops: int) -> list[kit.Path]:
     """The chains between every two anchors; a path along its arrows, from head to tail."""
-    found = [path for path in find_paths(graph, rows, hops) if path.chain]
+    found = [path for path in kit.find_paths(graph, rows, hops) if path.chain]
     return [path if any(path.forward) else path.turn() for path in found]
 
 
@@ -175,7 +162,7 @@ def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
     if not about:
         return None
     shown = dict.fromkeys([*kinds[:1], *about[:SENTENCES]])
-    quoted = (quote_fact(fact, snapshot.evidence(fact.condensed_id)) for fact in shown)
+    quoted = (kit.quote_fact(fact, snapshot.evidence(fact.condensed_id)) for fact in shown)
     places = tuple({place.text: place for place in quoted}.values())
     says = f"is a {kinds[0].tail}" if kinds else ""
     words = " ".join(

@@ -12,26 +12,18 @@ steps of it, and the walk says itself where it stops.
 
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
+from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.paths import (
-    MOST_NEIGHBOURS,
-    Path,
-    choose_fitting,
-    link_names,
-    rate_paths,
-    show_path,
-    state_paths,
-)
 from kpyramid.query.types import Answer, Outcome, Step
-from kpyramid.snapshot.adjacency import Adjacency, Edges, spread
+from kpyramid.snapshot.adjacency import Adjacency
 
 MOST_TAILS = 100
 """Tails that a round offers; of more the options, then the first by the keys of their facts."""
@@ -51,7 +43,7 @@ class Subgraph:
 class Walk:
     """A walk so far, why it ended, the option that it met; its nearness to the question (rules)."""
 
-    path: Path
+    path: kit.Path
     ended: str = ""
     option: str = ""
     has_failed: bool = False
@@ -75,7 +67,7 @@ def ask_ksl(
     """
     within = find_subgraph(asked, hops)
     if isinstance(within, str):
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, within),))
+        return Answer(trace=(Step("graph", Outcome.EMPTY, within),))
     row = draw(asked.text, within.starts)
     return conclude(asked, within, walk(asked, within, row, rounds, decisions.walker))
 
@@ -88,7 +80,7 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
         return "the question names no entity of the graph"
     options: dict[int, str] = {}
     for candidate in asked.candidates:
-        linked = link_names([candidate], asked.snapshot, similar=None)
+        linked = kit.link_names([candidate], asked.snapshot, similar=None)
         for row in graph.locate(linked.entities).values():
             options.setdefault(row, candidate)
     if asked.candidates and not options:
@@ -96,28 +88,19 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
     starts = [row for row in named if row not in options]
     if not starts:
         return "the question names only its options"
-    nodes = reach(graph, starts, hops)
+    nodes = kit.reach(graph, starts, hops, sys.maxsize)
     if options:
-        far = reach(graph, options, hops)
+        far = kit.reach(graph, options, hops, sys.maxsize)
         nodes = {row: near for row, near in nodes.items() if near + far.get(row, hops + 1) <= hops}
         if not nodes:
             return f"no path of at most {hops} steps joins the question and an option"
     within = Subgraph(graph, (), options, np.array(sorted(nodes), np.int64))
-    joined = [row for row in starts if row in nodes and list_tails(within, Path((row,), (), ()))]
+    joined = [
+        row for row in starts if row in nodes and list_tails(within, kit.Path((row,), (), ()))
+    ]
     if not joined:
         return "no fact joins what the question names with anything"
     return replace(within, starts=tuple(joined))
-
-
-def reach(graph: Adjacency, starts: Iterable[int], hops: int) -> dict[int, int]:
-    """What is within so many steps, with the least number of steps; hubs are not passed through."""
-    begun = [*starts]
-
-    def leave(rows: Integers) -> Edges:
-        passed = np.isin(rows, begun) | (graph.count_facts(rows) <= MOST_NEIGHBOURS)
-        return graph.leave(rows[passed], sys.maxsize)
-
-    return spread(begun, hops, leave)
 
 
 def draw(text: str, rows: Sequence[int]) -> int:
@@ -130,7 +113,7 @@ def walk(
     asked: QuestionAnalysis, within: Subgraph, start: int, rounds: int, asker: Asker | None
 ) -> Walk:
     """The walk from one entity: at most `rounds` choices (Algorithm 1, lines 12 to 22)."""
-    done = Walk(Path((start,), (), ()))
+    done = Walk(kit.Path((start,), (), ()))
     for _ in range(rounds):
         ways = list_tails(within, done.path)
         if not ways:
@@ -148,7 +131,7 @@ def walk(
     return done
 
 
-def list_tails(within: Subgraph, path: Path) -> list[Path]:
+def list_tails(within: Subgraph, path: kit.Path) -> list[kit.Path]:
     """The path with one step more, to each entity of the subgraph that it has not met (line 1)."""
     edges = within.graph.leave(np.array([path.entities[-1]], np.int64), sys.maxsize)
     inside = np.isin(edges.target, within.nodes) & ~np.isin(edges.target, path.entities)
@@ -157,24 +140,27 @@ def list_tails(within: Subgraph, path: Path) -> list[Path]:
         others = ~np.isin(edges.target[places], list(within.options))
         places = np.sort(places[np.argsort(others, kind="stable")[:MOST_TAILS]])
     edges = edges.take(places)
-    columns = edges.fact.tolist(), edges.target.tolist(), edges.forward.tolist()
     return [
-        Path((*path.entities, target), (*path.facts, fact), (*path.forward, forward))
-        for fact, target, forward in zip(*columns, strict=True)
+        kit.Path((*path.entities, target), (*path.facts, fact), (*path.forward, forward))
+        for fact, target, forward in edges.list_steps()
     ]
 
 
 def _choose(
-    asked: QuestionAnalysis, within: Subgraph, done: Walk, ways: Sequence[Path], asker: Asker | None
+    asked: QuestionAnalysis,
+    within: Subgraph,
+    done: Walk,
+    ways: Sequence[kit.Path],
+    asker: Asker | None,
 ) -> int | None:
     """The place of the next step; None where the walk ends, with the reason noted.
 
     Rules take the way nearest to the question; without options they stop where none is nearer.
     """
-    stated = state_paths(ways, within.graph, asked.snapshot)
+    stated = kit.state_paths(ways, within.graph, asked.snapshot)
     may_stop = not within.options and bool(done.path.facts)
     if asker is None:
-        best = rate_paths(asked, stated)[0]
+        best = kit.rate_paths(asked, stated)[0]
         if may_stop and done.chance >= best.chance:
             done.ended = "no further step is nearer to the question"
             return None
@@ -194,16 +180,16 @@ def _choose(
 
 def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
     """What the walk reaches, with the walk as its explanation."""
-    stated = state_paths([done.path], within.graph, asked.snapshot)[0]
-    rated = rate_paths(asked, [stated] if stated.facts else [])
+    stated = kit.state_paths([done.path], within.graph, asked.snapshot)[0]
+    rated = kit.rate_paths(asked, [stated] if stated.facts else [])
     if not within.options:
-        rated = choose_fitting(asked, rated)
+        rated = kit.choose_fitting(asked, rated)
     best = next(iter(rated), None)
     chance = round(best.chance, 4) if best else 0.0
     value = done.option
     if best and not value and not asked.candidates and not done.has_failed:
         value = best.value
-    items = tuple(show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
+    items = tuple(kit.show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
     step = Step(
         "graph",
         Outcome.ANSWERED if value else Outcome.INSUFFICIENT,

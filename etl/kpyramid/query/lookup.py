@@ -12,29 +12,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
+from kpyramid.documents import words as w
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
-from kpyramid.documents.words import (
-    ARTICLES,
-    AUXILIARIES,
-    BE,
-    FUNCTION,
-    MODALS,
-    PREPOSITIONS,
-    is_past,
-    lemmatise,
-    list_plain_words,
-    normalise_name,
-    normalise_relation,
-    pick_table,
-    read_words,
-    split_label,
-)
 from kpyramid.query.analysis import (
     KIND_TYPES,
     NOUNS,
@@ -53,7 +37,7 @@ from kpyramid.query.facts import (
     match_candidates,
     spell_out,
 )
-from kpyramid.snapshot.individuals import list_classes, list_instances, state_value
+from kpyramid.snapshot.individuals import list_classes, list_instances
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import LITERAL, NearFact
 
@@ -107,7 +91,7 @@ class Candidate(Side):
     @property
     def key(self) -> str:
         """What values are told apart by."""
-        return normalise_name(self.value)
+        return w.normalise_name(self.value)
 
 
 def look_up(
@@ -119,7 +103,7 @@ def look_up(
     the question is embedded. What may be, is planned or was once answers who asks in such words.
     """
     words = {word.plain for word in asked.words}
-    if any(map(is_past, asked.beside)):
+    if any(map(w.is_past, asked.beside)):
         words |= {"was"}
     plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
@@ -151,8 +135,8 @@ def _is_asked(fact: NearFact, words: Set[str]) -> bool:
 
 
 _ASKING = {
-    modality: words | (MODALS if modality in ("possible", "planned", "required") else frozenset())
-    for modality, words in pick_table(WORDS, "asking").items()
+    modality: words | (w.MODALS if modality in ("possible", "planned", "required") else frozenset())
+    for modality, words in w.pick_table(WORDS, "asking").items()
 }
 """Words by which a question asks for facts of each modality."""
 
@@ -263,15 +247,15 @@ def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Side]:
 def _define(fact: NearFact) -> str:
     """What a fact says that its head is: "dean of Koç University"; empty when it says no kind."""
     words = fact.relation.split()
-    said = [word for word in words if word not in BE | ARTICLES]
+    said = [word for word in words if word not in w.BE | w.ARTICLES]
     is_kind = not said or said[-1] in {"of", "from"}
-    is_kind = is_kind and not normalise_relation(fact.relation).passive
-    return " ".join([*said, fact.tail]) if words[0] in BE and is_kind else ""
+    is_kind = is_kind and not w.normalise_relation(fact.relation).passive
+    return " ".join([*said, fact.tail]) if words[0] in w.BE and is_kind else ""
 
 
 def _share_name(side: str, asked: QuestionAnalysis) -> float:
     """The share of a side's words that the question has, if one is a name, and at least half."""
-    words = [word for word in list_plain_words(side) if word not in FUNCTION]
+    words = [word for word in w.list_plain_words(side) if word not in w.FUNCTION]
     if not words or not asked.name_words & set(words):
         return 0.0
     share = sum(word in asked.plain_words for word in words) / len(words)
@@ -288,9 +272,9 @@ _OF_ROLE = {
 
 def find_preposition(text: str) -> str:
     """The preposition that goes with what is asked for: "of" of "what did he die of"."""
-    words = list_plain_words(text)
+    words = w.list_plain_words(text)
     before = next((a for a, b in pairwise(words) if b in ("which", "what", "whom")), "")
-    return next((word for word in (before, *words[-1:]) if word in PREPOSITIONS), "")
+    return next((word for word in (before, *words[-1:]) if word in w.PREPOSITIONS), "")
 
 
 def _match_options(side: Side, asked: QuestionAnalysis) -> tuple[str, ...]:
@@ -315,15 +299,11 @@ class _Question:
         if self.wanted <= {*self.nouns} and kinds and kinds <= _PLACES:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
-    @cached_property
-    def _properties(self) -> Mapping[str, "OntologyProperty"]:
-        return index_properties(self.snapshot)
-
     def find_property(self, fact: NearFact) -> "OntologyProperty | None":
         """The property that states a fact, by its label or that of its standard relation."""
-        known = self._properties
-        found = known.get(split_label(fact.standard).casefold())
-        return found or known.get(split_label(fact.relation).casefold())
+        known = self.asked.properties
+        found = known.get(w.split_label(fact.standard).casefold())
+        return found or known.get(w.split_label(fact.relation).casefold())
 
     def list_phrases(self, fact: NearFact) -> list[str]:
         """The wordings of a fact's relation."""
@@ -336,7 +316,7 @@ class _Question:
         """Whether a fact says every name and number of the question, its linked ends aside."""
         held = [text for text in fact.qualifiers if not text.startswith("document: ")]
         text = " ".join((fact.head, fact.relation, fact.tail, *held))
-        said = frozenset(list_plain_words(text))
+        said = frozenset(w.list_plain_words(text))
         spelt = self.asked.spelt
         for end in (fact.head_id, fact.tail_id):
             said |= spelt.get(end or "", frozenset())
@@ -357,7 +337,7 @@ class _Question:
         if role == "head":
             return 0.0
         phrases = self.list_phrases(fact) if role == "tail" else [role]
-        own = {phrase.split()[-1] for phrase in phrases} & PREPOSITIONS
+        own = {phrase.split()[-1] for phrase in phrases} & w.PREPOSITIONS
         if self.preposition:
             return 0.0 if not own else 1.0 if self.preposition in own else -1.0
         last = fact.relation.split()[-1]
@@ -368,7 +348,7 @@ class _Question:
         """Whether a fact says the spouse, not the founder, where hers of the founder is asked."""
         outer = _NESTED.search(self.asked.text)
         said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
-        return not outer or count_shared(frozenset({lemmatise(outer[1])}), said) > 0
+        return not outer or count_shared(frozenset({w.lemmatise(outer[1])}), said) > 0
 
     def has_form(self, side: Side) -> bool:
         """Whether a value has the form of an answer, and stands at the end that is asked for.
@@ -379,7 +359,7 @@ class _Question:
         """
         asked, fact, role = self.asked, side.fact, side.role
         means = role == "tail" and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
-        words = [word for word in list_plain_words(side.value) if word not in FUNCTION]
+        words = [word for word in w.list_plain_words(side.value) if word not in w.FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
         if asked.is_yes_no or echoes or (_OPEN.match(asked.text) and not means):
             return False
@@ -393,7 +373,7 @@ class _Question:
         stated = self.find_property(fact)
         phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
         said = frozenset().union(*map(list_lemmas, phrases))
-        said |= {lemmatise(word) for word in list_plain_words(f"{fact.statement} {value}")}
+        said |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
     def rate(self, side: Side, *, is_option: bool) -> dict[str, float]:
@@ -493,13 +473,13 @@ class _Question:
 
     def _rate_noun(self, side: Side) -> float:
         """Whether a value is a river where one is asked for: by name, class or "is a"."""
-        named = {lemmatise(word) for word in list_plain_words(side.value)}
+        named = {w.lemmatise(word) for word in w.list_plain_words(side.value)}
         known = side.entity if named.isdisjoint(self.nouns) else None
         kinds = list_kinds(known, self.snapshot) if known else frozenset()
         if (named | kinds) & {*self.nouns}:
             return 1.0
         regions = load_regions()
-        name = normalise_name(side.value).replace(" ", "_")
+        name = w.normalise_name(side.value).replace(" ", "_")
         for noun, region in (("country", "countries"), ("state", "states")):
             if noun in self.nouns:
                 return 1.0 if name in regions[region] else -1.0
@@ -531,7 +511,7 @@ _PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
 _PLACES = KIND_TYPES["where"]
 _LOCATED = frozenset({"locate"})
 _OBJECT = re.compile(r"\W*(?:what|which|whom?)\b", re.IGNORECASE)
-_ADVERBIAL = PREPOSITIONS - {"by", "of"}
+_ADVERBIAL = w.PREPOSITIONS - {"by", "of"}
 """Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
 
 
@@ -549,18 +529,20 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
         run.append(plain)
     if not run or run[0] in WORDS["no_kinds"]:
         return ()
-    if match and match[1].casefold() == "what" and stop not in AUXILIARIES | MODALS:
+    if match and match[1].casefold() == "what" and stop not in w.AUXILIARIES | w.MODALS:
         run = run if stop and len(run) > 1 else []  # "what causes it": no noun
     if not run:
         return ()
-    if len(run) == 1 or stop in AUXILIARIES | MODALS:
-        return (lemmatise(run[-1]),)
-    if stop in PREPOSITIONS or not stop:
-        return tuple(lemmatise(word) for word in run[:2])
-    return (lemmatise(run[-2]),)
+    if len(run) == 1 or stop in w.AUXILIARIES | w.MODALS:
+        return (w.lemmatise(run[-1]),)
+    if stop in w.PREPOSITIONS or not stop:
+        return tuple(w.lemmatise(word) for word in run[:2])
+    return (w.lemmatise(run[-2]),)
 
 
-_STOPS = AUXILIARIES | MODALS | PREPOSITIONS | ARTICLES | {"through", "across", "into", "near"}
+_STOPS = (
+    w.AUXILIARIES | w.MODALS | w.PREPOSITIONS | w.ARTICLES | {"through", "across", "into", "near"}
+)
 
 
 def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
@@ -568,29 +550,26 @@ def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
     schema = snapshot.schema
     classes = {a for iri in list_classes(entity, snapshot) for a in schema.find_ancestors(iri)}
     known = [schema.class_by_iri[iri] for iri in classes if iri in schema.class_by_iri]
-    said = [split_label(c.label) for c in known]
+    said = [w.split_label(c.label) for c in known]
     for fact in map(snapshot.read_fact, snapshot.facts_about([entity], MOST_KINDS)):
         first, *rest = fact.relation.split()
-        if fact.head_id == entity and first in BE:
-            said += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= ARTICLES else []
-            said += [" ".join(rest[:-1])] if rest and rest[-1] in PREPOSITIONS else []
-    return frozenset(lemmatise(word) for text in said for word in list_plain_words(text))
+        if fact.head_id == entity and first in w.BE:
+            said += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= w.ARTICLES else []
+            said += [" ".join(rest[:-1])] if rest and rest[-1] in w.PREPOSITIONS else []
+    return frozenset(w.lemmatise(word) for text in said for word in w.list_plain_words(text))
 
 
 @cache
 def load_regions() -> Mapping[str, frozenset[str]]:
     """Countries and states by name, their words joined by underscores."""
-    return read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
+    return w.read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
 
 
 def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
     """The statements of the ontology about what a question names, as facts."""
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
-    return [
-        NearFact(key, *state_value(key, snapshot), is_instance=True, ended=snapshot.has_ended(key))
-        for key in keys
-    ]
+    return [snapshot.read_fact(key) for key in keys]
 
 
 def list_relations(
@@ -616,14 +595,3 @@ def list_relations(
         return -round(near[at], 1), placed and not said[at].endswith(f" {ending}"), at
 
     return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
-
-
-_PROPERTIES: WeakKeyDictionary[Snapshot, dict[str, "OntologyProperty"]] = WeakKeyDictionary()
-
-
-def index_properties(snapshot: Snapshot) -> Mapping[str, "OntologyProperty"]:
-    """The properties of the ontology by their labels in small letters, then by their IRIs."""
-    if snapshot not in _PROPERTIES:
-        schema = snapshot.schema
-        _PROPERTIES[snapshot] = {split_label(p.label).casefold(): p for p in schema.properties}
-    return _PROPERTIES[snapshot]

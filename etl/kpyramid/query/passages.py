@@ -11,17 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from kpyramid.documents import words as w
 from kpyramid.documents.sentences import split_sentences
-from kpyramid.documents.words import (
-    ARTICLES,
-    AUXILIARIES,
-    JOINING,
-    MODALS,
-    POINTING,
-    PREPOSITIONS,
-    WORD,
-    stem_words,
-)
 from kpyramid.embeddings.port import Matrix
 from kpyramid.query.analysis import WORDS, QuestionAnalysis, find_names, link_text
 from kpyramid.query.types import Item
@@ -105,7 +96,7 @@ def average_first(scores: Matrix, units: Matrix) -> Matrix:
 # Multi-hop retrieval: from passages that answer a part of a question to those about the rest.
 
 _ASIDE = WORDS["aside"] | (
-    (ARTICLES | AUXILIARIES | JOINING | MODALS | PREPOSITIONS | POINTING)
+    (w.ARTICLES | w.AUXILIARIES | w.JOINING | w.MODALS | w.PREPOSITIONS | w.POINTING)
     - {"having", "must", "ought", "shall"}
 )
 _NO_NAMES, _ASKING = WORDS["no_names"], WORDS["interrogative"]
@@ -322,7 +313,7 @@ def link_titles(
 def names_title(said: frozenset[str], text: str) -> bool:
     """Whether stems hold all that say something in a text's title."""
     words = [word for word in read_title(text).split() if word not in _ASIDE]
-    return bool(words) and said.issuperset(stem_words(words))
+    return bool(words) and said.issuperset(w.stem_words(words))
 
 
 def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
@@ -331,7 +322,7 @@ def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
     "UK" in a collection about British taxes names nothing to begin at.
     """
     written = find_names(question) - _ASIDE - _ASKING
-    parts = sorted({part for word in written for part in WORD.findall(word)})[:ANCHORS]
+    parts = sorted({part for word in written for part in w.WORD.findall(word)})[:ANCHORS]
     return frozenset(
         stem_word(part)
         for part in parts
@@ -373,7 +364,7 @@ def list_paths(
 
     `said` is the text that led to the start: what of the question it says is not looked for again.
     """
-    words = frozenset(WORD.findall(question.casefold()))
+    words = frozenset(w.WORD.findall(question.casefold()))
     title = read_title(start.text) if start.key else ""
     rest = find_rest(question, f"{start.text} {said}" if said else start.text)
     new = [name for name in start.names if name != title and not words.issuperset(name.split())]
@@ -392,7 +383,7 @@ def list_paths(
 
 def weigh_words(question: str, snapshot: Snapshot) -> dict[str, float]:
     """The shares of a question's words in it, by stem: what BM25 gives a passage for each."""
-    words = {stem_word(word): word for word in WORD.findall(question.casefold())}
+    words = {stem_word(word): word for word in w.WORD.findall(question.casefold())}
     looked = [stem for stem in words if words[stem] not in _ASIDE][:ANCHORS]
     found = {stem: snapshot.words(words[stem], 1, "chunks") for stem in looked}
     best = {stem: points for stem in looked for _, points in found[stem]}
@@ -404,7 +395,7 @@ def find_rest(question: str, text: str) -> tuple[str, ...]:
     said = read_stems(text)
     return tuple(
         word
-        for word in WORD.findall(question)
+        for word in w.WORD.findall(question)
         if (low := word.casefold()) in _ASKING or (low not in _ASIDE and stem_word(low) not in said)
     )
 
@@ -432,24 +423,24 @@ def read_title(text: str) -> str:
 @lru_cache(maxsize=4096)
 def read_row(text: str) -> tuple[str, str]:
     """A text's words in a row between spaces, and its title."""
-    return f" {' '.join(WORD.findall(text.casefold()))} ", read_title(text)
+    return f" {' '.join(w.WORD.findall(text.casefold()))} ", read_title(text)
 
 
 @lru_cache(maxsize=1024)
 def read_stems(text: str) -> frozenset[str]:
     """The stems of a text's words."""
-    return frozenset(stem_words(WORD.findall(text.casefold())))
+    return frozenset(w.stem_words(w.WORD.findall(text.casefold())))
 
 
 def join_name(text: str) -> str:
     """The words of a name in small letters, without an article before them."""
-    words = WORD.findall(text.casefold())
-    return " ".join(words[1:] if words[:1] and words[0] in ARTICLES else words)
+    words = w.WORD.findall(text.casefold())
+    return " ".join(words[1:] if words[:1] and words[0] in w.ARTICLES else words)
 
 
 def stem_word(word: str) -> str:
     """A word's stem, in small letters."""
-    return stem_words([word.casefold()])[0]
+    return w.stem_words([word.casefold()])[0]
 
 
 # The passages of a question, by one of these ways.

@@ -8,14 +8,15 @@ key entity (RoK, 4.2.2); they are rated against a question, and read.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from functools import cache, partial
+from itertools import combinations, islice, pairwise
 from typing import Literal
 
 import numpy as np
 
 from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
-from kpyramid.graph.steps import Step as GraphStep
+from kpyramid.graph.steps import Step as RelationStep
 from kpyramid.graph.steps import StepRater
 from kpyramid.llm.task import Failure
 from kpyramid.numerics.arrays import Integers
@@ -31,8 +32,9 @@ from kpyramid.query.facts import (
 )
 from kpyramid.query.lookup import UNFOUNDED
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Answer, Item, Outcome, Reading, Step
-from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Step, list_places
+from kpyramid.snapshot.adjacency import Adjacency, Edges, spread, walk
+from kpyramid.snapshot.adjacency import Step as GraphStep
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
@@ -189,10 +191,8 @@ def explain_failure(what: str, told: object) -> Step:
 MOST_NEIGHBOURS = 100
 """Hub cap: a node with more facts is not passed through, and left only by its surest ones. What has
 more is a country or a field, by which anything is joined to anything."""
-MOST_WALKS = 20_000
-"""Walks from one entity that are followed; of more, those that come first."""
 MOST_JOINED = 2_000
-"""Ways to join walks of two entities to paths of one length that are tried; of more, the first.
+"""Paths of one length between two entities that are walked; of more, the first.
 
 Without it a dense part between eight entities makes 350,000 paths of five hops."""
 MOST_PATHS = 500
@@ -239,84 +239,45 @@ def find_paths(
     """The simple paths of at most `hops` steps between every two of some entities.
 
     Shortest first, then by the rows of entities and facts. A path through a third anchor is one.
-    Half of the steps is walked from either end, so that three hops cost what two cost.
     """
     rows = sorted(set(anchors))
-    walks = {row: _walk(graph, row, (hops + 1) // 2) for row in rows}
-    found: set[Path] = set()
+    near = {row: reach(graph, [row], hops - 1, MOST_NEIGHBOURS) for row in rows}
+    sizes = dict(zip(rows, graph.count_facts(np.array(rows, np.int64)).tolist(), strict=True))
+
+    @cache
+    def list_steps(row: int, begins: bool) -> list[GraphStep]:
+        alone = np.array([row], np.int64)
+        is_passed = begins or graph.count_facts(alone)[0] <= MOST_NEIGHBOURS
+        return graph.leave(alone, MOST_NEIGHBOURS).list_steps() if is_passed else []
+
+    def leave(start: int, row: int) -> list[GraphStep]:
+        return list_steps(row, row == start)
+
+    found: list[Path] = []
     for length in range(1, hops + 1):
-        halves = (length + 1) // 2, length // 2
-        for first, second in combinations(rows, 2):
-            found.update(_join(graph, walks[first][halves[0]], walks[second][halves[1]]))
-            if halves[0] != halves[1]:  # the hub cap leaves more of the walks from the other end
-                other = _join(graph, walks[second][halves[0]], walks[first][halves[1]])
-                found.update(path.turn() for path in other)
+        for pair in combinations(rows, 2):
+            start, end = sorted(pair, key=sizes.__getitem__)  # a hub shows its surest facts only
+            for steps in islice(walk(partial(leave, start), start, length, near[end]), MOST_JOINED):
+                facts, targets, arrows = zip(*steps, strict=True)
+                path = Path((start, *targets), facts, arrows)
+                found.append(path if start == pair[0] else path.turn())
         if len(found) >= most:
             break
     return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
 
 
-@dataclass(frozen=True, slots=True)
-class _Walks:
-    """Walks of one length from one entity: a row each of entities (one more), facts, arrows."""
+def reach(graph: Adjacency, starts: Iterable[int], hops: int, most: int) -> dict[int, int]:
+    """What is within so many steps, with the least number of steps; hubs are not passed through.
 
-    entities: Integers
-    facts: Integers
-    forward: Integers
-
-
-def _walk(graph: Adjacency, start: int, steps: int) -> list[_Walks]:
-    """The walks from an entity by length from 0 on that meet no entity twice."""
-    alone = np.array([[start]], np.int64)
-    found = [_Walks(alone, np.zeros((1, 0), np.int64), np.zeros((1, 0), np.int64))]
-    for step in range(steps):
-        last = found[-1]
-        ends = last.entities[:, -1]
-        if step:  # hubs are not passed through
-            passed = np.flatnonzero(graph.count_facts(ends) <= MOST_NEIGHBOURS)
-        else:
-            passed = np.arange(len(ends))
-        edges = graph.leave(ends[passed], MOST_NEIGHBOURS)
-        owner = passed[edges.source]
-        fresh = (last.entities[owner] != edges.target[:, None]).all(axis=1)
-        owner, edges = owner[fresh][:MOST_WALKS], edges.take(np.flatnonzero(fresh)[:MOST_WALKS])
-        found.append(
-            _Walks(
-                np.column_stack([last.entities[owner], edges.target]),
-                np.column_stack([last.facts[owner], edges.fact]),
-                np.column_stack([last.forward[owner], edges.forward.astype(np.int64)]),
-            )
-        )
-    return found
-
-
-def _join(graph: Adjacency, ahead: _Walks, back: _Walks) -> list[Path]:
-    """The simple paths that go on from the end of a walk along another one, turned.
-
-    None where both meet in a hub; `MOST_JOINED` are tried.
+    `most`: facts of one entity that lead on, the surest.
     """
-    ends, starts = ahead.entities[:, -1], back.entities[:, -1]
-    if back.facts.shape[1]:
-        ends = np.where(graph.count_facts(ends) <= MOST_NEIGHBOURS, ends, -1)
-    order = np.argsort(starts, kind="stable")
-    low = np.searchsorted(starts[order], ends, "left")
-    sizes = np.searchsorted(starts[order], ends, "right") - low
-    sizes = np.clip(MOST_JOINED - (np.cumsum(sizes) - sizes), 0, sizes)
-    left = np.repeat(np.arange(len(ends)), sizes)
-    within = np.arange(len(left)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    right = order[np.repeat(low, sizes) + within]
-    entities = np.column_stack([ahead.entities[left], back.entities[right, -2::-1]])
-    simple = (np.diff(np.sort(entities, axis=1)) > 0).all(axis=1)
-    left, right = left[simple], right[simple]
-    columns = (
-        entities[simple],
-        np.column_stack([ahead.facts[left], back.facts[right, ::-1]]),
-        np.column_stack([ahead.forward[left] > 0, back.forward[right, ::-1] == 0]),
-    )
-    return [
-        Path(tuple(nodes), tuple(facts), tuple(arrows))
-        for nodes, facts, arrows in zip(*(each.tolist() for each in columns), strict=True)
-    ]
+    begun = [*starts]
+
+    def leave(rows: Integers) -> Edges:
+        passed = np.isin(rows, begun) | (graph.count_facts(rows) <= MOST_NEIGHBOURS)
+        return graph.leave(rows[passed], most)
+
+    return spread(begun, hops, leave)
 
 
 def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, float]:
@@ -518,7 +479,7 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
 
 
 def rate_steps(
-    asked: QuestionAnalysis, start: str, steps: tuple[GraphStep, ...]
+    asked: QuestionAnalysis, start: str, steps: tuple[RelationStep, ...]
 ) -> tuple[float, float]:
     """The chance that steps from an entity are the first of what is asked, and that they are all.
 
@@ -554,11 +515,7 @@ def _give_value(path: StatedPath, chance: float, asked: QuestionAnalysis) -> Rat
             value = times[0]
         elif not any(character.isdigit() for character in value):
             chance = min(chance, UNFOUNDED)
-    return RatedPath(path, value, round(chance, 6), _choose(value, asked))
-
-
-def _choose(value: str, asked: QuestionAnalysis) -> tuple[str, ...]:
-    return match_candidates(value, asked.candidates) if asked.candidates else ()
+    return RatedPath(path, value, round(chance, 6), match_candidates(value, asked.candidates))
 
 
 def read_paths(
@@ -567,24 +524,19 @@ def read_paths(
     which: str,
     decisions: Decisions,
     *,
-    context: Sequence[Item] | None = None,
+    context: Sequence[Item],
     missing: str = "",
 ) -> Answer:
-    """The answer that a reader finds in paths, best first, with one step of the graph in its trace.
+    """The answer that a reader finds in a context, with one step of the graph in its trace.
 
-    Rules give the value of the best one, and the values of those that take the same steps from the
-    same name to others; a model reads them all, or the `context` that is given in their place. The
-    paths that rules answer by then come first.
-    `which` says which paths they are, `missing` why there are none.
+    Rules give the value of the best path, and the values of those that take the same steps from
+    the same name to others, which then come first; a model reads the context.
+    `which` says what it is, `missing` why there is none.
     """
-    snapshot = asked.snapshot
-    items = tuple(context or ())
-    if context is None:
-        items = tuple(show_path(one.path, snapshot, round(one.chance, 6)) for one in rated)
+    snapshot, items = asked.snapshot, tuple(context)
     if not items:
-        step = Step("graph", Outcome.EMPTY, missing or f"no path {which}")
-        return Answer("", (), (), None, (), (step,))
-    found = Reading("", (), 0.0, (), reason="no path gives one of the options")
+        return Answer(trace=(Step("graph", Outcome.EMPTY, missing or f"no path {which}"),))
+    found = Reading(reason="no path gives one of the options")
     if not asked.candidates:
         found = replace(found, reason="no path leads to what can be the answer")
     best = next((one for one in rated if one.choices or not asked.candidates), None)
@@ -592,18 +544,14 @@ def read_paths(
         alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
         cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
         choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
-        places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
-        found = Reading("; ".join(choices), choices, best.chance, places)
+        found = Reading("; ".join(choices), choices, best.chance, list_places(cited))
         own = {item.key for item in cited}
         items = (*cited, *(other for other in items if other.key not in own))
-    shown = items if context is None else tuple(context)
-    reading = decisions.read(asked, shown, found)
-    items = items if reading is found else shown
-    sure = f", the best of {rated[0].chance:.2f}" if rated else ""
-    seen = f"{len(items)} paths {which}{sure}" if context is None else f"{which}{sure}"
+    reading = decisions.read(asked, tuple(context), found)
+    items = items if reading is found else tuple(context)
+    seen = f"{which}, the best of {rated[0].chance:.2f}" if rated else which
     step = reading.judge("graph", seen, tuple(item.text for item in items))
-    places = tuple(dict.fromkeys(place for item in items for place in item.evidence))
-    return reading.give(items, "graph", step, places=places)
+    return reading.give(items, "graph", step, places=list_places(items))
 
 
 def _says_as_much(one: RatedPath, best: RatedPath) -> bool:

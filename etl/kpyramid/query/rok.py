@@ -12,23 +12,10 @@ from functools import partial
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
+from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import StatedPath, state_items, tell_facts
-from kpyramid.query.paths import (
-    Hypothesis,
-    Path,
-    choose_anchors,
-    explain_failure,
-    find_paths,
-    list_branches,
-    rank_entities,
-    rate_chains,
-    read_paths,
-    show_path,
-    state_paths,
-    suppose,
-)
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact
@@ -75,14 +62,14 @@ def ask_rok(
     told, key = _find_key_entities(asked, decisions, entities, domain, hypothesis=hypothesis)
     graph = Adjacency(asked.snapshot)
     rows = [*graph.locate(key).values()]
-    found = find_paths(graph, rows, hops, most=MOST_CANDIDATES)
+    found = kit.find_paths(graph, rows, hops, most=MOST_CANDIDATES)
     main = choose_main(found, rows, paths, damping)
-    stated = state_paths(main, graph, asked.snapshot)
-    about = list_branches(asked, key, stated) if neighbours else []
+    stated = kit.state_paths(main, graph, asked.snapshot)
+    about = kit.list_branches(asked, key, stated) if neighbours else []
     kept, note = _filter_branches(asked, decisions, stated, about, branches)
-    chains = rate_chains(asked, graph, rows, found, about)
-    scores = _score_paths(main, rank_entities(found, damping))
-    context = [show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
+    chains = kit.rate_chains(asked, graph, rows, found, about)
+    scores = _score_paths(main, kit.rank_entities(found, damping))
+    context = [kit.show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
     context += state_items(((fact, fact.cosine) for fact in kept), asked.snapshot)
     which = (
         f"{len(main)} of {len(found)} paths of at most {hops} hops between {len(rows)} key "
@@ -91,7 +78,7 @@ def ask_rok(
     missing = "neither the question nor its tentative answer: no entity of it is known to the graph"
     if rows:
         missing = f"{which}: the graph has no fact about them"
-    answer = read_paths(asked, chains, which, decisions, context=context, missing=missing)
+    answer = kit.read_paths(asked, chains, which, decisions, context=context, missing=missing)
     return told.precede(answer)
 
 
@@ -100,7 +87,7 @@ def ask_rok(
 
 def _find_key_entities(
     asked: QuestionAnalysis, decisions: Decisions, most: int, domain: str, *, hypothesis: bool
-) -> tuple[Hypothesis, tuple[str, ...]]:
+) -> tuple[kit.Hypothesis, tuple[str, ...]]:
     """The tentative answer, and the anchors: the question's own entities, then those of it.
 
     Without a model the best passages stand for the answer, and names that the graph knows for its
@@ -112,18 +99,18 @@ def _find_key_entities(
         from kpyramid.query.model.walks import extend, list_key_entities
 
         ask = partial(extend, asked.question, domain, asker)
-    told = suppose(asked, "tentative answer", ask) if hypothesis else Hypothesis()
+    told = kit.suppose(asked, "tentative answer", ask) if hypothesis else kit.Hypothesis()
     steps = [*told.steps]
     if asker and told.by_model:
         listed = list_key_entities(told.texts[0], domain, asked.question, asker)
         if isinstance(listed, Failure):
-            steps.append(explain_failure("list of key entities", listed))
+            steps.append(kit.explain_failure("list of key entities", listed))
         else:
             names = listed
     # The names that a model lists replace those that rules would find in its text.
     supposed = () if names else told.texts
     own = [asked.text, *asked.candidates]
-    key = choose_anchors(own, supposed, snapshot, most, names=names)
+    key = kit.choose_anchors(own, supposed, snapshot, most, names=names)
     said = (*told.recognised, *key.tell("key entities", snapshot))
     return replace(told, recognised=said, steps=tuple(steps)), key.entities
 
@@ -132,23 +119,23 @@ def _find_key_entities(
 
 
 def choose_main(
-    paths: Sequence[Path], key: Collection[int], most: int, damping: float = 0.85
-) -> list[Path]:
+    paths: Sequence[kit.Path], key: Collection[int], most: int, damping: float = 0.85
+) -> list[kit.Path]:
     """The main paths: from the fullest bucket down, by their mean PageRank.
 
     A bucket has the paths with equally many key entities. Ties: shorter ones first, then by rows.
     """
-    scores = dict(zip(paths, _score_paths(paths, rank_entities(paths, damping)), strict=True))
+    scores = dict(zip(paths, _score_paths(paths, kit.rank_entities(paths, damping)), strict=True))
     wanted = set(key)
 
-    def rank(path: Path) -> tuple[object, ...]:
+    def rank(path: kit.Path) -> tuple[object, ...]:
         bucket = len(wanted.intersection(path.entities))
         return -bucket, -scores[path], len(path.facts), path.entities, path.facts
 
     return sorted(paths, key=rank)[:most]
 
 
-def _score_paths(paths: Sequence[Path], ranks: dict[int, float]) -> list[float]:
+def _score_paths(paths: Sequence[kit.Path], ranks: dict[int, float]) -> list[float]:
     """The mean PageRank of each path's entities."""
     return [round(sum(ranks[r] for r in p.entities) / len(p.entities), 9) for p in paths]
 

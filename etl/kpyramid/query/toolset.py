@@ -38,13 +38,7 @@ class Retrieve(Tool):
         """A `Retrieval`."""
         from kpyramid.query.retrieval import retrieve
 
-        return retrieve(
-            self.question,
-            snapshot,
-            facts=self.facts,
-            passages=self.passages,
-            candidates=self.candidates,
-        )
+        return retrieve(snapshot=snapshot, **dict(self))
 
 
 class Find(Tool):
@@ -67,10 +61,9 @@ class Find(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """`Members`."""
-        where: Any = self.where
-        if len(where) > _MOST_CONDITIONS:
-            raise InputError(f"where: {len(where)} conditions, at most {_MOST_CONDITIONS}")
-        return snapshot.find(self.class_name, where, self.order_by, self.limit, self.at)
+        if len(self.where) > _MOST_CONDITIONS:
+            raise InputError(f"where: {len(self.where)} conditions, at most {_MOST_CONDITIONS}")
+        return snapshot.find(**dict(self))
 
 
 class Compare(Tool):
@@ -82,7 +75,7 @@ class Compare(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A `Comparison`."""
-        return snapshot.compare(self.first, self.second, self.name)
+        return snapshot.compare(**dict(self))
 
 
 class Paths(Tool):
@@ -94,7 +87,7 @@ class Paths(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """`Paths` of the snapshot."""
-        return snapshot.paths(self.first, self.second, self.hops)
+        return snapshot.paths(**dict(self))
 
 
 class Entity(Tool):
@@ -144,7 +137,7 @@ class Sparql(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A list of rows by variable."""
-        return snapshot.sparql(self.query, limit=self.limit)
+        return snapshot.sparql(**dict(self))
 
 
 TOOLS: Mapping[str, type[Tool]] = {

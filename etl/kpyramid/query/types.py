@@ -92,6 +92,11 @@ class Item:
         return "\n".join([told, *state_sides(self.conflicts)])
 
 
+def list_places(items: Iterable[Item]) -> tuple[Evidence, ...]:
+    """The places of some items, each once."""
+    return tuple(dict.fromkeys(place for item in items for place in item.evidence))
+
+
 STEP = re.compile(r" (– .+? →|← .+? –) ")
 """The arrow of a step in an item that is a path, see `StatedPath.statement`."""
 
@@ -111,10 +116,10 @@ class Reading:
     support.
     """
 
-    text: str
-    choices: tuple[str, ...]
-    confidence: float
-    evidence: tuple[Evidence, ...]
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    confidence: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
     reason: str = ""
 
     @property
@@ -210,12 +215,12 @@ class Answer:
     None for a model without a price and where nobody keeps books.
     """
 
-    text: str
-    choices: tuple[str, ...]
-    context: tuple[Item, ...]
-    layer: str | None
-    evidence: tuple[Evidence, ...]
-    trace: tuple[Step, ...]
+    text: str = ""
+    choices: tuple[str, ...] = ()
+    context: tuple[Item, ...] = ()
+    layer: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    trace: tuple[Step, ...] = ()
     confidence: float = 0.0
     calls: int = 0
     tokens: int = 0

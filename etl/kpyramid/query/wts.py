@@ -14,22 +14,10 @@ import numpy as np
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.llm.task import Asker, Failure
+from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_LOOKED, StatedPath, state_facts, state_items, tell_facts
-from kpyramid.query.paths import (
-    MOST_NEIGHBOURS,
-    SIMILAR,
-    Anchors,
-    choose_fitting,
-    explain_failure,
-    go_on,
-    link_names,
-    list_some,
-    rate_paths,
-    rate_steps,
-    read_paths,
-)
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact
@@ -86,11 +74,11 @@ def ask_wts(
     walker, is_read = decisions.walker, decisions.backends.reader == "llm"
     anchors, steps = _extract_entities(asked, walker, entities, domain)
     search = Search(asked, anchors.entities, width, distance, match, chained)
-    answer, names = Answer("", (), (), None, (), ()), asked.snapshot.names
+    answer, names = Answer(), asked.snapshot.names
     for level in range(1, depth + 1):
         if not search.ahead:
             break
-        query = f"depth {level}, from {list_some([names[e] for e in search.ahead])}"
+        query = f"depth {level}, from {kit.list_some([names[e] for e in search.ahead])}"
         near = search.match_facts()
         scores, note = _score_facts(search, near, walker, domain)
         kept = search.keep(near, scores)
@@ -124,7 +112,7 @@ def ask_wts(
 
 def _extract_entities(
     asked: QuestionAnalysis, asker: Asker | None, most: int, domain: str
-) -> tuple[Anchors, list[Step]]:
+) -> tuple[kit.Anchors, list[Step]]:
     """At most `most` entities of the question; by rules the names that the graph knows."""
     names, similar, steps = asked.linked.names[:most], None, list[Step]()
     if asker:
@@ -132,10 +120,10 @@ def _extract_entities(
 
         told = list_entities(asked.question, most, domain, asker)
         if isinstance(told, Failure):
-            steps.append(explain_failure("list of entities", told))
+            steps.append(kit.explain_failure("list of entities", told))
         else:
-            names, similar = told, SIMILAR
-    return link_names(names, asked.snapshot, similar), steps
+            names, similar = told, kit.SIMILAR
+    return kit.link_names(names, asked.snapshot, similar), steps
 
 
 # Retrieval and pruning modules: exact match takes the facts that have an entity as subject or
@@ -216,7 +204,7 @@ class Search:
         graph = Adjacency(self.asked.snapshot)
         rows = graph.locate(self.ahead)
         counts = graph.count_facts(np.array(list(rows.values()), np.int64)) if rows else ()
-        return [e for e, many in zip(rows, counts, strict=True) if many <= MOST_NEIGHBOURS]
+        return [e for e, many in zip(rows, counts, strict=True) if many <= kit.MOST_NEIGHBOURS]
 
     def _find_targets(self) -> Matrix:
         """What facts are compared with: the question, or each of its entities."""
@@ -244,9 +232,9 @@ class Search:
         longer = []
         for chain in self._last:
             for fact in about[chain.end] if chain.end else ():
-                path = go_on(chain.path, chain.end or "", fact)
+                path = kit.go_on(chain.path, chain.end or "", fact)
                 end = fact.tail_id if path.forward[-1] else fact.head_id
-                longer.append(Chain(path, end, *rate_steps(self.asked, path.start, path.steps)))
+                longer.append(Chain(path, end, *kit.rate_steps(self.asked, path.start, path.steps)))
         return sorted(longer, key=lambda one: (-one.so_far, -one.whole, one.path.statement))
 
     def score(self) -> dict[str, float]:
@@ -306,10 +294,10 @@ def _read_chains(
     search: Search, decisions: Decisions, note: str, sufficient: float
 ) -> tuple[Answer, bool]:
     """By rules: the value of the likeliest chain of what is kept, and whether it is sure."""
-    rated = choose_fitting(search.asked, rate_paths(search.asked, search.list_likely()))
+    rated = kit.choose_fitting(search.asked, kit.rate_paths(search.asked, search.list_likely()))
     best = next((one for one in rated if one.choices or not search.asked.candidates), None)
     sure = best is not None and best.chance >= sufficient
-    found = read_paths(search.asked, rated, note, decisions, context=_show_kept(search))
+    found = kit.read_paths(search.asked, rated, note, decisions, context=_show_kept(search))
     if best is None:
         return found, False
     step = replace(found.trace[-1], reason=f"{note}; support: {best.path.statement}")
@@ -324,7 +312,7 @@ def _reason(
 
     items = _show_kept(search)
     if not (items or knowledge):
-        return Answer("", (), (), None, (), (Step("graph", Outcome.EMPTY, note),)), False
+        return Answer(trace=(Step("graph", Outcome.EMPTY, note),)), False
     asker = decisions.backends.open_asker()
     told = reason(search.asked.question, items, asker, domain=domain, knowledge=knowledge)
     reading = told.reading

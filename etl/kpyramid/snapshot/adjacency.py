@@ -5,7 +5,7 @@ Nothing is stored for it: the index has, for each entity, the rows of the facts 
 read in place, so that a walk costs what it touches, at any size of the graph.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ import numpy as np
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.view import View
 
+Step = tuple[int, int, bool]
+"""A fact that is walked, the entity that it leads to, and whether from its head to its tail."""
 MOST_HOPS = 4
 """Facts that a path between two entities may be asked to have at most."""
 
@@ -41,6 +43,11 @@ class Edges:
     def __len__(self) -> int:
         return len(self.fact)
 
+    def list_steps(self) -> list[Step]:
+        """Each with what it leads to."""
+        columns = (self.fact.tolist(), self.target.tolist(), self.forward.tolist())
+        return [*zip(*columns, strict=True)]
+
     def take(self, chosen: Any) -> "Edges":
         """Some of them, by a mask or by places."""
         return Edges(
@@ -57,6 +64,26 @@ def spread(starts: Iterable[int], hops: int, leave: Callable[[Integers], Edges])
         last = [row for row in met if row not in steps]
         steps |= dict.fromkeys(last, step)
     return steps
+
+
+def walk(
+    leave: Callable[[int], Iterable[Step]], start: int, steps: int, near: Mapping[int, int]
+) -> Iterator[list[Step]]:
+    """The walks of so many steps that pass nothing twice and meet an end at the last alone.
+
+    `near`: least numbers of steps to the ends, which have 0; what it lacks is further away.
+    """
+
+    def go(row: int, passed: frozenset[int], left: int) -> Iterator[list[Step]]:
+        for step in leave(row):
+            target = step[1]
+            distance = near.get(target, left)
+            if target in passed or distance >= left or (distance == 0) is not (left == 1):
+                continue
+            rests = [[]] if left == 1 else go(target, passed | {target}, left - 1)
+            yield from ([step, *rest] for rest in rests)
+
+    return go(start, frozenset([start]), steps)
 
 
 class Adjacency:

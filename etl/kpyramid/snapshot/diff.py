@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema
-from kpyramid.snapshot.individuals import state_value
 from kpyramid.snapshot.relabelled import hide, list_guarded
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.storage.contracts import combine_column, find_rows, load_contracts, open_table
@@ -221,14 +220,15 @@ def _word_rows(side: Snapshot, table: str, keys: Sequence[str]) -> dict[str, str
         rows = side.table(table).to_pylist()
         return {r["proposal_id"]: f"{r['label']} ({r['kind']}, {r['state']})" for r in rows}
     rows = side._view.find_all(table, keys)
-    return {key: _word(side, table, key, row) for key, row in rows.items()}
+    return {key: _word(side, table, row) for key, row in rows.items()}
 
 
-def _word(side: Snapshot, table: str, key: str, row: int) -> str:
+def _word(side: Snapshot, table: str, row: int) -> str:
+    view = side._view
     if table == "entities":
-        _, name, kind = side._view.state_entity(row)
+        _, name, kind = view.state_entity(row)
         return f"{name} ({kind})"
-    stated = side._view.state_fact(row) if table == "condensed" else state_value(key, side)
+    stated = view.state_fact(row) if table == "condensed" else view.state_instance(row)
     return f"{stated[1]} | {stated[3]} | {stated[5]}"
 
 

@@ -33,7 +33,6 @@ from kpyramid.ontology.schema import (
     write_schema,
 )
 from kpyramid.ontology.store import Quotation, state_row, write_instances
-from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.store import SEED, Store
@@ -90,7 +89,7 @@ class DividedView(View):
         super().__init__(store)
         self._masks: dict[str, Mask] = {"documents": documents}
         self._documents = documents
-        self._whole = View(store)
+        self.whole = View(store)
         self._terms = _SeenTerms(store, self)
         self._keys: dict[str, frozenset[str]] = {}
         self._pairs: dict[str, Mapping[str, list[tuple[str, str]]]] = {}
@@ -120,8 +119,10 @@ class DividedView(View):
             shown = map(self.shows_statement, range(len(self.rows(table))))
             return np.fromiter(shown, np.bool_, len(self.rows(table)))
         if table == "contradictions":  # where all sides are seen, in all their words
-            seen_rows = map(self._shows_contradiction, self._store.table(table).to_pylist())
-            return np.fromiter(seen_rows, np.bool_)
+            rows = self._store.table(table).select(["condensed_ids", "anchor"]).to_pylist()
+            sides = ([self.find("condensed", key) for key in r["condensed_ids"]] for r in rows)
+            shown = (self._shows_all(f, r["anchor"]) for f, r in zip(sides, rows, strict=True))
+            return np.fromiter(shown, np.bool_)
         if table == "chunks":
             return np.asarray(self._documents[self.rows(table).numbers("document")], np.bool_)
         if table in _NAMED:
@@ -130,15 +131,25 @@ class DividedView(View):
             return self._rest_on_seen(table)
         seen = np.zeros(len(self._list_keys(table)), np.bool_)
         for name in load_contracts()[table].visible_by:
-            links, target = self._link(table, name)
-            seen[links.owners[self.mask(target)[links.targets]]] = True
+            owners, refers = self._follow(table, name)
+            seen[owners[refers]] = True
         return seen
 
-    def _link(self, table: str, name: str) -> tuple[Links, str]:
-        """From the rows of a table to those that a column refers to, and the table of these."""
+    def _follow(self, table: str, name: str) -> tuple[Integers, Mask]:
+        """Of all that a column refers to the row that does, and whether that is seen."""
         column = load_contracts()[table].column(name)
-        target = str(column.target)
-        return Links.from_column(self._store.table(table)[name], self._list_keys(target)), target
+        values = combine_column(self._store.table(table)[name])
+        owners: Integers = np.arange(len(values))
+        if pa.types.is_list(values.type):
+            owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
+            values = pc.list_flatten(values)
+        if column.type == "list<place>":
+            values = pc.struct_field(values, "chunk_id")
+        return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
+
+    def _keys_of(self, table: str) -> pa.Array:
+        """The keys of the rows that are seen."""
+        return self._list_keys(table).filter(pa.array(self.mask(table)))
 
     def _list_keys(self, table: str) -> pa.Array:
         """The keys of all rows of a table."""
@@ -183,24 +194,22 @@ class DividedView(View):
         forms, seen = self.rows("entity_forms"), self._rest_on_seen("entity_forms")
         owners = forms.numbers("owner")
         names = self.rows("entities").column("name").take(pa.array(owners))
-        called = np.zeros(len(self.rows("entities")), dtype=np.bool_)
-        called[owners[seen & to_mask(pc.equal(forms.column("form"), names))]] = True
-        return called
+        said = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
+        return np.isin(np.arange(len(self.rows("entities"))), said)
 
     @cached_property
     def whole_triples(self) -> frozenset[str]:
         """The triples of which all statements are seen."""
-        links, target = self._link("triples", "raw_triple_ids")
+        owners, seen = self._follow("triples", "raw_triple_ids")
         keys = self._list_keys("triples")
         hidden = np.zeros(len(keys), np.bool_)
-        hidden[links.owners[~self.mask(target)[links.targets]]] = True
+        hidden[owners[~seen]] = True
         return frozenset(keys.filter(pa.array(~hidden)).to_pylist())
 
     def list_seen(self, table: str) -> frozenset[str]:
         """The keys of the rows that are seen."""
         if table not in self._keys:
-            seen = self._list_keys(table).filter(pa.array(self.mask(table)))
-            self._keys[table] = frozenset(seen.to_pylist())
+            self._keys[table] = frozenset(self._keys_of(table).to_pylist())
         return self._keys[table]
 
     # -- rows in words ------------------------------------------------------------------------
@@ -267,23 +276,19 @@ class DividedView(View):
 
     def shows_statement(self, row: int) -> bool:
         """See `View`: when all facts that it cites are seen, in the words that it was made of."""
-        if row < 0:
-            return False
         rows = self.rows("statements")
-        cited = rows.list_of("facts", row).tolist()
-        is_open = self.mask("condensed")[cited].all()
-        is_named = rows.value("anchor", row) not in self._terms.hidden
-        return bool(is_open) and is_named and all(map(self._words_whole, cited))
+        return row >= 0 and self._shows_all(rows.list_of("facts", row), rows.value("anchor", row))
 
-    def _shows_contradiction(self, row: Row) -> bool:
-        facts = [self.find("condensed", key) for key in row["condensed_ids"]]
-        is_named = row["anchor"] not in self._terms.hidden
-        return is_named and all(fact is not None and self._words_whole(fact) for fact in facts)
+    def _shows_all(self, facts: Iterable[int | None], anchor: str | None) -> bool:
+        """Whether some facts are seen in all their words, and the anchor that they have."""
+        seen = self.mask("condensed")
+        whole = (f is not None and seen[f] and self._words_whole(int(f)) for f in facts)
+        return anchor not in self._terms.hidden and all(whole)
 
     def _words_whole(self, fact: int) -> bool:
         """Whether a fact that is seen has the words that it has for who sees everything."""
-        same = self.state_fact(fact) == self._whole.state_fact(fact)
-        return same and self.qualify_fact(fact) == self._whole.qualify_fact(fact)
+        same = self.state_fact(fact) == self.whole.state_fact(fact)
+        return same and self.qualify_fact(fact) == self.whole.qualify_fact(fact)
 
     def find_detailed(self, row: int) -> str:
         """See `View`; where both are seen in all their words."""
@@ -359,12 +364,12 @@ class DividedView(View):
             for number, row in zip(numbers, rows.to_pylist(), strict=True)
         )
 
-    def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
+    def read_ontology(self) -> tuple[str, str]:
         """See `View`; with those places of statements that are seen."""
         rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
         seen = self.select("instances", range(len(rows)))
         statements = (
-            state_row(row, names, self._quote(row["places"]) if sources else ())
+            state_row(row, names, self._quote(row["places"]))
             for row in map(self.read_instance, seen)
         )
         return write_schema(self.schema), write_instances(statements)
@@ -398,10 +403,8 @@ class DividedView(View):
         if column.term:
             return None if value in self._terms.hidden else value
         seen = self.list_seen(str(column.target))
-        if column.type == "list<place>":
-            return [place for place in value if place["chunk_id"] in seen]
-        if column.type == "list<string>":
-            return [key for key in value if key in seen]
+        if isinstance(value, list):  # of keys, or of places
+            return [v for v in value if (v["chunk_id"] if isinstance(v, dict) else v) in seen]
         return value if value in seen else None
 
     def _unite(self, contract: Contract, column: Column, row: Row) -> list[tuple[str, str]]:
@@ -520,7 +523,7 @@ class _SeenTerms:
     @cached_property
     def schema(self) -> Schema:
         """The ontology's schema, as far as it is seen."""
-        whole, seed, hidden = self._whole, self._seed, self.hidden
+        whole, seed, hidden = self._view.whole.schema, self._seed, self.hidden
         classes = [
             self._cut(c, seed.class_by_iri.get(c.iri)) for c in whole.classes if c.iri not in hidden
         ]
@@ -552,7 +555,7 @@ class _SeenTerms:
     @cached_property
     def hidden(self) -> frozenset[str]:
         """IRIs of classes and properties that were added or proposed, and are not seen."""
-        whole, seed = self._whole, self._seed
+        whole, seed = self._view.whole.schema, self._seed
         terms: dict[str, tuple[str | None, ...]] = {
             **{c.iri: c.parents for c in whole.classes if c.iri not in seed.class_by_iri},
             **{
@@ -616,10 +619,6 @@ class _SeenTerms:
         return self._view.whole_triples.issuperset(row["triple_ids"])
 
     @cached_property
-    def _whole(self) -> Schema:
-        return View(self._store).schema
-
-    @cached_property
     def _seed(self) -> Schema:
         return parse_schema(self._store.read_text(SEED), source=f"seed of {self._store.id}")
 
@@ -670,11 +669,15 @@ def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
 
 def _open_by_label(labels: pa.Array, access: frozenset[str]) -> Mask:
     """The documents whose labels let them be seen."""
-    seen = pc.list_value_length(labels).to_numpy(zero_copy_only=False) == 0
-    owners = pc.list_parent_indices(labels).to_numpy(zero_copy_only=False)
     mine = pc.is_in(pc.list_flatten(labels), pa.array(sorted(access), pa.string()))
-    seen[owners[to_mask(mine)]] = True
-    return np.asarray(seen, dtype=np.bool_)
+    return to_mask(pc.equal(pc.list_value_length(labels), 0)) | _have(labels, to_mask(mine))
+
+
+def _have(lists: pa.Array, wanted: Mask) -> Mask:
+    """The rows that have one of the wanted values in their lists."""
+    having = np.zeros(len(lists), np.bool_)
+    having[pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)[wanted]] = True
+    return having
 
 
 def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> Mask:
@@ -695,11 +698,10 @@ def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> M
 
 def _find_described(documents: MappedRows, pairs: Collection[tuple[str, str]], reach: Mask) -> Mask:
     described = documents.column("metadata")
-    owners = pc.list_parent_indices(described).to_numpy(zero_copy_only=False)
     seen = np.ones(len(documents), dtype=np.bool_)
     for field, value in sorted(pairs):
-        having = np.zeros(len(documents), dtype=np.bool_)
-        having[owners[to_mask(pc.equal(pc.list_flatten(described), f"{field}={value}"))]] = True
+        said = pc.equal(pc.list_flatten(described), f"{field}={value}")
+        having = _have(described, to_mask(said))
         if not (having & reach).any():
             raise InputError(f"no document has {field} = {value!r} in its metadata")
         seen &= having

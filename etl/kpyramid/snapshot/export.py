@@ -6,8 +6,8 @@ import shutil
 import tempfile
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import groupby
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_KEYS = {"chunks": "chunk_id", "condensed": "condensed_id", "entities": "entity_id"}
 _BATCH = 8_192
 """Rows of vectors that are written at a time."""
 _PIECE = 2**20
@@ -208,7 +207,7 @@ def _write_rdf(
 
 
 def _state_ontology(snapshot: Snapshot) -> bytes:
-    stated = write_ontology(*snapshot._view.read_ontology(sources=True))
+    stated = write_ontology(*snapshot._view.read_ontology())
     vocabulary = parse_turtle(_VOCABULARY.read_text("utf-8"), source="the vocabulary")
     return (stated + write_sorted(vocabulary)).encode()
 
@@ -222,7 +221,6 @@ def _write_json_ld(snapshot: Snapshot, path: Path) -> None:
 
 # Property graphs: entities and values are nodes, facts are edges.
 
-_VALUES = "(SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)"
 _ENDS = ("id", "head", "tail", "literal")
 _PLAIN = (
     *("relation", "relation_id", "wording", "negated", "modality", *VALID),
@@ -230,13 +228,6 @@ _PLAIN = (
 )
 _LISTS = ("qualifiers", "documents", "sources", "licences", "attributions")
 """Of a fact what qualifies it, the documents that state it, and whom to name."""
-
-
-_EDGES = (
-    ("instance of", "membership", "id", "iri"),
-    ("subclass of", "subclass", "iri", "parent"),
-)
-"""What the ontology adds to the facts: kinds of edges, their tables and ends."""
 
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> None:
@@ -249,49 +240,20 @@ def _write_graphml(snapshot: Snapshot, path: Path) -> None:
         for name in names
     )
     about = "".join(f""" || data('{name}', "{name}"::VARCHAR)""" for name in _PLAIN)
-    about += "".join(f" || data('{name}', {_join(name, '; ')})" for name in _LISTS)
+    about += "".join(f" || listed('{name}', {name})" for name in _LISTS)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     facts = (*_ENDS, *_PLAIN, *_LISTS)
     with _open(snapshot, facts) as database, path.open("wb") as sink:
         database.execute(SQL["xml"])
         sink.write(f'{head}{keys}<graph id="{snapshot.id}" edgedefault="directed">\n'.encode())
-        for query in (
-            "SELECT '<node id=\"' || id || '\">' || data('label', name) || data('type', type) || "
-            f"data('forms', {_join('forms', '; ')}) || data('classes', {_join('labels', '; ')}) || "
-            "E'</node>\\n' FROM individual",
-            "SELECT '<node id=\"' || xml(iri) || '\">' || data('label', label) || "
-            "data('type', 'CLASS') || E'</node>\\n' FROM ontology_class",
-            "SELECT '<node id=\"value:' || xml(literal) || '\">' || data('label', literal) || "
-            f"data('type', 'LITERAL') || E'</node>\\n' FROM {_VALUES}",
-            "SELECT '<edge id=\"' || id || '\" source=\"' || head || '\" target=\"' || "
-            f"coalesce(tail, 'value:' || xml(literal)) || '\">' || data('kind', 'fact'){about} || "
-            "E'</edge>\\n' FROM fact",
-            *(
-                f"SELECT '<edge source=\"' || xml({source}) || '\" target=\"' || xml({target}) || "
-                f"'\">' || data('kind', '{kind}') || E'</edge>\\n' FROM {table}"
-                for kind, table, source, target in _EDGES
-            ),
-        ):
-            write_lines(database, query, sink)
+        for name, query in SQL.items():
+            if name.startswith("graphml_"):
+                write_lines(database, query.replace("$about", about), sink)
         sink.write(b"</graph>\n</graphml>\n")
 
 
-def _join(name: str, between: str) -> str:
-    return f"nullif(array_to_string({name}, '{between}'), '')"
-
-
 _NEO4J = tomllib.loads(Path(__file__).with_name("neo4j.toml").read_text("utf-8"))
-"""Files, their tables, and their columns: the header of `neo4j-admin database import` and SQL.
-
-Properties of the ontology are types of their own; other relations stand in `relation`, and so do
-denials, which a query for a type must not take for facts.
-"""
-_NEO4J_COMMAND = """\
-neo4j-admin database import full neo4j --multiline-fields=true --array-delimiter=U+001F \\
-    --nodes=documents.csv --nodes=chunks.csv --nodes=entities.csv --nodes=values.csv \\
-    --nodes=classes.csv --relationships=facts.csv --relationships=parts.csv \\
-    --relationships=mentions.csv --relationships=membership.csv --relationships=subclass.csv
-"""
+_NEO4J_COMMAND: str = _NEO4J.pop("command")
 
 
 def _write_neo4j(snapshot: Snapshot, path: Path) -> None:
@@ -347,87 +309,63 @@ def _write_jsonl(snapshot: Snapshot, path: Path) -> None:
 
 
 def _write_duckdb(snapshot: Snapshot, path: Path) -> Sequence[str]:
-    left_out = []
     with open_database(path) as database:
-        for name in load_contracts():
-            try:
-                source = name_source(database, name, snapshot.locate_table(name))
-            except InputError:  # it cannot be divided by documents
-                left_out.append(name)
-                continue
+        tables = _locate_tables(snapshot, load_contracts())
+        for name, table in tables.items():
             # Vectors hardly get smaller, and packing them is most of the time.
-            packing = "uncompressed" if name == "vectors" else "auto"
+            packing = "uncompressed" if name == VECTORS else "auto"
             database.execute(f"SET force_compression = '{packing}'")
-            database.execute(f"CREATE TABLE {name} AS FROM {source}")
+            database.execute(f"CREATE TABLE {name} AS FROM {name_source(database, name, table)}")
+        left_out = [name for name in load_contracts() if name not in tables]
         database.execute("\n".join(["BEGIN;", *list_views(left_out, kind="TABLE"), "COMMIT;"]))
     return left_out
 
 
+def _locate_tables(snapshot: Snapshot, names: Iterable[str]) -> dict[str, Path | pa.Table]:
+    """Those of some tables that there are where the scope hides documents."""
+    tables = {}
+    for name in names:
+        with suppress(InputError):  # it cannot be divided by documents
+            tables[name] = snapshot.locate_table(name)
+    return tables
+
+
 # Vectors.
+
+
+_PLACED = ("relation", "relation_id", "negated", "modality", *VALID, "more_detailed_id")
 
 
 def _write_lance(snapshot: Snapshot, path: Path) -> None:
     import lancedb  # in an extra of its own
 
     held = lancedb.connect(path)
-    for name in SEARCHED:
-        if snapshot._view.part(name).rows:
-            held.create_table(name, data=_read_vectors(snapshot, name))
-    with _open(snapshot, ()) as database:
+    with _open(snapshot, ("id", "first_document", *_PLACED, *QUOTED)) as database:
+        for name in SEARCHED:
+            if snapshot._view.part(name).rows:
+                held.create_table(name, data=_read_vectors(snapshot, name, database))
         held.create_table("documents", data=database.sql("FROM document").to_arrow_table())
 
 
-_PLACED = {"document_id": pa.string(), "source": pa.string(), "section": pa.string()} | {
-    "start": pa.int64(),
-    "end": pa.int64(),
-}
-"""What is said of the first place that states a fact."""
-
-
-def _read_vectors(snapshot: Snapshot, name: str) -> pa.RecordBatchReader:
-    """The rows of a searched table that are seen: id, words, vector, and a chunk's document.
-
-    Of a fact its standard relation, and a fact that says all of it and more.
-    """
+def _read_vectors(snapshot: Snapshot, name: str, database: "Database") -> pa.RecordBatchReader:
+    """The rows of a searched table that are seen: id, words, vector, and what SQL joins to them."""
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
-    width, documents = part.matrix.shape[1], view.rows("documents")
 
     def read(some: Integers) -> pa.RecordBatch:
-        at, numbers = pa.array(some), some.tolist()
-        columns = {
-            "id": part.rows.column(_KEYS[name]).take(at),
-            "text": pa.array([view.text_of(name, row) for row in numbers], pa.string()),
-            "vector": pa.FixedSizeListArray.from_arrays(part.matrix[some].reshape(-1), width),
+        vectors = part.matrix[some]
+        block = {
+            "id": part.rows.column(load_contracts()[name].key[0]).take(pa.array(some)),
+            "text": pa.array([view.text_of(name, row) for row in some.tolist()], pa.string()),
+            "vector": pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1]),
         }
-        if name == "chunks":
-            owners = pa.array(part.rows.numbers("document")[some])
-            for field in ("document_id", "source", "title"):
-                columns[field] = documents.column(field).take(owners)
-            for field in ("start", "end"):
-                columns[field] = part.rows.column(field).take(at)
-        elif name == "condensed":
-            relations = [view.state_standard(row)[2] for row in numbers]
-            more = [view.find_detailed(row) or None for row in numbers]
-            columns["relation"] = pa.array(relations, pa.string())
-            own = pa.array(part.rows.numbers("relation")[some])
-            columns["relation_id"] = view.rows("relations").column("relation_id").take(own)
-            columns["negated"] = part.rows.column("negated").take(at)
-            columns["modality"] = pa.array(map(view.hold_fact, numbers), pa.string())
-            valid = zip(*map(view.date_fact, numbers), strict=True) if numbers else [[], []]
-            for field, values in zip(VALID, valid, strict=True):
-                columns[field] = pa.array(values, pa.string())
-            columns["more_detailed_id"] = pa.array(more, pa.string())
-            ids = columns["id"].to_pylist()
-            places = [next(iter(snapshot.evidence(key)), None) for key in ids]
-            for field, kind in _PLACED.items():
-                values = [place and getattr(place, field) for place in places]
-                columns[field] = pa.array(values, kind)
-        return pa.record_batch(columns)
+        database.register("block", pa.table(block))
+        return database.sql(SQL[f"lance_{name}"]).to_arrow_table().combine_chunks()
 
     blocks = (read(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
-    return pa.RecordBatchReader.from_batches(read(rows[:0]).schema, blocks)
+    schema = read(rows[:0]).schema
+    return pa.RecordBatchReader.from_batches(schema, (b for t in blocks for b in t.to_batches()))
 
 
 _Form = Callable[[Snapshot, Path], Sequence[str] | None]
@@ -547,19 +485,13 @@ def run_sql(snapshot: Snapshot, query: str) -> list[dict[str, Any]]:
     """
     import duckdb
 
-    left_out, paths = [], []
+    asked = [n for n in load_contracts() if n != VECTORS or n in query.casefold()]
     with open_database() as database:
-        for name in load_contracts():
-            if name == VECTORS and name not in query.casefold():
-                left_out.append(name)
-                continue
-            try:
-                table = snapshot.locate_table(name)
-            except InputError:  # it cannot be divided by documents
-                left_out.append(name)
-                continue
-            paths += [str(table)] if not hasattr(table, "schema") else []
+        tables = _locate_tables(snapshot, asked)
+        for name, table in tables.items():
             database.execute(f"CREATE VIEW {name} AS FROM {name_source(database, name, table)}")
+        left_out = [name for name in load_contracts() if name not in tables]
+        paths = [str(table) for table in tables.values() if isinstance(table, Path)]
         database.execute("\n".join(list_views(left_out)))
         database.execute("SET allowed_paths = $paths", {"paths": paths})
         database.execute("SET python_enable_replacements = false")

@@ -80,8 +80,14 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
 # The graph: documents, chunks, entities, facts and places, each sorted by its key.
 
 _PARTS = re.compile(r"^--- (\w+):.*\n((?:(?!^---).*\n?)*)", re.MULTILINE)
-SQL = dict(_PARTS.findall(Path(__file__).with_name("graph.sql").read_text("utf-8")))
-"""The parts of `graph.sql` by name."""
+
+
+def read_sql(name: str) -> dict[str, str]:
+    """The parts of a file of SQL beside this one by their names."""
+    return dict(_PARTS.findall(Path(__file__).with_name(name).read_text("utf-8")))
+
+
+SQL = read_sql("graph.sql")
 QUOTED = ("sentence", "start", "end", "section")
 
 

@@ -111,6 +111,43 @@ CREATE OR REPLACE TEMP MACRO xml(x) AS replace(replace(replace(replace(regexp_re
     '&', '&amp;'), '<', '&lt;'), '>', '&gt;'), '"', '&quot;');
 CREATE OR REPLACE TEMP MACRO data(k, x) AS
     coalesce('<data key="' || k || '">' || xml(x) || '</data>', '');
+CREATE OR REPLACE TEMP MACRO listed(k, x) AS data(k, nullif(array_to_string(x, '; '), ''));
+
+--- graphml_entities: nodes
+SELECT '<node id="' || id || '">' || data('label', name) || data('type', type) || listed('forms', forms)
+    || listed('classes', labels) || E'</node>\n' FROM individual
+
+--- graphml_classes: nodes
+SELECT '<node id="' || xml(iri) || '">' || data('label', label) || data('type', 'CLASS') || E'</node>\n'
+FROM ontology_class
+
+--- graphml_values: nodes
+SELECT '<node id="value:' || xml(literal) || '">' || data('label', literal) || data('type', 'LITERAL')
+    || E'</node>\n' FROM (SELECT DISTINCT literal FROM fact WHERE tail IS NULL ORDER BY literal)
+
+--- graphml_facts: edges
+SELECT '<edge id="' || id || '" source="' || head || '" target="' || coalesce(tail, 'value:' || xml(literal))
+    || '">' || data('kind', 'fact')$about || E'</edge>\n' FROM fact
+
+--- graphml_members: edges from individuals to their classes
+SELECT '<edge source="' || xml(id) || '" target="' || xml(iri) || '">' || data('kind', 'instance of')
+    || E'</edge>\n' FROM membership
+
+--- graphml_subclasses: edges
+SELECT '<edge source="' || xml(iri) || '" target="' || xml(parent) || '">' || data('kind', 'subclass of')
+    || E'</edge>\n' FROM subclass
+
+--- lance_chunks: passages with their documents
+SELECT block.*, document_id, source, title, start, "end" FROM block JOIN chunks ON chunk_id = id
+JOIN documents USING (document_id) ORDER BY id
+
+--- lance_condensed: facts with their standard relations and the first place that states each
+SELECT block.*, relation, relation_id, negated, modality, valid_from, valid_to, more_detailed_id,
+    first_document AS document_id, source, section, start, "end"
+FROM block LEFT JOIN fact USING (id) LEFT JOIN document ON document.id = first_document ORDER BY block.id
+
+--- lance_entities: as they are
+FROM block ORDER BY id
 
 --- documents_jsonl: a line for each
 SELECT document.*, text, metadata FROM document JOIN documents ON documents.document_id = id ORDER BY id

@@ -1,32 +1,35 @@
 """Building the index of a snapshot from its tables and its ontology, its vectors in parts."""
 
 import logging
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import IntegrityError, PyramidError
-from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file, hash_value
+from kpyramid.keys import JsonValue, canonical_json, hash_file, hash_value
 from kpyramid.numerics.arrays import Integers
-from kpyramid.ontology import names as n
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
-from kpyramid.snapshot.columns import Tables, find_documents, link_column, list_columns
-from kpyramid.snapshot.links import Links, find_places, list_numbers
+from kpyramid.snapshot.columns import Tables, group_rows, join_rows, list_columns
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
-from kpyramid.snapshot.store import GRAPH, META, SEARCHED, STATEMENTS, VECTORS, name_part
-from kpyramid.storage.contracts import combine_column, encode_table, load_contracts, open_table
+from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
+from kpyramid.storage.contracts import (
+    combine_column,
+    encode_table,
+    find_rows,
+    load_contracts,
+    open_table,
+)
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
@@ -36,7 +39,7 @@ from kpyramid.storage.snapshots import list_folders, read_manifest
 
 log = logging.getLogger(__name__)
 
-VERSION = 14
+VERSION = 15
 """Raised when the same tables give other files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
@@ -44,45 +47,39 @@ READS = (
     "statements",
 )
 """Tables that are read whole; of `vectors` the rows of what is searched."""
-_SAYS_WHERE = frozenset(
-    f"<{iri}>" for iri in (n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE, n.SOURCE, n.DCT + "title")
-)
 _LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
 
-def key_index(sums: Mapping[str, str], instances_nt: str, settings: IndexSettings) -> str:
+def key_index(sums: Mapping[str, str], settings: IndexSettings) -> str:
     """The key of an index: everything that shapes it. `sums` are the sha256 of its tables."""
     libraries: dict[str, JsonValue] = {name: library_version(name) for name in _LIBRARIES}
     shaping: dict[str, JsonValue] = asdict(settings)
     tables: dict[str, JsonValue] = {name: sums[name] for name in (*READS, "vectors")}
-    ontology = hash_bytes(instances_nt.encode())
-    return hash_value([VERSION, tables, ontology, shaping, libraries])
+    return hash_value([VERSION, tables, shaping, libraries])
 
 
 def build_index(
     folder: Path,
     tables: Mapping[str, pa.Table],
     vectors: Path,
-    instances_nt: str,
     settings: IndexSettings,
 ) -> dict[str, Path]:
     """Writes the files of an index below a folder; gives them by their names in the snapshot.
 
-    `vectors` is the file of that table, `instances_nt` the snapshot's `ontology/instances.nt`.
+    `vectors` is the file of that table.
 
     Raises:
         IntegrityError: tables and vectors do not fit together.
     """
-    columns = list_columns(tables)
+    with join_rows(tables) as database:
+        columns, hashed = list_columns(database, tables), group_rows(database, tables)
     parts = {table: columns.pop(table) for table in SEARCHED}
     for name, values in columns.items():
         write_rows(folder / f"index/{name}.arrow", values)
-    with (folder / STATEMENTS).open("w", encoding="utf-8") as file:
-        file.writelines(strip_provenance(instances_nt))
     keys = {table: next(iter(values.values())) for table, values in parts.items()}
     embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
-    groups = {table: found % count for table, found in group_rows(tables).items()}
+    groups = {table: found % count for table, found in hashed.items()}
     orders = {table: np.argsort(groups[table], kind="stable") for table in parts}
     sizes = np.stack([np.bincount(groups[table], minlength=count) for table in parts])
     meta: dict[str, JsonValue] = {}
@@ -97,15 +94,6 @@ def build_index(
     return {path.relative_to(folder).as_posix(): path for path in made}
 
 
-def strip_provenance(instances_nt: str) -> Iterator[str]:
-    """The lines that say what is, without those that say where it was read: two in three.
-
-    Questions are answered from these, so that a store of them is there in a third of the time.
-    """
-    lines = (found[0] for found in re.finditer(r".*\n", instances_nt))
-    return (line for line in lines if line.split(" ", 2)[1] not in _SAYS_WHERE)
-
-
 def _write_part(
     folder: Path,
     table: str,
@@ -117,13 +105,12 @@ def _write_part(
     """Writes what a searched table is searched by; gives what the reader must know of it."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
     stems, starts, rows, parts = weigh_words(text.as_py() for text in texts)
-    sizes = starts[1:] - starts[:-1]
     write_rows(
         folder / f"index/{table}.words.arrow",
         {
             "stem": pa.array(stems, pa.string()),
-            "rows": list_numbers(rows, sizes, pa.int32()),
-            "parts": list_numbers(parts, sizes, pa.float32()),
+            "rows": _list_numbers(rows, starts),
+            "parts": _list_numbers(parts, starts),
         },
     )
     count, width = matrix.shape
@@ -135,6 +122,13 @@ def _write_part(
     )
     log.info("index of %s: %s", table, plan)
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
+
+
+def _list_numbers(values: npt.NDArray[np.generic], starts: Integers) -> pa.Array:
+    """A column of lists of numbers, from where each begins on."""
+    if starts[-1] < 2**31:
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values))
+    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(values))
 
 
 # The index of a run's tables: a published snapshot's, when it is of the same, else made anew.
@@ -156,7 +150,6 @@ class PreparedIndex:
 def prepare_index(
     warehouse: Warehouse,
     tables: Mapping[str, TableFile],
-    instances_nt: str,
     settings: IndexSettings,
 ) -> Iterator[PreparedIndex]:
     """The index of some tables, and their graph; the files are there as long as the `with` lasts.
@@ -167,7 +160,7 @@ def prepare_index(
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
     """
-    key = key_index({name: file.sha256 for name, file in tables.items()}, instances_nt, settings)
+    key = key_index({name: file.sha256 for name, file in tables.items()}, settings)
     made = _find_made(warehouse, key)
     if made is not None:
         name, held = made
@@ -179,7 +172,7 @@ def prepare_index(
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
-        files = build_index(folder, read, tables["vectors"].path, instances_nt, settings)
+        files = build_index(folder, read, tables["vectors"].path, settings)
         files |= split_vectors(read, tables["vectors"].path, folder)
         del read
         write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
@@ -224,36 +217,6 @@ _LEAST_ROWS = 32
 """Rows that a part has on average at least."""
 
 
-def group_rows(tables: Tables) -> dict[str, Integers]:
-    """For each row of a table that is embedded the least hash of the documents it rests on."""
-    of_document = np.array(
-        [crc32(key.encode()) for key in tables["documents"]["document_id"].to_pylist()], np.int64
-    )
-    size = {table: whole.num_rows for table, whole in tables.items()}
-    of_triple = _find_least(
-        link_column(tables, "triples", "raw_triple_ids"),
-        of_document[find_documents(tables, "raw_triples")],
-        size["triples"],
-    )
-    derived = link_column(tables, "condensed", "derived_from")
-    of_fact = _find_least(derived, of_triple, size["condensed"])
-    heads, tails = (link_column(tables, "condensed", end).turn() for end in ("head_id", "tail_id"))
-    return {
-        "chunks": of_document[find_documents(tables, "chunks")],
-        "condensed": of_fact,
-        "entities": _find_least(heads.unite(tails), of_fact, size["entities"]),
-        "triples": of_triple,
-        "instances": of_document[find_documents(tables, "instances")],
-    }
-
-
-def _find_least(links: Links, values: Integers, rows: int) -> Integers:
-    """For each row the least value of those it leads to; 0 where there is none."""
-    found = np.full(rows, 2**32)
-    np.minimum.at(found, links.owners, values[links.targets])
-    return found % 2**32
-
-
 def count_parts(rows: int) -> int:
     """Into how many parts so many rows go: a power of two, so that growth moves few of them."""
     return int(min(MOST_PARTS, 2 ** (max(rows // _LEAST_ROWS, 1).bit_length() - 1)))
@@ -267,11 +230,16 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
     """
     whole, matrix = open_vectors(vectors, folder)
     count, owners = count_parts(len(whole)), whole["owner_table"]
-    at = np.empty(len(whole), np.int64)
-    for table, groups in group_rows(tables).items():
-        mine = np.asarray(pc.equal(owners, table).to_numpy(), np.bool_)
-        keys = whole["owner_id"].filter(pa.array(mine))
-        at[mine] = groups[find_places(keys, tables[table].column(0))] % count
+    at = np.full(len(whole), -1)
+    with join_rows(tables) as database:
+        groups = group_rows(database, tables)
+    for table, hashed in groups.items():
+        mine = np.flatnonzero(pc.equal(owners, table).to_numpy())
+        rows = find_rows(whole["owner_id"].take(pa.array(mine)), tables[table].column(0))
+        at[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
+    if (at < 0).any():
+        lost = whole["owner_id"][int(np.argmin(at))]
+        raise IntegrityError(f"{vectors}: there is no row {lost} of which this is a vector")
     schema = pq.read_schema(vectors)
     files = {}
     for part in range(count):

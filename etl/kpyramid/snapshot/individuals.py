@@ -1,11 +1,11 @@
 """Individuals with all that ontology and graph say of them, and what a snapshot has of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,6 @@ from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
-from kpyramid.snapshot.view import LITERAL
-from kpyramid.snapshot.view import Statement as Said
 
 _NEAR = 5
 
@@ -113,19 +111,16 @@ def find_individuals(name: str, snapshot: Snapshot) -> list[str]:
     Raises:
         InputError: there is none, or the scope hides all of it; gives the nearest names.
     """
-    counts = {key: len(_list_rows(key, snapshot)) for key in _link(name, snapshot)}
-    if any(counts.values()):
-        return sorted((key for key in counts if counts[key]), key=lambda i: (-counts[i], i))
-    raise InputError(
-        f"snapshot {snapshot.id} has no individual, class or property {name!r}"
-        f"{_name_nearest(name, snapshot)}"
-    )
+    counts = {key: len(list_stated([key], snapshot)) for key in _link(name, snapshot)}
+    if not any(counts.values()):
+        _refuse("individual, class or property", name, snapshot)
+    return sorted((key for key in counts if counts[key]), key=lambda i: (-counts[i], i))
 
 
 def describe_individual(entity_id: str, snapshot: Snapshot) -> Individual:
     """What the ontology says of an individual in sentences that the scope shows."""
     view = snapshot._view
-    rows = _sort(map(view.read_instance, _list_rows(entity_id, snapshot)))
+    rows = _sort(map(view.read_instance, list_stated([entity_id], snapshot)))
     stated = [(row, _state(row, entity_id, snapshot)) for row in rows]
     own = [pair for pair in stated if pair[1].of is None]
     entity = view.locate("entities", entity_id)
@@ -142,45 +137,32 @@ def describe_individual(entity_id: str, snapshot: Snapshot) -> Individual:
 
 def list_members(name: str, snapshot: Snapshot, most: int) -> Members | None:
     """The first individuals of a class, or values of a property, of that label or IRI."""
-    schema, wanted = snapshot.schema, join_words(name)
-    labels = {p.iri: p.label for p in schema.properties}
-    labels |= {c.iri: c.label for c in schema.classes}
+    view, schema, wanted = snapshot._view, snapshot.schema, join_words(name)
+    labels = {term.iri: term.label for term in (*schema.properties, *schema.classes)}
     found = [i for i, label in labels.items() if name == i or wanted == join_words(label)]
     if not found:
         return None
     iri = min(found)
-    if iri in schema.class_by_iri:
-        below = [c.iri for c in schema.classes if schema.is_subclass(c.iri, iri)]
-        rows = _select("class_iri", below, snapshot)
-        names = sorted({snapshot.names[row["subject_id"]] for row in rows})
-        return Members(iri, labels[iri], "class", len(names), tuple(names[:most]))
-    rows = _sort(_select("property_iri", [iri], snapshot))
-    stated = (state_value(row["instance_id"], snapshot) for row in rows[:most])
-    first = tuple(f"{subject} | {value}" for _, subject, _, _, _, value, _ in stated)
+    is_class = iri in schema.class_by_iri
+    column = "class_iri" if is_class else "property_iri"
+    below = [c.iri for c in schema.classes if schema.is_subclass(c.iri, iri)] if is_class else [iri]
+    held = pc.is_in(view.rows("instances").column(column), pa.array(below, pa.string()))
+    rows = _sort(map(view.read_instance, view.select("instances", np.flatnonzero(to_mask(held)))))
+    if is_class:
+        said = sorted({snapshot.names[row["subject_id"]] for row in rows})
+        return Members(iri, labels[iri], "class", len(said), tuple(said[:most]))
+    facts = [snapshot.read_fact(row["instance_id"]) for row in rows[:most]]
+    first = tuple(f"{fact.head} | {fact.tail}" for fact in facts)
     return Members(iri, labels[iri], "property", len(rows), first)
 
 
-def _list_rows(entity_id: str, snapshot: Snapshot) -> list[int]:
-    """The rows of the statements that have an individual as an end."""
-    about, naming = _list_stated([entity_id], snapshot)
-    return [*about, *naming]
-
-
-def _select(column: str, iris: Sequence[str], snapshot: Snapshot) -> list[dict[str, Any]]:
-    """The rows of `instances` that are seen and have one of some values in a column."""
-    view, wanted = snapshot._view, pa.array(iris, pa.string())
-    held = to_mask(pc.is_in(view.rows("instances").column(column), wanted))
-    return [*map(view.read_instance, view.select("instances", np.flatnonzero(held)))]
-
-
 def _state(row: Mapping[str, Any], entity_id: str, snapshot: Snapshot) -> Statement:
-    _, subject, _, label, _, value, _ = state_value(row["instance_id"], snapshot)
-    is_class = row["property_iri"] is None
+    fact, is_class = snapshot.read_fact(row["instance_id"]), row["property_iri"] is None
     return Statement(
-        instance_id=row["instance_id"],
-        label=value if is_class else label,
-        value=None if is_class else value,
-        of=None if row["subject_id"] == entity_id else subject,
+        instance_id=fact.condensed_id,
+        label=fact.tail if is_class else fact.relation,
+        value=None if is_class else fact.tail,
+        of=None if fact.head_id == entity_id else fact.head,
         confidence=row["confidence"],
         producer=row["producer"],
         sentences=tuple(_quote(row, snapshot)),
@@ -189,16 +171,12 @@ def _state(row: Mapping[str, Any], entity_id: str, snapshot: Snapshot) -> Statem
 
 def _quote(row: Mapping[str, Any], snapshot: Snapshot) -> Iterator[Sentence]:
     """The sentences that the scope shows, the strongest first; only its words are marked."""
-    shown = {(e.chunk_id, e.start, e.end): e for e in snapshot.evidence(row["instance_id"])}
-    for place in ((p["chunk_id"], p["start"], p["end"]) for p in row["places"]):
-        if (evidence := shown.get(place)) is None:
-            continue
-        is_strongest = place == (row["chunk_id"], row["start"], row["end"])
-        spans = (row["subject_span"], row["object_span"]) if is_strongest else ()
-        marked = sorted(
-            (span["start"] - evidence.start, span["end"] - evidence.start) for span in spans if span
-        )
-        yield Sentence(evidence.source, evidence.start, evidence.end, evidence.text, tuple(marked))
+    strongest = (row["chunk_id"], row["start"], row["end"])
+    spans = [span for span in (row["subject_span"], row["object_span"]) if span]
+    for place in snapshot.evidence(row["instance_id"]):
+        own = spans if (place.chunk_id, place.start, place.end) == strongest else ()
+        marked = sorted((s["start"] - place.start, s["end"] - place.start) for s in own)
+        yield Sentence(place.source, place.start, place.end, place.text, tuple(marked))
 
 
 def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -219,8 +197,7 @@ def find_entities(name: str, snapshot: Snapshot) -> list[str]:
     graph = Adjacency(snapshot)
     rows = graph.locate(sorted(_link(name, snapshot)))
     if not rows:
-        near = _name_nearest(name, snapshot)
-        raise InputError(f"snapshot {snapshot.id} has nothing named {name!r}{near}")
+        _refuse("thing", name, snapshot)
     counts = graph.count_facts(np.array([*rows.values()])).tolist()
     return [key for _, key in sorted(zip(counts, rows, strict=True), key=lambda p: (-p[0], p[1]))]
 
@@ -232,11 +209,12 @@ def _link(name: str, snapshot: Snapshot) -> set[str]:
     return {*((key,) if is_id else ()), *snapshot.entities_by_name().get(join_words(name), ())}
 
 
-def _name_nearest(name: str, snapshot: Snapshot) -> str:
+def _refuse(what: str, name: str, snapshot: Snapshot) -> NoReturn:
     names = snapshot.entities_by_name()
     near = get_close_matches(join_words(name), names, n=_NEAR, cutoff=0.5)
     stated = dict.fromkeys(snapshot.names[names[form][0]] for form in near)
-    return f"; near: {', '.join(stated)}" if near else ""
+    listed = f"; near: {', '.join(stated)}" if near else ""
+    raise InputError(f"snapshot {snapshot.id} has no {what} {name!r}{listed}")
 
 
 def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
@@ -269,8 +247,8 @@ def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
     """The IRIs of the classes that an individual is seen to be of, from the index alone."""
-    stated = map(snapshot._view.read_instance, _list_stated([entity_id], snapshot)[0])
-    return tuple(dict.fromkeys(r["class_iri"] for r in stated if r["property_iri"] is None))
+    rows = map(snapshot._view.read_instance, list_stated([entity_id], snapshot, own=True))
+    return tuple(dict.fromkeys(r["class_iri"] for r in rows if r["property_iri"] is None))
 
 
 def find_instances(
@@ -283,7 +261,7 @@ def find_instances(
     """
     inverse = {p.iri: p.inverse_of for p in snapshot.schema.properties if p.inverse_of}
     wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
-    about, _ = _list_stated({subject for subject, _, _ in wanted}, snapshot)
+    about = list_stated({subject for subject, _, _ in wanted}, snapshot, own=True)
     return [
         row
         for row in map(snapshot._view.read_instance, about)
@@ -293,14 +271,16 @@ def find_instances(
 
 def list_instances(entity_ids: Collection[str], snapshot: Snapshot, most: int) -> list[str]:
     """The keys of at most `most` statements of properties: of some entities, then with them."""
-    about, naming = _list_stated(entity_ids, snapshot)
-    read = map(snapshot._view.read_instance, [*about, *naming])
-    stated = (row["instance_id"] for row in read if row["property_iri"] is not None)
+    rows = map(snapshot._view.read_instance, list_stated(entity_ids, snapshot))
+    stated = (row["instance_id"] for row in rows if row["property_iri"] is not None)
     return list(islice(stated, most))
 
 
-def _list_stated(entity_ids: Collection[str], snapshot: Snapshot) -> tuple[list[int], list[int]]:
-    """The rows of the statements about some entities, and of those whose value one of them is."""
+def list_stated(entity_ids: Collection[str], snapshot: Snapshot, *, own: bool = False) -> list[int]:
+    """The rows of the statements about some entities, then of those with one of them as value.
+
+    `own`: of the former alone.
+    """
     view = snapshot._view
     listed = view.rows("entities").list_of
     rows = view.find_all("entities", entity_ids).values()
@@ -308,34 +288,8 @@ def _list_stated(entity_ids: Collection[str], snapshot: Snapshot) -> tuple[list[
     none = np.zeros(0, np.int64)
     found = np.unique(np.concatenate([none, *(listed("instances", row) for row in rows)]))
     subjects = view.rows("instances").column("subject_id").take(pa.array(found))
-    own = to_mask(pc.is_in(subjects, pa.array(sorted(entity_ids), pa.string())))
-    return view.select("instances", found[own]), view.select("instances", found[~own])
-
-
-def state_value(instance_id: str, snapshot: Snapshot) -> Said:
-    """Id, name and type of an individual, label of its property, and those of its value.
-
-    A membership has the label `is a` and the class's label as a literal value.
-
-    Raises:
-        KeyError: the id is unknown.
-    """
-    view, schema = snapshot._view, snapshot.schema
-    row = view.rows("instances").read(view.locate("instances", instance_id))
-
-    def state_entity(key: str) -> tuple[str, str, str]:
-        at = view.rows("entities").find(key)
-        if at is None:
-            raise KeyError(key)
-        return view.state_entity(at)
-
-    subject = state_entity(row["subject_id"])
-    if row["property_iri"] is None:
-        return *subject, "is a", None, schema.class_by_iri[row["class_iri"]].label, LITERAL
-    label = schema.property_by_iri[row["property_iri"]].label
-    if row["object_id"] is None:
-        return *subject, label, None, row["literal"], LITERAL
-    return *subject, label, *state_entity(row["object_id"])
+    about = to_mask(pc.is_in(subjects, pa.array(sorted(entity_ids), pa.string())))
+    return view.select("instances", found[about] if own else [*found[about], *found[~about]])
 
 
 # What there is: classes and properties with their members, and what has most facts.

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -42,10 +42,10 @@ class MappedRows:
         except (pa.ArrowException, OSError) as e:
             raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
         self._stood = path.stat()
-        self._columns: dict[str, pa.Array] = {}
-        self._numbers: dict[str, npt.NDArray[Any]] = {}
-        self._lists: dict[str, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
-        self._strings: dict[str, Strings] = {}
+        self.column = cache(self._read_column)
+        self.numbers = cache(self._read_numbers)
+        self.lists = cache(self._read_lists)
+        self._strings = cache(self._read_strings)
 
     def __len__(self) -> int:
         return int(self._batch.num_rows)
@@ -73,20 +73,18 @@ class MappedRows:
         """Whether there is such a column; one that was added is not in files of the last format."""
         return name in self._batch.schema.names
 
-    def column(self, name: str) -> pa.Array:
+    def _read_column(self, name: str) -> pa.Array:
         """One column.
 
         Raises:
             IntegrityError: there is none, or where its values begin and end is damaged.
         """
-        if name not in self._columns:
-            try:
-                values = self._batch.column(name)
-            except KeyError as e:
-                raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
-            self._check_offsets(values)
-            self._columns[name] = values
-        return self._columns[name]
+        try:
+            values = self._batch.column(name)
+        except KeyError as e:
+            raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
+        self._check_offsets(values)
+        return values
 
     def _check_offsets(self, values: pa.Array) -> None:
         """A damaged offset would let Arrow read beyond the file, which ends the process."""
@@ -119,33 +117,29 @@ class MappedRows:
 
     def value(self, name: str, row: int) -> Any:
         """One value as a Python object."""
-        strings = self._strings.get(name)
-        if strings is None:
-            values = self.column(name)
-            if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-                return values[row].as_py()
-            strings = self._strings[name] = Strings(values)
-        return strings[row]
+        strings = self._strings(name)
+        return self.column(name)[row].as_py() if strings is None else strings[row]
+
+    def _read_strings(self, name: str) -> "Strings | None":
+        values = self.column(name)
+        is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+        return Strings(values) if is_text else None
 
     def read(self, row: int) -> dict[str, Any]:
         """All values of a row."""
         return {name: self.value(name, row) for name in self._batch.schema.names}
 
-    def numbers(self, name: str) -> npt.NDArray[Any]:
+    def _read_numbers(self, name: str) -> npt.NDArray[Any]:
         """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
-        if name not in self._numbers:
-            values = self.column(name)
-            width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
-            flat = _view_numbers(values.values if width else values)
-            self._numbers[name] = flat.reshape(-1, width) if width else flat
-        return self._numbers[name]
+        values = self.column(name)
+        width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
+        flat = _view_numbers(values.values if width else values)
+        return flat.reshape(-1, width) if width else flat
 
-    def lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _read_lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """A column of lists of numbers: where each begins (one more than rows), and all values."""
-        if name not in self._lists:
-            values = self.column(name)
-            self._lists[name] = _view_numbers(values.offsets), _view_numbers(values.values)
-        return self._lists[name]
+        values = self.column(name)
+        return _view_numbers(values.offsets), _view_numbers(values.values)
 
     def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
         """The numbers of one row's list, in place."""

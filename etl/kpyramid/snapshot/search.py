@@ -14,14 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
-from kpyramid.documents.words import (
-    ARTICLES,
-    JOINING,
-    POINTING,
-    PREPOSITIONS,
-    normalise_name,
-    stem_words,
-)
+from kpyramid.documents import words as w
 from kpyramid.embeddings.port import Matrix
 from kpyramid.numerics.arrays import Integers, Mask
 
@@ -93,7 +86,7 @@ MOST_TITLED = 5
 
 def join_words(name: str) -> str:
     """The normal form of a name without punctuation between its words."""
-    return " ".join(WORD.findall(normalise_name(name)))
+    return " ".join(WORD.findall(w.normalise_name(name)))
 
 
 def fold_title(words: Sequence[str]) -> str:
@@ -111,7 +104,7 @@ def hash_name(name: str) -> int:
 
 
 _WORD = re.compile(r"\b\w\w+\b")
-_ASIDE = ((ARTICLES | JOINING | PREPOSITIONS | POINTING) - {"from", "those"}) | frozenset(
+_ASIDE = ((w.ARTICLES | w.JOINING | w.PREPOSITIONS | w.POINTING) - {"from", "those"}) | frozenset(
     "are be but if into is it no not such their then there they was will".split()
 )
 """Lucene's English stop words."""
@@ -126,7 +119,7 @@ class Postings(Protocol):
 def list_stems(text: str) -> list[str]:
     """The stems of a text's words, in order; words that stand everywhere are left out."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _ASIDE]
-    return stem_words(words)
+    return w.stem_words(words)
 
 
 def rank_words(

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -20,7 +20,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
 from kpyramid.snapshot.conflicts import Conflicts
-from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.evidence import Evidence, name_table
 from kpyramid.snapshot.relabelled import hide, list_guarded_since
 from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
@@ -229,7 +229,7 @@ class Snapshot:
             InputError: when it is asked, if the scope names what is not there.
         """
         other = copy(self)
-        for name in ("_view", "_finder", "conflicts", "ontology", "_sources", "_layers"):
+        for name in ("_view", "_finder", "conflicts", "_ontology", "_layers"):
             other.__dict__.pop(name, None)
         other.scopes, other._vectors = (*self.scopes, scope), {}
         return other
@@ -305,25 +305,17 @@ class Snapshot:
         return self._view.schema
 
     @cached_property
-    def ontology(self) -> "OntologyStore":
-        """Schema and instances, ready for SPARQL, without where they were read."""
-        return self._open_store(self._view.read_ontology())
+    def _ontology(self) -> "OntologyStore":
+        from kpyramid.ontology.store import OntologyStore  # a question in words needs none of it
 
-    @cached_property
-    def _sources(self) -> "OntologyStore":
-        return self._open_store(self._view.read_ontology(sources=True))
+        return OntologyStore(*self._view.read_ontology())
 
     @cached_property
     def _layers(self) -> "OntologyStore":
-        from kpyramid.ontology.store import write_facts
+        from kpyramid.ontology.store import OntologyStore, write_facts
 
         facts = write_facts(self._view.list_standard())
-        return self._open_store((*self._view.read_ontology(sources=True), facts))
-
-    def _open_store(self, texts: Iterable[str]) -> "OntologyStore":
-        from kpyramid.ontology.store import OntologyStore  # a question in words needs none of it
-
-        return OntologyStore(*texts)
+        return OntologyStore(*self._view.read_ontology(), facts)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
@@ -336,7 +328,7 @@ class Snapshot:
         Raises:
             InputError: the query is no SPARQL, wants more than to read, or takes too long.
         """
-        layers = self._layers if re.search(r"\bgraph\b", query, re.IGNORECASE) else self._sources
+        layers = self._layers if re.search(r"\bgraph\b", query, re.IGNORECASE) else self._ontology
         return layers.select(query, limit=limit)
 
     @cached_property
@@ -601,9 +593,11 @@ class Snapshot:
             ]
         return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
 
-    def read_fact(self, condensed_id: str, cosine: float = 0.0) -> NearFact:
-        """A fact in words, with how well it is supported and how it holds."""
-        return self._view.read_fact(self._view.locate("condensed", condensed_id), cosine)
+    def read_fact(self, key: str, cosine: float = 0.0) -> NearFact:
+        """A fact, or a value of the ontology, in words, with its support and how it holds."""
+        if name_table(key) == "instances":
+            return self._view.read_value(self._view.locate("instances", key))
+        return self._view.read_fact(self._view.locate("condensed", key), cosine)
 
     def standardise_condensed(self, condensed_id: str) -> str:
         """The standard relation of a fact, with its ends where they are others or turned.
@@ -611,11 +605,6 @@ class Snapshot:
         Empty where its own wording says as much, articles and `be` aside.
         """
         return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
-
-    def has_ended(self, key: str) -> bool:
-        """Whether a fact, or all that a value of the ontology rests on, lasted until a day."""
-        facts = self._view.list_facts(key)
-        return bool(facts) and all(map(self._view.has_ended, facts))
 
     def find_detailed(self, condensed_id: str) -> str:
         """The id of a fact that says all of a fact and more; empty without one."""

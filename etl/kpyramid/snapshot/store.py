@@ -7,7 +7,7 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 import json
 import logging
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,8 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.arrays import Integers, Mask
+from kpyramid.snapshot import search
 from kpyramid.snapshot.mapped import ADVICE, MappedRows
-from kpyramid.snapshot.search import (
-    PlacedVectors,
-    Vectors,
-    load_faiss,
-    one_thread,
-    rank_exactly,
-    rank_words,
-)
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -40,8 +33,6 @@ GRAPH = "graph.ttl"
 META = "index/meta.json"
 VECTORS = "vectors"
 """The table that a snapshot has in parts."""
-STATEMENTS = "index/statements.nt"
-"""The ontology layer without its provenance."""
 SEARCHED = ("chunks", "condensed", "entities")
 """Tables that are searched by vectors and by words."""
 MOST_HASHED = 2**24
@@ -67,7 +58,7 @@ OWN, AROUND, FIRST = 0.4, 0.4, 0.2
 class ReadingOrder:
     """The rows of the table of chunks by document and place."""
 
-    def __init__(self, chunks: MappedRows, matrix: Vectors) -> None:
+    def __init__(self, chunks: MappedRows, matrix: search.Vectors) -> None:
         starts = chunks.numbers("start")
         self._lengths = (chunks.numbers("end") - starts).astype(np.float32)
         self.documents: Rows = chunks.numbers("document")
@@ -129,7 +120,7 @@ class Store:
         self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
         self._rows: dict[str, MappedRows] = {}
-        self._parts: dict[str, Part] = {}
+        self._parts = cache(partial(Part, self))
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -219,10 +210,9 @@ class Store:
         """
         path = self.locate(META)
         try:
-            found: dict[str, Any] = json.loads(path.read_bytes())
+            return dict(json.loads(path.read_bytes()))
         except (OSError, ValueError) as e:
             raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
-        return found
 
     def rows(self, name: str) -> MappedRows:
         """The rows of `index/<name>.arrow`.
@@ -272,7 +262,7 @@ class Store:
         Raises:
             IntegrityError: one was; names it.
         """
-        if one_thread.is_new(self):
+        if search.one_thread.is_new(self):
             for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:
                 rows.require_whole()
 
@@ -286,18 +276,12 @@ class Store:
         if table not in SEARCHED:
             raise InputError(f"table {table!r} has no index; there are {', '.join(SEARCHED)}")
         self.require_whole()
-        if table not in self._parts:
-            self._parts[table] = Part(self, table)
-        return self._parts[table]
+        return self._parts(table)
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
         """The chunks in the order in which they are read."""
         return ReadingOrder(self.rows("chunks"), self.part("chunks").matrix)
-
-
-_MOST_STEMS = 1_000
-"""Stems whose place is kept: a question's walk asks a hundred times for a dozen."""
 
 
 class Part:
@@ -307,7 +291,8 @@ class Part:
         self._store = store
         self._table = table
         self.rows = store.rows(table)
-        self._stems: dict[str, int | None] = {}
+        # A question's walk asks a hundred times for a dozen stems.
+        self._locate = lru_cache(1_000)(lambda stem: self._words.find(stem))
         try:
             self._plan: Mapping[str, Any] = store.meta["tables"][table]
         except (KeyError, TypeError) as e:
@@ -316,12 +301,16 @@ class Part:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @cached_property
+    def _words(self) -> MappedRows:
+        return self._store.rows(f"{self._table}.words")
+
     def text_of(self, row: int) -> str:
         """The words that a row was embedded by."""
         return str(self.rows.value("text", row))
 
     @property
-    def matrix(self) -> Vectors:
+    def matrix(self) -> search.Vectors:
         """All vectors, a row each, of unit length.
 
         Raises:
@@ -333,8 +322,10 @@ class Part:
         return self._placed
 
     @cached_property
-    def _placed(self) -> PlacedVectors:
-        return PlacedVectors(self._store.map_vectors(self._table), self.rows.numbers("place"))
+    def _placed(self) -> search.PlacedVectors:
+        return search.PlacedVectors(
+            self._store.map_vectors(self._table), self.rows.numbers("place")
+        )
 
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows with the largest cosine, of those in the mask: row, cosine; best first.
@@ -345,7 +336,7 @@ class Part:
         if k < 1 or not len(self):
             return []
         if self._plan["search"] == "exact" or self._faiss is None:
-            return rank_exactly(self.matrix, vector, k, mask)
+            return search.rank_exactly(self.matrix, vector, k, mask)
         from kpyramid.snapshot.clusters import rank_nearly  # only large tables have any
 
         return rank_nearly(self._faiss, self._plan["probes"], self.matrix, vector, k, mask)
@@ -354,7 +345,7 @@ class Part:
     def _faiss(self) -> Any:
         """The clusters of the vectors; None without faiss, which the base install lacks."""
         try:
-            faiss = load_faiss()
+            faiss = search.load_faiss()
         except ModuleNotFoundError:
             log.warning(
                 "all %d vectors of %s are compared at every question; to search their clusters: "
@@ -376,15 +367,9 @@ class Part:
 
     def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
-        return rank_words(text, self, len(self), k, mask)
+        return search.rank_words(text, self, len(self), k, mask)
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
-        words = self._store.rows(f"{self._table}.words")
-        at = self._stems.get(stem, -1)
-        if at == -1:
-            at = words.find(stem)
-            if len(self._stems) >= _MOST_STEMS:
-                self._stems.clear()
-            self._stems[stem] = at
+        words, at = self._words, self._locate(stem)
         return None if at is None else (words.list_of("rows", at), words.list_of("parts", at))

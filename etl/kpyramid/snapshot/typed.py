@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -28,7 +28,7 @@ from kpyramid.documents.measures import Measure, list_measures, read_measure
 from kpyramid.documents.validity import covers, read_time
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
-from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, spread
+from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, Step, spread, walk
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.mapped import MappedRows, to_mask
 from kpyramid.snapshot.search import join_words
@@ -147,9 +147,9 @@ class Finder:
         self._view = view
         self._at = None if at is None else _read_date(at)
         self._names = names
-        self._stated: dict[str, Statements] = {}
-        self._of_subject: dict[str, dict[int, Statements]] = {}
-        self._members: dict[str, dict[int, str]] = {}
+        self._state = cache(self._read_property)
+        self._list_members = cache(self._find_members)
+        self._group = cache(self._group_statements)
 
     # -- the three questions ------------------------------------------------------------------
 
@@ -194,25 +194,29 @@ class Finder:
         _check_number("hops", hops, MOST_HOPS)
         starts, ends = self._require(first), self._require(second)
         distances = spread(ends, hops - 1, self._leave)
+
+        def leave(row: int) -> list[Step]:
+            return self._leave(np.array([row], np.int64)).list_steps()
+
         walks = (
-            tuple(self._state_hop(row, forward) for row, forward in walk)
+            tuple(self._state_hop(fact, forward) for fact, _, forward in steps)
             for length in range(1, hops + 1)
             for start in starts
-            for walk in self._walk(start, frozenset([start]), length, distances)
+            for steps in walk(leave, start, length, distances)
         )
         return Paths(tuple(islice(walks, MOST_PATHS)))
 
     # -- classes ------------------------------------------------------------------------------
 
-    def _list_members(self, name: str) -> dict[int, str] | None:
+    def _find_members(self, name: str) -> dict[int, str] | None:
         """The members of a class with the key of what says so; None for the class of all.
 
         Those of the ontology, subclasses included, and what "is a" facts of the graph say is one.
         An alternative label stands for its class where no such fact says that word.
         """
         key, schema = _fold(name), self._view.schema
-        if key == (THING,) or name in self._members:
-            return self._members.get(name)
+        if key == (THING,):
+            return None
         members = self._list_kinds(key)
         named = [c.iri for c in schema.classes if name == c.iri or key == _fold(c.label)]
         if not named and not members:
@@ -228,7 +232,6 @@ class Finder:
         members |= zip(stated["subject"].tolist(), self._list_keys(stated), strict=True)
         if not named and not members:
             _refuse("class", name, {*(c.label for c in schema.classes), *self._name_kinds()})
-        self._members[name] = members
         return members
 
     def _list_kinds(self, label: tuple[str, ...]) -> dict[int, str]:
@@ -266,7 +269,7 @@ class Finder:
 
     # -- properties ---------------------------------------------------------------------------
 
-    def _state(self, name: str) -> Statements:
+    def _read_property(self, name: str) -> Statements:
         """The statements of a property, or of `^property` from the other end.
 
         Of `not property` those that the text denies.
@@ -274,17 +277,13 @@ class Finder:
         Raises:
             InputError: there is none of that name.
         """
-        if name not in self._stated:
-            if name.startswith("^"):
-                found = _turn(self._state(name.removeprefix("^").strip()))
-            elif (
-                known := self._look_up(name.removeprefix(_NOT), name.startswith(_NOT))
-            ) is not None:
-                found = known
-            else:
-                _refuse("property", name.removeprefix(_NOT), self._name_properties())
-            self._stated[name] = found
-        return self._stated[name]
+        if name.startswith("^"):
+            return _turn(self._state(name.removeprefix("^").strip()))
+        plain = name.removeprefix(_NOT)
+        known = self._look_up(plain, plain != name)
+        if known is None:
+            _refuse("property", plain, self._name_properties())
+        return known
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """What the ontology states by a property and those that entail it, and the graph by both.
@@ -491,13 +490,12 @@ class Finder:
 
     def _pick(self, name: str, entity: int) -> Statements:
         """What is stated of a thing by a property, by `count(property)` too."""
-        name = _COUNT.sub(r"\1", name)
-        if name not in self._of_subject:
-            stated = self._state(name)
-            subjects, starts = np.unique(stated["subject"], return_index=True)
-            own = np.split(stated, starts[1:])
-            self._of_subject[name] = dict(zip(subjects.tolist(), own, strict=False))
-        return self._of_subject[name].get(entity, np.zeros(0, _FIELDS))
+        return self._group(_COUNT.sub(r"\1", name)).get(entity, np.zeros(0, _FIELDS))
+
+    def _group_statements(self, name: str) -> Mapping[int, Statements]:
+        stated = self._state(name)
+        subjects, starts = np.unique(stated["subject"], return_index=True)
+        return dict(zip(subjects.tolist(), np.split(stated, starts[1:]), strict=False))
 
     def _list_values(self, stated: Statements) -> tuple[str, ...]:
         """The distinct values of statements in words, in their order."""
@@ -569,21 +567,6 @@ class Finder:
         relations = self._view.rows("condensed").numbers("relation")[facts]
         kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
         return edges.take(np.isin(edges.fact, facts[~np.isin(relations, kinds)]))
-
-    def _walk(
-        self, thing: int, passed: frozenset[int], left: int, distances: Mapping[int, int]
-    ) -> Iterator[list[tuple[int, bool]]]:
-        """The walks of so many facts that pass nothing twice and meet an end at the last alone."""
-        edges = self._leave(np.array([thing], np.int64))
-        columns = (edges.fact, edges.target, edges.forward)
-        for fact, target, forward in zip(*(c.tolist() for c in columns), strict=True):
-            distance = distances.get(target, left)
-            if target in passed or distance >= left or (distance == 0) is not (left == 1):
-                continue
-            rests = (
-                [[]] if left == 1 else self._walk(target, passed | {target}, left - 1, distances)
-            )
-            yield from ([(fact, forward), *rest] for rest in rests)
 
     def _state_hop(self, row: int, forward: bool) -> Hop:
         _, head, _, relation, _, tail, _ = self._view.state_fact(row)

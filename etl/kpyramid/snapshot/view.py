@@ -9,22 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kpyramid.documents import words as w
 from kpyramid.documents.qualifiers import read_qualifiers
 from kpyramid.documents.validity import Validity, date_fact
-from kpyramid.documents.words import (
-    ARTICLES,
-    BE,
-    is_past,
-    list_plain_words,
-    split_label,
-    word_fact,
-    word_relation,
-)
 from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import hash_name
-from kpyramid.snapshot.store import INSTANCES, SCHEMA, STATEMENTS, Store
+from kpyramid.snapshot.store import INSTANCES, SCHEMA, Store
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.
 if TYPE_CHECKING:
@@ -71,7 +63,7 @@ class NearFact:
     def statement(self) -> str:
         """The fact in words with what qualifies it."""
         held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
-        return f"{word_fact(self.head, self.relation, self.tail)}{held}"
+        return f"{w.word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,12 +197,22 @@ class View:
         """A condensed fact in words, a denial as such; a literal tail has no id, type `LITERAL`."""
         facts = self.rows("condensed")
         relation = self.wording_of(int(facts.numbers("relation")[row]))
-        relation = word_relation(relation, facts.value("negated", row))
+        relation = w.word_relation(relation, facts.value("negated", row))
         tail = int(facts.numbers("tail")[row])
         value: tuple[str | None, str, str] = (None, facts.value("literal", row), LITERAL)
         if tail >= 0:
             value = self.state_entity(tail)
         return *self.state_entity(int(facts.numbers("head")[row])), relation, *value
+
+    def state_instance(self, row: int) -> Statement:
+        """A value of the ontology by its property's label; a membership as `is a` its class."""
+        said, schema = self.rows("instances").read(row), self.schema
+        ends = (said["subject_id"], said["object_id"])
+        head, *tail = (self.state_entity(self.locate("entities", end)) for end in ends if end)
+        if said["property_iri"] is None:
+            return *head, "is a", None, schema.class_by_iri[said["class_iri"]].label, LITERAL
+        value = tail[0] if tail else (None, said["literal"], LITERAL)
+        return *head, schema.property_by_iri[said["property_iri"]].label, *value
 
     def read_fact(self, row: int, cosine: float = 0.0) -> NearFact:
         """A condensed fact with all that a question asks of it."""
@@ -251,9 +253,9 @@ class View:
             return ""
         key, name, standard, end, value = self.state_standard(row)
         own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
-        standard = split_label(standard)
+        standard = w.split_label(standard)
         said = [
-            [word for word in list_plain_words(text) if word not in ARTICLES | BE]
+            [word for word in w.list_plain_words(text) if word not in w.ARTICLES | w.BE]
             for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
         ]
         if said[0] == said[1]:
@@ -289,6 +291,13 @@ class View:
         """From when to when a condensed fact is known to hold."""
         return date_fact(read_qualifiers(self.qualify_fact(row)))
 
+    def read_value(self, row: int) -> NearFact:
+        """A statement of the ontology as a fact."""
+        key = self.rows("instances").keys[row]
+        facts = self.list_facts(key)
+        ended = bool(facts) and all(map(self.has_ended, facts))
+        return NearFact(key, *self.state_instance(row), is_instance=True, ended=ended)
+
     def list_facts(self, key: str) -> list[int]:
         """The row of a fact, or of the facts that are seen of those a value rests on."""
         if not key.startswith("instance-"):
@@ -299,7 +308,7 @@ class View:
     def has_ended(self, row: int) -> bool:
         """Whether a condensed fact is told in the past and lasted until a known day."""
         first, last = self.date_fact(row)
-        return last not in (None, first) and is_past(self.state_fact(row)[3])
+        return last not in (None, first) and w.is_past(self.state_fact(row)[3])
 
     def hold_fact(self, row: int) -> str:
         """The modality of a condensed fact."""
@@ -355,12 +364,9 @@ class View:
 
         return parse_schema(self._store.read_text(SCHEMA), source=f"snapshot {self._store.id}")
 
-    def read_ontology(self, *, sources: bool = False) -> tuple[str, str]:
-        """Schema as Turtle and instances as N-Triples; with `sources` also where they are said."""
-        if sources:
-            return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
-        stated = self._store.locate(STATEMENTS).read_text("utf-8")
-        return self._store.read_text(SCHEMA), stated
+    def read_ontology(self) -> tuple[str, str]:
+        """Schema as Turtle, and instances as N-Triples with where they are said."""
+        return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
 
 
 class EntityTexts(Mapping[str, str]):

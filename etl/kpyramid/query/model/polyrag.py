@@ -33,15 +33,7 @@ from kpyramid.ontology.sparql import (
     select_all,
 )
 from kpyramid.query.analysis import link_text
-from kpyramid.query.model.reading import (
-    ask_model,
-    flatten,
-    make_request,
-    pick_numbers,
-    show_numbered,
-    show_question,
-    write_prompt,
-)
+from kpyramid.query.model import reading
 from kpyramid.query.types import Fact, Found, Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
@@ -68,7 +60,7 @@ def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    sparql = ask_model(asker, render(question, snapshot), parse)
+    sparql = reading.ask_model(asker, render(question, snapshot), parse)
     if isinstance(sparql, Failure):
         return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
     if not sparql:
@@ -80,15 +72,15 @@ def render(question: str, snapshot: Snapshot) -> Request:
     """The question with the schema in compact form and the entities that it names."""
     schema = snapshot.schema
     linked = link_text(question, snapshot)
-    lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
+    lines = [f"Question: {reading.flatten(question)}", *describe_schema(schema, question)]
     lines += list_examples(snapshot, question)
     lines += ["Entities:"] if linked.entities else []
     lines += [
         f"- e:{entity} {snapshot.names[entity]} ({snapshot.types[entity]})"
         for entity in linked.entities[:MOST_ENTITIES]
     ]
-    return make_request(
-        QUERY_ONTO, write_prompt(QUERY_ONTO.name, base=schema.base), lines, question
+    return reading.make_request(
+        QUERY_ONTO, reading.write_prompt(QUERY_ONTO.name, base=schema.base), lines, question
     )
 
 
@@ -155,7 +147,7 @@ def write_example(text: str, sparql: str) -> str:
         check_query(f"PREFIX e: <{n.ENTITY}>\n{sparql}")
     except InputError:
         return ""
-    return f"{flatten(text)} {flatten(sparql)}"
+    return f"{reading.flatten(text)} {reading.flatten(sparql)}"
 
 
 def _list_words(text: str) -> set[str]:
@@ -184,7 +176,9 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
 
 def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
     if not _names_something(sparql):
-        return Found(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
+        return Found(
+            Outcome.TOO_BROAD, f"it is about nothing in particular: {reading.flatten(sparql)}"
+        )
     try:
         whole = add_prefixes(sparql, snapshot.schema)
         rows = snapshot.sparql(whole, limit=_MOST_ROWS)
@@ -193,7 +187,7 @@ def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
     named = {f"{n.ENTITY}{entity}" for entity in link_text(question, snapshot).entities}
     rows, column = choose_column(rows, question, named)
     values = [{column: row[column]} for row in rows if column in row]
-    found = judge_rows(values, flatten(sparql), MOST_VALUES)
+    found = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
     if found.outcome is not Outcome.ANSWERED:
         return found
     facts = _bind_facts(whole, rows, snapshot)
@@ -294,7 +288,7 @@ QUERY_ONTO = Task(
     version=3,
     stage="query",
     reply=Query,
-    system=lambda _: write_prompt("query_onto", base=""),
+    system=lambda _: reading.write_prompt("query_onto", base=""),
     is_asked=lambda settings: settings.query.sparql == "llm",
 )
 
@@ -320,14 +314,16 @@ def judge_by_model(
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
-    shown = show_numbered(statements, MOST_CHARACTERS)
-    lines = [*show_question(question), "Facts:", *shown]
-    request = make_request(QUERY_KG, write_prompt(QUERY_KG.name), lines, question.text)
-    decision = ask_model(asker, request, lambda reply: parse_json(reply, Decision))
+    shown = reading.show_numbered(statements, MOST_CHARACTERS)
+    lines = [*reading.show_question(question), "Facts:", *shown]
+    request = reading.make_request(
+        QUERY_KG, reading.write_prompt(QUERY_KG.name), lines, question.text
+    )
+    decision = reading.ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
         return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
     said = quote_text(decision.reason) or "it gives no reason"
-    supporting = pick_numbers(decision.facts, len(shown))
+    supporting = reading.pick_numbers(decision.facts, len(shown))
     if decision.enough == "yes" and not supporting:
         return (), f"the model says yes and names none of the facts: {said}"
     return supporting if decision.enough == "yes" else (), f"the model: {said}"
@@ -338,6 +334,6 @@ QUERY_KG = Task(
     version=1,
     stage="query",
     reply=Decision,
-    system=lambda _: write_prompt("query_kg"),
+    system=lambda _: reading.write_prompt("query_kg"),
     is_asked=lambda settings: settings.query.sufficiency == "llm",
 )

@@ -28,7 +28,7 @@ from kpyramid.llm.task import (
     quote_text,
 )
 from kpyramid.query.analysis import find_types
-from kpyramid.query.types import Item, Question, Reading
+from kpyramid.query.types import Item, Question, Reading, list_places
 
 T = TypeVar("T")
 
@@ -255,7 +255,7 @@ def read_by_model(
         shown = fewer
         value = _ask(question, shown, asker, prompt)
     if isinstance(value, Failure):
-        return refuse(f"the model gave no answer: {value.kind}: {value.detail}")
+        return Reading(reason=f"the model gave no answer: {value.kind}: {value.detail}")
     return weigh(value, question, items[: len(shown)])
 
 
@@ -303,10 +303,10 @@ def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> R
     """The answer as far as its citations support it."""
     if not said.says:
         where = "the context does not say" if items else "the model does not know"
-        return refuse(f"by the model, {where}")
+        return Reading(reason=f"by the model, {where}")
     values = _pick_values(said, question)
     if not values:
-        return refuse("the model says that there is an answer and gives none")
+        return Reading(reason="the model says that there is an answer and gives none")
     text = "; ".join(values)
     confidence = said.confidence if 0.0 <= said.confidence <= 1.0 else _UNSAID
     if not isinstance(said, Read):
@@ -314,8 +314,10 @@ def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> R
         return Reading(text, values, min(confidence, UNREAD), (), reason=reason)
     cited = [items[at] for at in pick_numbers(said.cites, len(items))]
     if not cited:
-        return refuse(f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing")
-    places = tuple(dict.fromkeys(place for item in cited for place in item.evidence))
+        return Reading(
+            reason=f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing"
+        )
+    places = list_places(cited)
     reason = f"by the model, from {len(cited)} of {len(items)} pieces of context"
     if not _is_borne(values, question, cited):
         most = UNWORDED_OPTION if question.candidates else UNWORDED
@@ -344,10 +346,6 @@ def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) 
     texts = [item.text for item in cited]
     checked = [v for v in values if question.candidates or is_checkable(v, question.text)]
     return all(holds_answer(texts, value) for value in checked)
-
-
-def refuse(reason: str) -> Reading:
-    return Reading("", (), 0.0, (), reason=reason)
 
 
 READ = Task(

@@ -33,7 +33,6 @@ from kpyramid.query.model.reading import (
     flatten,
     make_request,
     pick_numbers,
-    refuse,
     show_numbered,
     show_options,
     show_question,
@@ -346,7 +345,7 @@ def reason(
     said = ask_once(asker, REASON, system, lines, question, check)
     if isinstance(said, Failure):
         why = f"the model gave no answer: {said.kind}: {said.detail}"
-        return Reasoning(refuse(why), sure=False)
+        return Reasoning(Reading(reason=why), sure=False)
     sure = said.confidence.strip().casefold() == "yes"
     recalled = Recalled(
         says=sure or bool(said.answer.strip() or said.choices),
