@@ -446,11 +446,7 @@ class Completer:
             "choices": [
                 {
                     "index": 0,
-                    "message": {
-                        "role": "assistant",
-                        "content": content,
-                        "refusal": answer.refusal,
-                    },
+                    "message": {"role": "assistant", "content": content, "refusal": answer.refusal},
                     "finish_reason": reason,
                 }
             ],

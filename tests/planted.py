@@ -13,13 +13,7 @@ import pytest
 
 from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions, parse_decisions
-from kpyramid.completion.types import (
-    Completion,
-    GraphLayer,
-    OntologyLayer,
-    Phrases,
-    Proposal,
-)
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases, Proposal
 from kpyramid.condensation.condenser import Bars, Condensed
 from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
@@ -31,13 +25,7 @@ from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.pipeline.stages import complete, condense, induce, resolve
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.pipeline.wiring import load_schema
-from kpyramid.settings import (
-    MINILM,
-    CompleteSettings,
-    CondenseSettings,
-    EmbedSettings,
-    Settings,
-)
+from kpyramid.settings import MINILM, CompleteSettings, CondenseSettings, EmbedSettings, Settings
 from kpyramid.storage.columns import encode
 from kpyramid.storage.identity import identify_embedding
 

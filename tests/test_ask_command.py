@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 import kpyramid
 from kpyramid.cli.answers import Asked
-from kpyramid.cli.app import app
 from kpyramid.cli.render import print_result
 from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import fingerprint_stage
@@ -27,6 +25,7 @@ from kpyramid.snapshot import snapshot as opening
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
+from tests import commands
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build, make_settings
 from tests.loopback import serve
@@ -58,7 +57,7 @@ def write_settings(folder: Path, url: str, more: str = "") -> list[str]:
 
 def run(warehouse: Warehouse, *arguments: str, stdin: bytes | None = None) -> Result:
     place = ["--warehouse", str(warehouse.root)]
-    return CliRunner().invoke(app, ["ask", *arguments, *place], input=stdin)
+    return commands.run("ask", *arguments, *place, input=stdin)
 
 
 def ask(warehouse: Warehouse, *arguments: str) -> dict[str, Any]:

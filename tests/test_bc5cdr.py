@@ -4,10 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from sets.bc5cdr import (
-    parse_xml,
-    read_abstracts,
-)
+from sets.bc5cdr import parse_xml, read_abstracts
 
 from kpyramid.errors import InputError
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from guards import is_fallen, write_table
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
+from tests import commands
 from tests.corpora import ROOT, find_bench, pass_gates
 from tests.rows import read_rows
 
@@ -89,7 +88,7 @@ RUNS: dict[str, tuple[str, str, str]] = {
 def build_here(corpus: Path, warehouse: Path, _workers: int) -> tuple[dict[str, Any], float]:
     """As `incremental.build`, in this process."""
     place = ["--warehouse", str(warehouse)]
-    done = CliRunner().invoke(app, ["build", str(corpus), "--json", "-q", *place])
+    done = commands.run("build", corpus, "--json", "-q", *place)
     return json.loads(done.stdout), 1.0
 
 

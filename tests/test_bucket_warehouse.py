@@ -10,9 +10,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
 from kpyramid.pipeline.build import call_stage
 from kpyramid.settings import Settings
@@ -29,10 +27,8 @@ from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import date_snapshots, has_snapshot
 from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
-from tests.corpora import (
-    TEXTS,
-    write_corpus,
-)
+from tests.commands import run
+from tests.corpora import TEXTS, write_corpus
 from tests.publishers import KEY, START, name_day, publish, work_at
 from tests.s3 import BUCKET, Faults, S3Server, serve_faults, use_server
 
@@ -162,18 +158,18 @@ def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine)
     tag(machine(), "release", a, at=name_day(5))
     place = machine().locate()
     for names in ("main", "nothing", "day@0", "day main"):
-        refused = CliRunner().invoke(app, ["tag", "--remove", *names.split(), "--warehouse", place])
+        refused = run("tag", "--remove", *names.split(), "--warehouse", place)
         assert refused.exit_code == 3, (names, refused.output)
     words = ["tag", "--remove", "day", "other", "--warehouse", place, "--json"]
-    done = CliRunner().invoke(app, words)
+    done = run(*words)
     assert json.loads(done.stdout)["names"] == {"day": b, "other": a}, done.output
 
     assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
     with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
         resolve_ref(machine(), "day")
-    shown = CliRunner().invoke(app, ["log", "day", "--warehouse", place, "--json"])
+    shown = run("log", "day", "--warehouse", place, "--json")
     assert [row["action"] for row in json.loads(shown.stdout)["entries"]] == ["retire", "build"]
-    said = CliRunner().invoke(app, ["gc", "--older-than", "0d", "--warehouse", place, "--json"])
+    said = run("gc", "--older-than", "0d", "--warehouse", place, "--json")
     kept = json.loads(said.stdout)["kept"]["snapshots"]
     assert {item.path for item in sweep(machine()).moved} <= {f"snapshots/{b}"}
     sweep(machine())
@@ -447,10 +443,10 @@ def test_a_bucket_that_knows_no_conditions_is_refused_before_any_work(
     corpus = write_corpus(tmp_path / "corpus", TEXTS)
     location, faults = faulty
     faults.unconditional = True
-    done = CliRunner().invoke(app, ["build", str(corpus), "--warehouse", location])
+    done = run("build", corpus, "--warehouse", location)
     assert done.exit_code == 8
     assert "does not hold to conditional writes" in done.stderr
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+    done = run("snapshots", "--warehouse", location)
     assert done.exit_code == 0, "reading needs no conditions"
     assert not [*BucketStore(location).list()]
 
@@ -481,7 +477,7 @@ def test_damage_in_the_bucket_is_named_and_what_can_be_computed_is_made_anew(
         locate_snapshot(there, a)
     with pytest.raises(IntegrityError, match="No ref was moved"):
         promote(there, "live", a, at="t")
-    done = CliRunner().invoke(app, ["verify", "--warehouse", place])
+    done = run("verify", "--warehouse", place)
     assert done.exit_code == 6 and f"{place}/snapshots/{a}" in done.output
     store_result(there, "chunk", KEY, made)
     move_to_a_new_machine(tmp_path, monkeypatch)
@@ -514,7 +510,7 @@ def test_a_full_disk_here_commits_nothing_and_a_larger_one_goes_on(
 
 def test_an_address_that_is_none_is_refused_and_no_secret_is_repeated() -> None:
     for location in ("ftp://bucket/x", "s3://me:secret4711@bucket/x", "s3://"):
-        done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+        done = run("snapshots", "--warehouse", location)
         assert done.exit_code == 2
         assert "secret4711" not in done.output
 
@@ -526,6 +522,6 @@ def test_a_server_that_is_not_there_ends_with_one_error(
     move_to_a_new_machine(tmp_path, monkeypatch)
     use_server(S3Server("http://127.0.0.1:1"), monkeypatch)
     monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", "s3://bucket/x"])
+    done = run("snapshots", "--warehouse", "s3://bucket/x")
     assert done.exit_code == 8
     assert done.stderr.count("Error: ") == 1 and "AWS_ENDPOINT_URL" in done.stderr

@@ -7,12 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sets.carb import (
-    OpenTuple,
-    match_tuples,
-    read_tuples,
-    score_extractions,
-)
+from sets.carb import OpenTuple, match_tuples, read_tuples, score_extractions
 
 from kpyramid.errors import InputError
 from tests.corpora import find_bench

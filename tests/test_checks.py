@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.sparql import read_prefixes
@@ -32,6 +30,7 @@ from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.storage.declarations import OntologyFiles, locate_ontology
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import list_entries
+from tests import commands
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -312,17 +311,17 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
     own.write_text(TURTLE, "utf-8")
     write_check(tmp_path, "# Somebody was born.\nSELECT ?p { ?p kpg:birthYear ?y }")
     command = ["ontology", "check", str(own), "--snapshot", "main", "--json"]
-    done = CliRunner().invoke(app, [*command, "--warehouse", str(warehouse.root)])
+    done = commands.run(*command, "--warehouse", warehouse.root)
     said = json.loads(done.stdout)
     assert done.exit_code == 4
     assert said["snapshot"] == snapshot
     assert said["gates"]["checks"].startswith("fail: Somebody was born. (Leon Batt")
     assert said["gates"]["consistent"] == "pass"
 
-    seed = CliRunner().invoke(app, ["ontology", "check", "general"])
+    seed = commands.run("ontology", "check", "general")
     assert seed.exit_code == 0, seed.output
     assert "questions pass" in seed.stdout
-    absent = CliRunner().invoke(app, ["ontology", "check", "nowhere"])
+    absent = commands.run("ontology", "check", "nowhere")
     assert absent.exit_code == 3
 
 
@@ -337,15 +336,14 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
     (tmp_path / "own.examples.jsonl").write_text("\ufeff", "utf-8")
     own = tmp_path / "own.ttl"
     require_ontology(make_settings(induce={"ontology": str(own)}))
-    done = CliRunner().invoke(app, ["ontology", "check", str(own), "--json"])
+    done = commands.run("ontology", "check", own, "--json")
     assert done.exit_code == 0, done.output
     gates = json.loads(done.stdout)["gates"]
     assert {gates[name] for name in ("shapes", "checks", "questions")} == {"pass"}
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage"),
+    ("name", "text"), read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage")
 )
 def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
     tmp_path: Path, name: str, text: str

@@ -81,8 +81,7 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    read_rows("chunk.sentences_end_where_a_reader_ends_them"),
+    ("text", "expected"), read_rows("chunk.sentences_end_where_a_reader_ends_them")
 )
 def test_sentences_end_where_a_reader_ends_them(text: str, expected: tuple[str, ...]) -> None:
     assert [text[span.start : span.end] for span in split_sentences(text)] == list(expected)
@@ -141,8 +140,7 @@ PAGES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "piece"),
-    read_rows("chunk.time_grows_with_the_page_and_not_with_its_square"),
+    ("name", "piece"), read_rows("chunk.time_grows_with_the_page_and_not_with_its_square")
 )
 def test_time_grows_with_the_page_and_not_with_its_square(name: str, piece: str) -> None:
     def measure(count: int) -> float:

@@ -18,10 +18,7 @@ from tests.commands import run, run_json
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
 from tests.rows import read_rows
 
-VARIABLES = {
-    "KPYRAMID_CHUNK__MAX_TOKENS": "24",
-    "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6",
-}
+VARIABLES = {"KPYRAMID_CHUNK__MAX_TOKENS": "24", "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6"}
 """The settings of the shared build."""
 
 
@@ -222,8 +219,7 @@ def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    read_rows("cli.a_stage_called_wrongly_says_how"),
+    ("arguments", "code", "said"), read_rows("cli.a_stage_called_wrongly_says_how")
 )
 def test_a_stage_called_wrongly_says_how(
     tmp_path: Path, arguments: tuple[str, ...], code: int, said: str

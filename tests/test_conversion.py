@@ -155,8 +155,7 @@ PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header
 
 
 @pytest.mark.parametrize(
-    ("body", "text"),
-    read_rows("conversion.only_the_main_text_of_a_page_is_read"),
+    ("body", "text"), read_rows("conversion.only_the_main_text_of_a_page_is_read")
 )
 def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
     assert read_page(PAGE.format(body)).text == text

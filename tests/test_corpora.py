@@ -16,9 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import (
     BudgetError,
     ConflictError,
@@ -41,6 +39,7 @@ from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, read_head
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import read_manifest
+from tests import commands
 from tests.asked_model import script
 from tests.corpora import pass_gates, use_quick_models
 from tests.loopback import serve
@@ -72,8 +71,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    read_rows("corpora.wrong_declaration_says_what_to_mend_and_leaves_the_others"),
+    ("text", "said"), read_rows("corpora.wrong_declaration_says_what_to_mend_and_leaves_the_others")
 )
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
     tmp_path: Path, text: str, said: str
@@ -218,7 +216,7 @@ def test_files_that_were_not_read_are_named(
     told = night.publish(corpus, found.run, "trial", warehouse)
     assert str(told["headline"]).endswith("; 5 of the corpus not read")
     command = said[1].partition("kpyramid ")[2].split()
-    listed = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    listed = json.loads(commands.run(*command, "--json").stdout)
     assert listed["total"] == 5
 
 
@@ -328,7 +326,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     if kind == "bucket":
         assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
     run = [*("--warehouse", place)]
-    CliRunner().invoke(app, ["rollback", "main", *run])
+    commands.run("rollback", "main", *run)
     sent.clear()
     assert export() == (one, {one, two})
     assert sent == (["newest.json"] if kind == "bucket" else []), "it was there already"
@@ -336,7 +334,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     before = [*served.list()]
     assert export() == (one, {one, two})
     assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
-    CliRunner().invoke(app, ["promote", "main", two, *run])
+    commands.run("promote", "main", two, *run)
     three = publish_again(home, one, 3)
     assert export() == (three, {two, three})
     shutil.rmtree(home.snapshots / two)  # by gc, or erased
@@ -358,7 +356,7 @@ def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mend
     table.write_bytes(whole[:-1])
 
     def diagnose() -> list[str]:
-        done = CliRunner().invoke(app, ["doctor", "--warehouse", place, "--json"])
+        done = commands.run("doctor", "--warehouse", place, "--json")
         found = json.loads(done.stdout)["checks"]
         return [row["detail"] for row in found if row["check"] == "exports"]
 

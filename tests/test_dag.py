@@ -766,9 +766,7 @@ def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read
 
 
 @pytest.mark.slow
-def test_nights_ask_in_batches_over_kills_and_wait_for_a_person(
-    scheduler: Scheduler,
-) -> None:
+def test_nights_ask_in_batches_over_kills_and_wait_for_a_person(scheduler: Scheduler) -> None:
     dag = "build_pyramid_asked"
     with serve(answer) as server:
         settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'

@@ -10,9 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
@@ -196,7 +194,7 @@ def test_a_text_that_was_labelled_since_is_in_neither_side(
             "--limit",
             "0",
         ]
-        done = CliRunner().invoke(app, arguments)
+        done = run(*arguments)
         assert done.exit_code == 0, done.output
         assert not re.search("moss|nord mill", done.output, re.IGNORECASE), done.output
     with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:

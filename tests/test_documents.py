@@ -60,10 +60,7 @@ def show_signs(text: str, title: str = "") -> dict[tuple[str, str], Mapping[str,
     return {(c.subject, c.object): c.signs for c in candidates}
 
 
-@pytest.mark.parametrize(
-    "text",
-    read_rows("documents.propertys_own_words_are_seen_in_any_voice"),
-)
+@pytest.mark.parametrize("text", read_rows("documents.propertys_own_words_are_seen_in_any_voice"))
 def test_propertys_own_words_are_seen_in_any_voice(text: str) -> None:
     assert show_signs(text)["lithium", "tremor"]["said"] == 1.0
     assert read(text) == {("lithium", "tremor"): pytest.approx(0.8, abs=0.15)}

@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid.cli import app as cli
-from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole, clean
 from kpyramid.cli.options import print_json, run_command, say
+from tests.commands import run
 from tests.corpora import ROOT
 from tests.rows import read_bodies
 
@@ -118,7 +117,7 @@ def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
 
     monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
+    done = run("snapshots", "--warehouse", tmp_path, "--json")
 
     assert done.exit_code == 1
     found = json.loads(done.stdout)
@@ -138,7 +137,7 @@ def test_a_command_that_lacks_a_package_names_the_extra_that_has_it(
 
     monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
+    done = run("snapshots", "--warehouse", tmp_path, "--json")
 
     assert done.exit_code == 2
     assert f"'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
@@ -153,16 +152,14 @@ def test_a_missing_module_of_the_package_is_a_fault_of_the_package(
 
     monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
 
-    assert CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path)]).exit_code == 1
+    assert run("snapshots", "--warehouse", tmp_path).exit_code == 1
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    read_bodies("edge.wrong_usage_is_one_json_object_and_exit_code_2"),
-    ids=" ".join,
+    "arguments", read_bodies("edge.wrong_usage_is_one_json_object_and_exit_code_2"), ids=" ".join
 )
 def test_wrong_usage_is_one_json_object_and_exit_code_2(arguments: list[str]) -> None:
-    done = CliRunner().invoke(app, [*arguments, "--json"])
+    done = run(*arguments, "--json")
 
     assert done.exit_code == 2
     assert done.stdout.count("\n") == 1
@@ -170,7 +167,7 @@ def test_wrong_usage_is_one_json_object_and_exit_code_2(arguments: list[str]) ->
     assert found["exit_code"] == 2
     assert found["error"]
     assert "Usage:" in done.stderr
-    assert CliRunner().invoke(app, arguments).stdout == "", "only when it is asked for"
+    assert run(*arguments).stdout == "", "only when it is asked for"
 
 
 def test_what_a_terminal_would_obey_is_written_out() -> None:

@@ -109,8 +109,7 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
 
 
 @pytest.mark.parametrize(
-    ("lines", "message"),
-    read_rows("embedding_identity.settings_that_do_not_fit_are_named"),
+    ("lines", "message"), read_rows("embedding_identity.settings_that_do_not_fit_are_named")
 )
 def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"[embed]\n{lines}\n")

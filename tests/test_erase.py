@@ -13,10 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid import hold_snapshot
-from kpyramid.cli.app import app
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.pipeline import erasure
 from kpyramid.pipeline.airflow import night
@@ -29,6 +27,7 @@ from kpyramid.storage.publication import promote, tag
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
+from tests.commands import run
 from tests.corpora import build_corpus, use_quick_models, write_corpus
 from tests.s3 import BUCKET, S3Server, use_server
 
@@ -65,7 +64,7 @@ def find_planted(warehouse: Warehouse) -> list[str]:
 
 def run_erase(warehouse: Warehouse, document: str, *options: str) -> Any:
     words = ["erase", "--document", document, "--warehouse", warehouse.locate(), *options]
-    return CliRunner().invoke(app, words)
+    return run(*words)
 
 
 def find_id(warehouse: Warehouse, snapshot: str, source: str = "zorn.txt") -> str:
@@ -113,7 +112,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
 
     assert done.exit_code == 0, done.output
     assert find_planted(warehouse) == []
-    back = CliRunner().invoke(app, ["import", str(copied), "--warehouse", warehouse.locate()])
+    back = run("import", copied, "--warehouse", warehouse.locate())
     assert back.exit_code == 3, back.output
     assert "has a document that was erased" in " ".join(back.stderr.split())
     assert find_planted(warehouse) == []
@@ -130,7 +129,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
     assert [row["row_key"] for row in refused] != []
     verified = ["verify", "--deep", "--warehouse", warehouse.locate()]
-    assert CliRunner().invoke(app, verified).exit_code == 0
+    assert run(*verified).exit_code == 0
 
     (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
     for blob in [*warehouse.store.list("cache/results")]:
@@ -159,10 +158,7 @@ class TestInABucket:
         return open_warehouse(f"s3://{BUCKET}/erase-{os.getpid()}-{tmp_path.name}")
 
     def test_an_erased_document_is_nowhere_and_stays_away(
-        self,
-        place: tuple[Path, Warehouse, str],
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, place: tuple[Path, Warehouse, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         corpus, warehouse, _ = place
         other = shutil.copytree(tmp_path / "machine", tmp_path / "other")
@@ -259,7 +255,7 @@ def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     served = night.export(corpus, 0, warehouse.locate())["path"]
     handed = tmp_path / "handed.tar.zst"
     words = ["export", "main@1", str(handed), "--to", "tar", "--warehouse", warehouse.locate()]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert run(*words).exit_code == 0
     (noted, _) = sorted(list_exports(warehouse), key=lambda one: one.place != served)
     missing = replace(noted, place=f"{served}-2", is_whole=False, fault="no right to write there")
     keep_note(warehouse, missing)  # given up: nothing of it is anywhere
@@ -305,14 +301,14 @@ def test_a_build_that_began_before_publishes_nothing(
     rest = ["chunk", "extract", "resolve", "embed", "induce", "complete", "condense", "publish"]
     home = ["--warehouse", str(warehouse.root)]
     (corpus / "more.txt").write_text("Zorbina Quillfeather came to Lund.")
-    assert CliRunner().invoke(app, [*words, *home]).exit_code == 0
+    assert run(*words, *home).exit_code == 0
     for name in rest[:-1]:
-        assert CliRunner().invoke(app, ["stage", name, "--run", "r", *home]).exit_code == 0
+        assert run("stage", name, "--run", "r", *home).exit_code == 0
     made = pq.read_table(next(warehouse.cache.glob("results/ingest/*/documents.parquet")))
     row = next(r for r in made.to_pylist() if r["source"] == "zorn.txt")
     erasure.keep_tombstone(warehouse, row["document_id"], row["source"], row["sha256"])
 
-    ended = CliRunner().invoke(app, ["stage", "publish", "--run", "r", *home])
+    ended = run("stage", "publish", "--run", "r", *home)
 
     assert ended.exit_code == 7
     assert "erased since this run" in ended.stderr

@@ -7,11 +7,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.snapshot import snapshot as opening
 from kpyramid.storage.layout import Warehouse
+from tests import commands
 from tests.asked_model import script
 from tests.corpora import HashEmbedder, copy_shared_build
 from tests.loopback import serve
@@ -45,7 +44,7 @@ def run(warehouse: Warehouse, folder: Path, url: str, *words: str, llm: str = PR
         f"cache = '{folder / 'cache'}'\n{llm}"
     )
     given = ["evaluate", str(questions), "--strategy", "naive", "--settings", str(settings)]
-    return CliRunner().invoke(app, [*given, "--warehouse", str(warehouse.root), *words])
+    return commands.run(*given, "--warehouse", warehouse.root, *words)
 
 
 def read_report(done: Result) -> dict[str, Any]:

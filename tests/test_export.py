@@ -24,9 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import EndpointError, InputError, IntegrityError
 from kpyramid.ontology import names as n
 from kpyramid.query import Snapshot, open_snapshot
@@ -41,7 +39,8 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
-from tests.corpora import hash_tree, open_told, require_java
+from tests import commands
+from tests.corpora import encode_lines, hash_tree, open_told, require_java
 from tests.s3 import BUCKET, S3Server, use_server
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
@@ -73,8 +72,7 @@ WHOLE = ("folder", "tar")
 
 @pytest.fixture(scope="module")
 def told() -> Snapshot:
-    lines = "".join(json.dumps(record) + "\n" for record in RECORDS)
-    return Snapshot(open_told("travel", {"a.jsonl": lines}).folder, scope=EVERYTHING)
+    return open_told("travel", {"a.jsonl": encode_lines(RECORDS)}, EVERYTHING)
 
 
 @pytest.fixture
@@ -97,15 +95,13 @@ def test_a_copied_folder_is_checked_opened_and_asked_by_its_path(
     sums = ["sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS"]
     assert subprocess.run(sums, check=False).returncode == 0
     for place in ("./", ".", str(folder)):
-        verified = CliRunner().invoke(app, ["verify", place, "--json"])
+        verified = commands.run("verify", place, "--json")
         assert verified.exit_code == 0, verified.output
         assert [*json.loads(verified.stdout)["snapshots"]] == [open_snapshot(place).id]
-    asked = CliRunner().invoke(
-        app, ["ask", "Where was Leon Batt born?", "--snapshot", "./", "--json"]
-    )
+    asked = commands.run("ask", "Where was Leon Batt born?", "--snapshot", "./", "--json")
     assert json.loads(asked.stdout)["text"] == "Oslo"
     (folder / "graph.ttl").write_bytes(b"")
-    damaged = CliRunner().invoke(app, ["verify", "./", "--json"])
+    damaged = commands.run("verify", "./", "--json")
     assert damaged.exit_code == 6 and "graph.ttl" in damaged.stdout
 
 
@@ -157,9 +153,7 @@ def test_parquet_and_duckdb_say_what_columns_mean(folder: Path) -> None:
     assert "characters" in str(load_contracts()["chunks"].columns)
 
 
-def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(
-    told: Snapshot,
-) -> None:
+def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(told: Snapshot) -> None:
     import owlready2
     import rdflib
 
@@ -528,9 +522,7 @@ def test_export_and_import_keep_the_id(told: Snapshot, tmp_path: Path, form: str
 
 def test_commands_export_import_and_promote(told: Snapshot, tmp_path: Path) -> None:
     def run(*arguments: object) -> dict[str, Any]:
-        done = CliRunner().invoke(app, [*map(str, arguments), "--json"])
-        assert done.exit_code == 0, done.output
-        found: dict[str, Any] = json.loads(done.stdout)
+        found = commands.run_json(*arguments)
         return found
 
     home, other, file = told.folder.parent.parent, tmp_path / "w", tmp_path / "a.tar.zst"
@@ -557,7 +549,7 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
     home = shutil.copytree(told.folder.parent.parent, tmp_path / "home", ignore=notes)
 
     def run(*words: object) -> Any:
-        done = CliRunner().invoke(app, [*map(str, words), "--json"])
+        done = commands.run(*words, "--json")
         return done.exit_code, json.loads(done.stdout)
 
     def send(form: str, name: str) -> Any:
@@ -605,7 +597,7 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
 
 def test_a_bucket_alone_is_no_place_of_an_export(told: Snapshot, tmp_path: Path) -> None:
     words = ["export", str(told.folder), "s3://bucket", "--to", "tar", "--everything"]
-    done = CliRunner().invoke(app, words)
+    done = commands.run(*words)
     assert done.exit_code == 2
     assert "s3://bucket is all of a bucket" in " ".join(done.stderr.split())
 
@@ -647,7 +639,7 @@ def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
             for number, form in enumerate(("tar", "folder", "tar")):
                 out = tmp_path / f"out-{number}"
                 words = ["export", "main", str(out), "--to", form, "--everything"]
-                done = CliRunner().invoke(app, [*words, "--warehouse", place, "--json"])
+                done = commands.run(*words, "--warehouse", place, "--json")
                 assert done.exit_code == 0, done.output
                 exported = json.loads(done.stdout)["snapshot"]
                 other = Warehouse(tmp_path / f"other-{number}")
@@ -876,4 +868,4 @@ def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
     for form in FORMS:
         export(old, form, tmp_path / f"old-{form}")
     assert import_snapshot(Warehouse(tmp_path / "w"), folder) == (old.id, True)
-    assert CliRunner().invoke(app, ["verify", f"{folder}"]).exit_code == 0
+    assert commands.run("verify", f"{folder}").exit_code == 0

@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.completion.corrections import Correction, Corrections, load_corrections
 from kpyramid.documents.measures import read_quantity
 from kpyramid.errors import GateError, InputError
@@ -18,6 +16,7 @@ from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import load_settings
 from kpyramid.snapshot.export import run_sql
 from kpyramid.storage.layout import open_warehouse
+from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
 from tests.rows import read_rows
@@ -115,13 +114,13 @@ def test_who_is_shown_a_fact_in_conflict_is_shown_all_sides(handbook: Path) -> N
     assert tuple(side.statement for side in shown[0].sides) == VIBORG
     for command in (["conflicts"], ["ask", question]):
         place = ["--warehouse", str(handbook / "warehouse")]
-        said = CliRunner().invoke(app, [*command, *place])
+        said = run(*command, *place)
         assert said.exit_code == 0 and all(f"{side}: “" in said.stdout for side in VIBORG)
 
 
 def test_commands_print_tables_and_refuse_values_that_there_are_not(handbook: Path) -> None:
     def call(*words: str) -> str:
-        done = CliRunner().invoke(app, [*words, "--warehouse", str(handbook / "warehouse")])
+        done = run(*words, "--warehouse", handbook / "warehouse")
         assert done.exit_code in (0, 3)
         return done.output
 

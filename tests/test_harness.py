@@ -15,11 +15,7 @@ from kpyramid.cli.evaluate import Evaluated
 from kpyramid.cli.render import print_result
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
-from kpyramid.evaluation.harness import (
-    Answers,
-    answer_all,
-    parse_arm,
-)
+from kpyramid.evaluation.harness import Answers, answer_all, parse_arm
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.report import Reader, Sheet, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results

@@ -5,12 +5,7 @@ from typing import Any
 import musique
 import numpy as np
 import pytest
-from sets.musique import (
-    HopFact,
-    is_empty_relation,
-    joins,
-    score_retrieval,
-)
+from sets.musique import HopFact, is_empty_relation, joins, score_retrieval
 
 from tests.corpora import find_bench
 from tests.rows import read_rows
@@ -19,8 +14,7 @@ HOP = HopFact("The Harlow Bridge", "John Rennie", "text")
 
 
 @pytest.mark.parametrize(
-    ("triple", "expected"),
-    read_rows("hops.hop_is_joined_by_both_names_in_either_direction"),
+    ("triple", "expected"), read_rows("hops.hop_is_joined_by_both_names_in_either_direction")
 )
 def test_hop_is_joined_by_both_names_in_either_direction(
     triple: tuple[str, str, str], expected: bool

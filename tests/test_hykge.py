@@ -15,10 +15,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.facts import StatedPath
-from kpyramid.query.hykge import (
-    find_chains,
-    score_chains,
-)
+from kpyramid.query.hykge import find_chains, score_chains
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact

@@ -16,12 +16,7 @@ from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
 from kpyramid.snapshot.links import Links
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
-from kpyramid.snapshot.search import (
-    OneThread,
-    rank_exactly,
-    rank_words,
-    weigh_words,
-)
+from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words, weigh_words
 from kpyramid.snapshot.store import Store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import READ_FORMATS

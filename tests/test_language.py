@@ -55,24 +55,21 @@ def test_a_sentence_in_another_language_is_told(code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    read_rows("language.english_with_foreign_names_and_short_text_count_as_english"),
+    "text", read_rows("language.english_with_foreign_names_and_short_text_count_as_english")
 )
 def test_english_with_foreign_names_and_short_text_count_as_english(text: str) -> None:
     assert detect_language(text, "en") == "en"
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
-    read_rows("language.a_short_sentence_is_told_by_its_function_words"),
+    ("text", "code"), read_rows("language.a_short_sentence_is_told_by_its_function_words")
 )
 def test_a_short_sentence_is_told_by_its_function_words(text: str, code: str) -> None:
     assert detect_language(text, "en") == code
 
 
 @pytest.mark.parametrize(
-    "text",
-    read_rows("language.particles_of_names_and_borrowed_words_are_no_foreign_grammar"),
+    "text", read_rows("language.particles_of_names_and_borrowed_words_are_no_foreign_grammar")
 )
 def test_particles_of_names_and_borrowed_words_are_no_foreign_grammar(text: str) -> None:
     assert not has_foreign_grammar(text, "en")

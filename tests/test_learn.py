@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid.cli.answers import Asked, ask_pyramid
-from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole
 from kpyramid.errors import ConflictError, InputError
 from kpyramid.extraction.openie import DependencyExtractor
@@ -26,7 +24,8 @@ from kpyramid.query import EVERYTHING, Scope, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import ask_scripted, list_prompts, script
-from tests.corpora import hash_tree, pass_gates, share, write_corpus
+from tests.commands import run
+from tests.corpora import hash_tree, open_told, write_corpus
 from tests.loopback import serve
 from tests.rows import read_rows
 
@@ -42,17 +41,12 @@ TEXTS = {
 HIDDEN = {"id": "h", "text": "Clara Weiss founded Quuxville.", "access": "board"}
 
 
-def make(folder: Path) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        pass_gates(monkeypatch)
-        corpus = write_corpus(folder / "corpus", TEXTS)
-        (corpus / "hidden.jsonl").write_text(json.dumps(HIDDEN), "utf-8")
-        build(corpus, open_warehouse(folder / "warehouse"), Settings())
+TOLD = {**TEXTS, "hidden.jsonl": json.dumps(HIDDEN)}
 
 
 @pytest.fixture(scope="module")
 def base() -> Snapshot:
-    return open_snapshot("main", share("learn", make) / "warehouse", scope=EVERYTHING)
+    return open_told("learn", TOLD, EVERYTHING)
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +62,7 @@ def stater(base: Snapshot, reader: Reader) -> Stater:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
-    folder = write_corpus(tmp_path / "corpus", TEXTS)
-    (folder / "hidden.jsonl").write_text(json.dumps(HIDDEN), "utf-8")
-    return folder
+    return write_corpus(tmp_path / "corpus", TOLD)
 
 
 def ask(question: str, gold: Any = None, **more: Any) -> dict[str, Any]:
@@ -114,8 +106,7 @@ BIRTH = ask("Where was Anna Holm born?", "Bergen")
 
 
 @pytest.mark.parametrize(
-    ("question", "value", "said"),
-    read_rows("learn.3_2_2_question_and_answer_become_a_statement"),
+    ("question", "value", "said"), read_rows("learn.3_2_2_question_and_answer_become_a_statement")
 )
 def test_3_2_2_question_and_answer_become_a_statement(
     stater: Stater, question: str, value: str, said: str | None
@@ -180,8 +171,7 @@ def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
 
 
 @pytest.mark.parametrize(
-    ("triple", "is_known"),
-    read_rows("learn.3_2_2_what_the_graph_says_in_any_words_is_redundant"),
+    ("triple", "is_known"), read_rows("learn.3_2_2_what_the_graph_says_in_any_words_is_redundant")
 )
 def test_3_2_2_what_the_graph_says_in_any_words_is_redundant(
     base: Snapshot, triple: tuple[str, str, str], is_known: bool
@@ -465,12 +455,12 @@ def test_the_command_learns_by_rules(tmp_path: Path, corpus: Path, base: Snapsho
     warehouse = str(base.folder.parent.parent)
     said = ["learn", str(path), "--corpus", str(corpus), "--warehouse", warehouse]
 
-    done = CliRunner().invoke(app, [*said, "--dry-run", "--json"])
+    done = run(*said, "--dry-run", "--json")
     found = json.loads(done.stdout)
     assert done.exit_code == 0, done.output
     assert found["counts"] == {"learnt": 1, "refused: malformed": 1} and not found["written"]
-    assert CliRunner().invoke(app, [*said, "--generate", "llm"]).exit_code == 2
-    done = CliRunner().invoke(app, said)
+    assert run(*said, "--generate", "llm").exit_code == 2
+    done = run(*said)
     assert "Anna Holm was born in Bergen." in done.stdout and read_file(corpus)
 
 
@@ -488,7 +478,7 @@ def test_the_command_learns_by_a_model_and_the_pyramid_knows_it(
         settings.write_text(llm, "utf-8")
         said = ["learn", str(write_rows(tmp_path, hostile)), "--corpus", str(corpus)]
         said += ["--warehouse", str(place), "--settings", str(settings), "--generate", "llm"]
-        done = CliRunner().invoke(app, said)
+        done = run(*said)
         assert done.exit_code == 0, done.output
         assert server.calls(schema="wts_generate") == 1
 

@@ -28,8 +28,7 @@ def told() -> Snapshot:
 
 
 @pytest.mark.parametrize(
-    ("question", "value"),
-    read_rows("lookup.a_stored_value_is_given_with_its_sentence"),
+    ("question", "value"), read_rows("lookup.a_stored_value_is_given_with_its_sentence")
 )
 def test_a_stored_value_is_given_with_its_sentence(
     told: Snapshot, question: str, value: str
@@ -40,8 +39,7 @@ def test_a_stored_value_is_given_with_its_sentence(
 
 
 @pytest.mark.parametrize(
-    "question",
-    read_rows("lookup.what_is_not_stored_or_of_another_kind_is_silence_with_context"),
+    "question", read_rows("lookup.what_is_not_stored_or_of_another_kind_is_silence_with_context")
 )
 def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
     told: Snapshot, question: str
@@ -51,16 +49,13 @@ def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
 
 
 @pytest.mark.parametrize(
-    ("question", "nouns"),
-    read_rows("lookup.the_noun_that_says_the_kind_of_answer"),
+    ("question", "nouns"), read_rows("lookup.the_noun_that_says_the_kind_of_answer")
 )
 def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, ...]) -> None:
     assert read_kind_nouns(question) == nouns
 
 
-def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(
-    told: Snapshot,
-) -> None:
+def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(told: Snapshot) -> None:
     for question, value in (
         ("Who founded Nordlys Press?", "Edda Holm"),
         ("Who was born in Oslo?", "Edda Holm"),

@@ -9,12 +9,7 @@ import make_questions as make_questions_script
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making.facts import (
-    Fact,
-    Thing,
-    fold_words,
-    may_be_same,
-)
+from making.facts import Fact, Thing, fold_words, may_be_same
 from making.questions import make_questions, word_for_subject, word_for_value
 
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
@@ -130,8 +125,7 @@ def test_no_wrong_option_is_ever_true(
 
 
 @pytest.mark.parametrize(
-    ("label", "kind", "expected"),
-    read_rows("making.a_label_becomes_a_question_for_its_value"),
+    ("label", "kind", "expected"), read_rows("making.a_label_becomes_a_question_for_its_value")
 )
 def test_a_label_becomes_a_question_for_its_value(label: str, kind: str, expected: str) -> None:
     assert expected in word_for_value(label, "S", kind)
@@ -148,10 +142,7 @@ def test_a_label_becomes_a_question_for_what_has_it(
     assert several in word_for_subject(label, "V", kind, "city", several=True)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    read_rows("making.names_that_may_mean_the_same"),
-)
+@pytest.mark.parametrize(("one", "other", "same"), read_rows("making.names_that_may_mean_the_same"))
 def test_names_that_may_mean_the_same(one: str, other: str, *, same: bool) -> None:
     assert may_be_same(person(one), person(other)) is same
     assert may_be_same(person("Xy", one), person(other)) is same

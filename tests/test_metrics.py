@@ -51,8 +51,7 @@ def test_a_measure_scores_as_computed_by_hand(
 
 
 @pytest.mark.parametrize(
-    ("said", "gold", "exact", "f1"),
-    read_rows("metrics.answers_score_as_computed_by_hand"),
+    ("said", "gold", "exact", "f1"), read_rows("metrics.answers_score_as_computed_by_hand")
 )
 def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f1: float) -> None:
     assert score("exact_match", ask(gold), said) == exact
@@ -60,8 +59,7 @@ def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f
 
 
 @pytest.mark.parametrize(
-    ("gold", "said", "same"),
-    read_rows("metrics.a_date_or_number_is_right_in_any_notation"),
+    ("gold", "said", "same"), read_rows("metrics.a_date_or_number_is_right_in_any_notation")
 )
 def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: bool) -> None:
     response = Response(said, (said,), confidence=0.9)

@@ -158,8 +158,7 @@ def test_equal_points_without_a_floor_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kept"),
-    read_rows("numerics.six_digits_and_six_decimals_are_kept"),
+    ("value", "kept"), read_rows("numerics.six_digits_and_six_decimals_are_kept")
 )
 def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None:
     assert round_digits(np.array([value])).tolist() == [kept]

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from kpyramid.cli import openie
-from kpyramid.cli.app import app
+from tests import commands
 from tests.corpora import ROOT
 
 ADA = "Ada Lovelace wrote notes in 1843."
@@ -20,7 +20,7 @@ ROME = "Rome is the capital of Italy."
 
 
 def run(*arguments: object, text: bytes | str | None = None) -> Result:
-    return CliRunner().invoke(app, ["openie", *map(str, arguments)], input=text)
+    return commands.run("openie", *arguments, input=text)
 
 
 def run_json(*arguments: object, text: bytes | str | None = None) -> dict[str, Any]:

@@ -79,8 +79,7 @@ def test_a_long_block_is_cut_without_losing_or_doubling_anything(text: str) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("unit", "characters"),
-    read_rows("parsing.one_line_of_megabytes_is_cut_in_linear_time"),
+    ("unit", "characters"), read_rows("parsing.one_line_of_megabytes_is_cut_in_linear_time")
 )
 def test_one_line_of_megabytes_is_cut_in_linear_time(unit: str, characters: int) -> None:
     text = unit * (characters // len(unit))

@@ -218,8 +218,7 @@ def test_nothing_is_found_for_what_is_not_seen(snapshot: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "words"),
-    read_rows("paths.words_are_read_in_the_order_away_from_a_name"),
+    ("question", "words"), read_rows("paths.words_are_read_in_the_order_away_from_a_name")
 )
 def test_words_are_read_in_the_order_away_from_a_name(question: str, words: str) -> None:
     tokens = question.replace("'s", " 's").casefold().split()

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import InputError
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, answer, open_snapshot
+from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.choices import find_for_options
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.polyrag import Mode, ask_polyrag
 from kpyramid.query.types import Answer, Backends, Item, Outcome, Question, Reading
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
 from tests.cascade_script import ScriptedAsker
+from tests.corpora import open_told
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -143,14 +141,8 @@ def test_a_models_yes_makes_the_graph_answer_and_its_no_sends_down(snapshot: Sna
 
 
 @pytest.mark.parametrize("mode", ["best", "paper"])
-def test_empty_layers_are_said_to_be_empty(
-    tmp_path_factory: pytest.TempPathFactory, mode: str
-) -> None:
-    corpus = tmp_path_factory.mktemp("bare")
-    (corpus / "a.txt").write_text("Oh well.")
-    warehouse = open_warehouse(tmp_path_factory.mktemp("bare-warehouse"))
-    build(corpus, warehouse, Settings())
-    bare = open_snapshot("main", warehouse.root)
+def test_empty_layers_are_said_to_be_empty(mode: str) -> None:
+    bare = open_told("bare", {"a.txt": "Oh well."})
     assert bare.table("condensed").num_rows == 0
     found = answer(BORN, bare, mode=mode)
     assert found.text == "" and found.confidence < 0.5

@@ -278,8 +278,7 @@ def test_the_key_of_a_request_stays_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "answer", "held"),
-    read_rows("query_model.a_text_holds_an_answer_in_its_words"),
+    ("text", "answer", "held"), read_rows("query_model.a_text_holds_an_answer_in_its_words")
 )
 def test_a_text_holds_an_answer_in_its_words(text: str, answer: str, held: bool) -> None:
     assert holds_answer(["nothing", text], answer) is held

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.llm.task import ReplyError
 from kpyramid.ontology.names import ENTITY
@@ -23,7 +21,7 @@ from kpyramid.query.analysis import link_text
 from kpyramid.query.model.polyrag import choose_column, parse, render, write_example
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
-from tests import loopback
+from tests import commands, loopback
 from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import Loopback, answer_by_schema, serve
 from tests.rows import read_rows
@@ -109,8 +107,7 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
 
 
 @pytest.mark.parametrize(
-    "sparql",
-    read_rows("question_model.whatever_a_query_selects_its_patterns_lead_to_the_sentence"),
+    "sparql", read_rows("question_model.whatever_a_query_selects_its_patterns_lead_to_the_sentence")
 )
 def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
     sparql: str, snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
@@ -300,7 +297,7 @@ def test_a_budget_bounds_one_question_and_leaves_no_books(
             f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
             f"budget_tokens = {budget}\n"
         )
-        return CliRunner().invoke(app, ["ask", question, *options, "--json"])
+        return commands.run("ask", question, *options, "--json")
 
     with serve(reply) as server:
         refused = run("In which town was Leon Batt born?", 50)

@@ -62,8 +62,7 @@ def test_gold_documents_without_an_answer_ask_for_retrieval(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("options", "gold", "right"),
-    read_rows("questions.right_options_are_texts_letters_or_labels"),
+    ("options", "gold", "right"), read_rows("questions.right_options_are_texts_letters_or_labels")
 )
 def test_right_options_are_texts_letters_or_labels(
     tmp_path: Path, options: object, gold: object, right: tuple[str, ...]
@@ -81,8 +80,7 @@ def test_a_number_says_of_no_option_that_it_is_right(tmp_path: Path) -> None:
 def test_a_table_has_lists_in_cells_and_cells_over_lines(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text(
-        'Question,options,gold,gold_titles\n"Who\nwrote it?",Ann|Bob,b,X|Y\n',
-        "utf-8-sig",
+        'Question,options,gold,gold_titles\n"Who\nwrote it?",Ann|Bob,b,X|Y\n', "utf-8-sig"
     )
     (question,) = read_questions(path)
     assert (question.text, question.candidates) == ("Who\nwrote it?", ("Ann", "Bob"))
@@ -145,8 +143,7 @@ def test_options_that_are_one_but_for_case_and_spaces_are_refused_with_their_lin
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
-    read_rows("questions.a_file_that_cannot_be_used_is_refused"),
+    ("name", "text", "said"), read_rows("questions.a_file_that_cannot_be_used_is_refused")
 )
 def test_a_file_that_cannot_be_used_is_refused(
     tmp_path: Path, name: str, text: str | None, said: str
@@ -177,8 +174,7 @@ def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
-    read_rows("questions.a_question_that_cannot_be_scored_is_refused"),
+    ("fields", "said"), read_rows("questions.a_question_that_cannot_be_scored_is_refused")
 )
 def test_a_question_that_cannot_be_scored_is_refused(fields: dict[str, object], said: str) -> None:
     whole: dict[str, object] = {"id": "q", "text": "Who?", "kind": "open", "answers": (("x",),)}

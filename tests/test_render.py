@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import typer.main
-from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.cli.options import print_json
 from kpyramid.cli.render import Result, lay_out, name_values, print_result
+from tests.commands import run
 
 
 def make_sample(**also: Any) -> Result:
@@ -69,5 +69,5 @@ def test_help_explains_every_option_of_at_most_36_commands() -> None:
     ]
     assert not unexplained
     assert all(command.help.split("\n")[0].endswith(".") for command in commands.values())
-    told = CliRunner().invoke(app, ["--help"]).output
+    told = run("--help").output
     assert "..." not in told.replace("[ARGS]...", ""), "a sentence is cut"

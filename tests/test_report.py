@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.report.course import draw_trend
 from kpyramid.pipeline.report.index import write_index
@@ -19,6 +17,7 @@ from kpyramid.pipeline.report.words import load_template, word_report
 from kpyramid.storage.layout import open_warehouse
 from tests.accounts import make_account
 from tests.browser import WIDTHS, check_view, open_browser
+from tests.commands import run
 from tests.corpora import ROOT
 
 COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
@@ -326,7 +325,7 @@ def make_runs(folder: Path) -> Path:
 
 def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     warehouse = str(make_runs(tmp_path / "w"))
-    done = CliRunner().invoke(app, ["report", "--warehouse", warehouse])
+    done = run("report", "--warehouse", warehouse)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "w" / "index.html").read_text("utf-8")
     page = Page(text)
@@ -337,15 +336,15 @@ def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     assert "facts: 8, before 5–8" in page.text and max(map(len, re.findall("n+", text))) < 300
     out = tmp_path / "pages" / "two.html"
     command = ["report", "--warehouse", warehouse, "--compare", "run-0", "last", "--json"]
-    done = CliRunner().invoke(app, [*command, "--output", str(out)])
+    done = run(*command, "--output", out)
     both = json.loads(done.stdout)["compared"]
     assert both["rows"]["facts"] == [5, 8]
     assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
     assert "8 (+3)" in Page(out.read_text("utf-8")).text
-    done = CliRunner().invoke(app, ["report", "none", "--warehouse", warehouse])
+    done = run("report", "none", "--warehouse", warehouse)
     assert done.exit_code == 3 and "the last: run-3, run-2, run-1" in done.output
     empty = ["report", "--warehouse", str(tmp_path / "empty")]
-    assert CliRunner().invoke(app, empty).exit_code == 0
+    assert run(*empty).exit_code == 0
     assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")
 
 

@@ -156,8 +156,7 @@ def test_4_3_rules_answer_by_a_path_whose_steps_each_have_a_sentence(snapshot: S
 
 
 @pytest.mark.parametrize(
-    "lost",
-    read_rows("rok.at_most_four_calls_and_what_the_model_does_not_say_rules_do"),
+    "lost", read_rows("rok.at_most_four_calls_and_what_the_model_does_not_say_rules_do")
 )
 def test_at_most_four_calls_and_what_the_model_does_not_say_rules_do(
     snapshot: Snapshot, lost: dict[str, Any]

@@ -95,10 +95,7 @@ def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path:
         load_settings(write(tmp_path, "[publsh]\nstrict = true\n"), {})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    read_rows("settings.a_wrong_file_is_refused_by_name"),
-)
+@pytest.mark.parametrize(("text", "said"), read_rows("settings.a_wrong_file_is_refused_by_name"))
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError, match="settings") as e:
         load_settings(write(tmp_path, text), {})

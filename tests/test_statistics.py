@@ -5,11 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.evaluation.results import (
-    bootstrap,
-    compare_paired,
-    correct_holm,
-)
+from kpyramid.evaluation.results import bootstrap, compare_paired, correct_holm
 
 FLOATS = st.lists(st.floats(-100, 100), min_size=1, max_size=30)
 

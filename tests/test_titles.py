@@ -1,18 +1,15 @@
 """Titles that texts say: which passages are joined by them, and who may see so."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kpyramid.pipeline.build import build
 from kpyramid.query import EVERYTHING, PUBLIC, Scope, Snapshot, open_snapshot
 from kpyramid.snapshot.columns import _find_titles, _link_titles
 from kpyramid.snapshot.search import rank_holding, rank_words
 from kpyramid.snapshot.view import View
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import make_settings, use_quick_models
+from tests.corpora import encode_lines, open_told
 
 SAID = [
     ("Oslo", "She lives in Oslo.", True),
@@ -59,16 +56,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published snapshot of four documents, one of them with a label."""
-    place = tmp_path_factory.mktemp("titles")
-    (place / "corpus").mkdir()
-    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
-    (place / "corpus" / "rows.jsonl").write_text(lines)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        use_quick_models(monkeypatch)
-        build(place / "corpus", open_warehouse(place / "w"), make_settings())
-    return place / "w"
+def folder() -> Path:
+    """The warehouse of a published snapshot of documents, some of them with a label."""
+    return open_told("titles", {"rows.jsonl": encode_lines(ROWS)}).folder.parent.parent
 
 
 def list_ids(snapshot: Snapshot, listed: list[list[str]]) -> set[str]:

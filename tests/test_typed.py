@@ -4,13 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.measures import list_measures, read_measure
 from kpyramid.errors import InputError
 from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
 from kpyramid.snapshot.typed import Members
+from tests import commands
 from tests.corpora import open_told
 from tests.rows import read_rows
 
@@ -197,8 +196,7 @@ def test_tools_are_what_a_model_calls(told: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "other", "order"),
-    read_rows("typed.measures_are_compared_on_one_scale"),
+    ("text", "other", "order"), read_rows("typed.measures_are_compared_on_one_scale")
 )
 def test_measures_are_compared_on_one_scale(text: str, other: str, order: int | None) -> None:
     one, beside = read_measure(text), read_measure(other)
@@ -216,7 +214,7 @@ def test_what_is_no_date_is_no_measure() -> None:
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["find", *arguments])
+    return commands.run("find", *arguments)
 
 
 def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
@@ -232,8 +230,7 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    read_rows("typed.bad_arguments_of_find_are_refused"),
+    ("arguments", "message"), read_rows("typed.bad_arguments_of_find_are_refused")
 )
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str

@@ -58,15 +58,10 @@ def test_derivations_lead_from_each_triple_to_its_condensed_fact(
     database: "DuckDBPyConnection",
 ) -> None:
     rows = fetch(database, "FROM derivations")
-    assert rows == [
-        ("triple-1", "condensed-1", "broader"),
-        ("triple-2", "condensed-1", "kept"),
-    ]
+    assert rows == [("triple-1", "condensed-1", "broader"), ("triple-2", "condensed-1", "kept")]
 
 
-def test_evidence_quotes_the_document_by_code_points(
-    database: "DuckDBPyConnection",
-) -> None:
+def test_evidence_quotes_the_document_by_code_points(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, 'SELECT triple_id, tail, source, "start", "end", text FROM evidence')
     quote = TEXT[slice(*VASA)]
     assert rows == [

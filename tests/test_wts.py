@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 
 from kpyramid.llm.task import FailureKind, Request
-from kpyramid.pipeline.build import build
-from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Backends, Snapshot, answer
 from kpyramid.query.analysis import analyse
 from kpyramid.query.types import Outcome
 from kpyramid.query.wts import Search
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import ScriptedAsker
 from tests.commands import run
-from tests.corpora import write_corpus
+from tests.corpora import open_told
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -298,15 +295,13 @@ def test_every_strategy_leaves_a_trace(snapshot: Snapshot, tmp_path: Path, strat
 
 @pytest.mark.parametrize("strategy", ["wts", "rok", "ksl"])
 def test_when_is_answered_by_a_time_and_who_by_the_end_that_the_verb_asks_for(
-    tmp_path: Path, strategy: str
+    strategy: str,
 ) -> None:
     texts = {
         "grey.txt": "Mary Stone founded Orbel Works in 1962. Carl Harlow bought Orbel Works.",
         "mary.txt": "Mary Stone was born in Leeds on 14 March 1931.",
     }
-    warehouse = open_warehouse(tmp_path / "w")
-    build(write_corpus(tmp_path / "corpus", texts), warehouse, Settings())
-    opened = open_snapshot("main", warehouse.root)
+    opened = open_told("orbel", texts)
     assert answer("When was Mary Stone born?", opened, strategy).text == "14 March 1931"
     assert answer("Who founded Orbel Works?", opened, strategy).text == "Mary Stone"
     assert answer("Who bought Orbel Works?", opened, strategy).text == "Carl Harlow"
