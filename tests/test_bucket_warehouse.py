@@ -1,6 +1,5 @@
 """A warehouse in a bucket does what one in a folder does, for machines that share no disk."""
 
-import json
 import multiprocessing
 import multiprocessing.pool
 import os
@@ -27,7 +26,7 @@ from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import date_snapshots, has_snapshot
 from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
-from tests.commands import run
+from tests.commands import run, run_json
 from tests.corpora import TEXTS, write_corpus
 from tests.publishers import KEY, START, name_day, publish, work_at
 from tests.s3 import BUCKET, Faults, S3Server, serve_faults, use_server
@@ -160,17 +159,16 @@ def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine)
     for names in ("main", "nothing", "day@0", "day main"):
         refused = run("tag", "--remove", *names.split(), "--warehouse", place)
         assert refused.exit_code == 3, (names, refused.output)
-    words = ["tag", "--remove", "day", "other", "--warehouse", place, "--json"]
-    done = run(*words)
-    assert json.loads(done.stdout)["names"] == {"day": b, "other": a}, done.output
+    done = run_json("tag", "--remove", "day", "other", "--warehouse", place)
+    assert done["names"] == {"day": b, "other": a}
 
     assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
     with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
         resolve_ref(machine(), "day")
-    shown = run("log", "day", "--warehouse", place, "--json")
-    assert [row["action"] for row in json.loads(shown.stdout)["entries"]] == ["retire", "build"]
-    said = run("gc", "--older-than", "0d", "--warehouse", place, "--json")
-    kept = json.loads(said.stdout)["kept"]["snapshots"]
+    shown = run_json("log", "day", "--warehouse", place)
+    assert [row["action"] for row in shown["entries"]] == ["retire", "build"]
+    said = run_json("gc", "--older-than", "0d", "--warehouse", place)
+    kept = said["kept"]["snapshots"]
     assert {item.path for item in sweep(machine()).moved} <= {f"snapshots/{b}"}
     sweep(machine())
     assert {*date_snapshots(machine())} == {a} and kept > 15_000
@@ -338,30 +336,21 @@ def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finish
     assert step > 5
 
 
-# Machines that share nothing but the bucket.
-
-
 # Stores that fail, lie or were damaged.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("status", "code"), [(409, "ConditionalRequestConflict"), (503, "SlowDown")]
-)
 def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
-    faulty: tuple[str, Faults],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    code: str,
+    faulty: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, faults = faulty
     there = open_warehouse(location)
     a = publish(there, "a", "1")
-    faults.answers.extend([(status, code)] * 3)
-    entry = commit(there, "live", snapshot=a, order="1", run="r", at="t")
-    assert entry and not faults.answers
-    assert len(list_entries(there, "live")) == 1
+    for ref, answer in (("live", (409, "ConditionalRequestConflict")), ("hot", (503, "SlowDown"))):
+        faults.answers.extend([answer] * 3)
+        entry = commit(there, ref, snapshot=a, order="1", run="r", at="t")
+        assert entry and not faults.answers
+        assert len(list_entries(there, ref)) == 1
 
     faults.puts = 0
     move_to_a_new_machine(tmp_path, monkeypatch)
@@ -371,20 +360,13 @@ def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
 
 
 @pytest.mark.slow
-def test_a_machine_whose_clock_is_wrong_is_told_so(
+def test_a_machine_whose_clock_is_wrong_is_told_so_and_an_entry_that_was_written_is_the_writers(
     faulty: tuple[str, Faults], tmp_path: Path
 ) -> None:
     location, faults = faulty
     faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
     with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
         start_run(open_warehouse(location), tmp_path, Settings(), ref="main")
-
-
-@pytest.mark.slow
-def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
-    faulty: tuple[str, Faults],
-) -> None:
-    location, faults = faulty
     there = open_warehouse(location)
     a = publish(there, "a", "1")
     faults.lost_answers = 1  # the PUT is done, its answer is a 500; the client asks again: 412
@@ -394,41 +376,22 @@ def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda data: data[:1] + bytes([data[1] ^ 1]) + data[2:], "its bytes changed"),
-        (lambda data: data[:-1], "bytes came where 5000 were asked for"),
-    ],
-    ids=["lies", "gives less"],
-)
-def test_what_a_bucket_gives_that_is_not_what_was_put_there_is_not_taken(
-    faulty: tuple[str, Faults],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[bytes], bytes],
-    error: str,
-) -> None:
-    location, faults = faulty
-    a = publish(open_warehouse(location), "a", "1")
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    reader = open_warehouse(location)
-    faults.change = change
-    with pytest.raises(IntegrityError, match=error):
-        locate_snapshot(reader, a)
-    assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
-    faults.change = bytes
-    assert check_bytes(locate_snapshot(reader, a)) == []
-
-
-@pytest.mark.slow
-def test_a_bucket_that_is_too_slow_is_given_up_and_read_when_it_is_not(
+def test_what_a_bucket_gives_late_or_changed_is_not_taken(
     faulty: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, faults = faulty
     a = publish(open_warehouse(location), "a", "1")
     move_to_a_new_machine(tmp_path, monkeypatch)
-    faults.seconds = 4.0
+    reader = open_warehouse(location)
+    for change, error in [
+        (lambda data: data[:1] + bytes([data[1] ^ 1]) + data[2:], "its bytes changed"),
+        (lambda data: data[:-1], "bytes came where 5000 were asked for"),
+    ]:
+        faults.change = change
+        with pytest.raises(IntegrityError, match=error):
+            locate_snapshot(reader, a)
+        assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
+    faults.change, faults.seconds = bytes, 4.0
     monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
     with pytest.raises(EndpointError, match="cannot read"):
         locate_snapshot(open_warehouse(location), a)

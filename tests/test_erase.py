@@ -27,7 +27,7 @@ from kpyramid.storage.publication import promote, tag
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
-from tests.commands import run
+from tests.commands import run, run_json
 from tests.corpora import build_corpus, use_quick_models, write_corpus
 from tests.s3 import BUCKET, S3Server, use_server
 
@@ -63,8 +63,12 @@ def find_planted(warehouse: Warehouse) -> list[str]:
 
 
 def run_erase(warehouse: Warehouse, document: str, *options: str) -> Any:
-    words = ["erase", "--document", document, "--warehouse", warehouse.locate(), *options]
-    return run(*words)
+    return run("erase", "--document", document, "--warehouse", warehouse.locate(), *options)
+
+
+def erase(warehouse: Warehouse, document: str) -> dict[str, Any]:
+    """What is said of an erasure."""
+    return run_json("erase", "--document", document, "--warehouse", warehouse.locate(), "--yes")
 
 
 def find_id(warehouse: Warehouse, snapshot: str, source: str = "zorn.txt") -> str:
@@ -108,15 +112,12 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     assert "Nothing was done; --yes does it and builds these refs again" in planned.stdout
     assert all(name in planned.stdout for name in ("Snapshots", "Refs", "main", "Not reached"))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert done.exit_code == 0, done.output
+    said = erase(warehouse, document)
     assert find_planted(warehouse) == []
     back = run("import", copied, "--warehouse", warehouse.locate())
     assert back.exit_code == 3, back.output
     assert "has a document that was erased" in " ".join(back.stderr.split())
     assert find_planted(warehouse) == []
-    said = json.loads(done.stdout)
     after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}
     assert after["release"] is None
     assert said["tags"] == ["release"]
@@ -128,8 +129,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     }
     refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
     assert [row["row_key"] for row in refused] != []
-    verified = ["verify", "--deep", "--warehouse", warehouse.locate()]
-    assert run(*verified).exit_code == 0
+    assert run("verify", "--deep", "--warehouse", warehouse.locate()).exit_code == 0
 
     (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
     for blob in [*warehouse.store.list("cache/results")]:
@@ -180,9 +180,7 @@ def test_what_only_an_old_snapshot_has_goes_without_a_build(
     (corpus / "zorn.txt").unlink()
     head = build_corpus(corpus, warehouse, order="2026-01-03", allow_shrink=True).snapshot
 
-    done = run_erase(warehouse, document, "--yes")
-
-    assert done.exit_code == 0, done.output
+    assert run_erase(warehouse, document, "--yes").exit_code == 0
     assert find_planted(warehouse) == []
     assert [path.name for path in warehouse.snapshots.iterdir()] == [head]
 
@@ -215,9 +213,7 @@ def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, 
     (clean / "requests.json").write_text(json.dumps([keys["a"]]))
     (named - {clean}).pop().joinpath("requests.json").write_text(json.dumps([keys["b"]]))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert json.loads(done.stdout)["replies"] == 2
+    assert erase(warehouse, document)["replies"] == 2
     assert [key for key, _ in cache.list_replies()] == [keys["a"]]
     assert read_head(warehouse, "other") is not None
 
@@ -236,10 +232,8 @@ def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
     result = next(warehouse.cache.glob("results/ingest/*/result.json")).parent
     (result / "requests.json").write_text(json.dumps(["b" * 64]))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    said = json.loads(done.stdout)
-    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1), done.output
+    said = erase(warehouse, document)
+    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1)
     assert said["caches"] == [str(tmp_path / "shared")]
     assert [key for key, _ in cache.list_replies()] == ["c" * 64]
 
@@ -261,10 +255,7 @@ def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     keep_note(warehouse, missing)  # given up: nothing of it is anywhere
 
     planned = run_erase(warehouse, document)
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    said = erase(warehouse, document)
     assert {one["place"] for one in said["exports"]} == {served, str(handed)}
     for text in (" ".join(planned.stdout.split()), " ".join(said["not_reached"])):
         assert f"{served}, an export of snapshot" in text

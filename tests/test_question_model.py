@@ -22,6 +22,7 @@ from kpyramid.query.model.polyrag import choose_column, parse, render, write_exa
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import commands, loopback
+from tests.asked_model import write_llm
 from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import Loopback, answer_by_schema, serve
 from tests.rows import read_rows
@@ -293,10 +294,7 @@ def test_a_budget_bounds_one_question_and_leaves_no_books(
     options = ["--warehouse", str(warehouse.root), "--settings", str(file), "--sparql", "llm"]
 
     def run(question: str, budget: int) -> Result:
-        file.write_text(
-            f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
-            f"budget_tokens = {budget}\n"
-        )
+        write_llm(tmp_path, server.base_url, f"budget_tokens = {budget}\n")
         return commands.run("ask", question, *options, "--json")
 
     with serve(reply) as server:
