@@ -54,6 +54,7 @@ INSTANCES = (
 SEED = Path(__file__).parent.parent / "ontology" / "general.ttl"
 TURTLE = SEED.read_text("utf-8")
 SCHEMA = parse_schema(TURTLE, source="general.ttl")
+PREFIXES = read_prefixes(TURTLE)
 KNOWN = frozenset({*SCHEMA.class_by_iri, *SCHEMA.property_by_iri})
 
 
@@ -88,30 +89,25 @@ def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "a.rq"),
         write_check(tmp_path, "# Born before 1950.\nSELECT ?p ?y { ?p kpg:birthYear ?y }", "b.rq"),
     ]
-    found = run_checks(paths, store, read_prefixes(TURTLE))
+    found = run_checks(paths, store, PREFIXES)
     assert judge_checks(found[:1]) == "pass"
     assert judge_checks(found).startswith("fail: Born before 1950. (Ada Holm, 1900);")
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
+def test_a_check_that_is_refused_fails_and_the_next_one_runs(
+    store: OntologyStore, tmp_path: Path
+) -> None:
+    following = write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq")
+    for query, said in [
         ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
         ("# F.\nSELECT * FROM <file:///etc/passwd> { ?s ?p ?o }", "FROM names data outside"),
         ("# U.\nDELETE WHERE { ?s ?p ?o }", "only SELECT and ASK"),
-    ],
-)
-def test_a_check_that_is_refused_fails_and_the_next_one_runs(
-    store: OntologyStore, tmp_path: Path, query: str, said: str
-) -> None:
-    paths = [
-        write_check(tmp_path, query, "a.rq"),
-        write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq"),
-    ]
-    first, second = run_checks(paths, store, read_prefixes(TURTLE))
-    assert said in first.problem
-    assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
-    assert second.count == 1
+    ]:
+        paths = [write_check(tmp_path, query, "a.rq"), following]
+        first, second = run_checks(paths, store, PREFIXES)
+        assert said in first.problem
+        assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
+        assert second.count == 1
 
 
 def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
@@ -122,7 +118,7 @@ def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "b.rq"),
         write_check(tmp_path, "# Born.\nSELECT ?p { ?p kpg:birthYear ?y }", "c.rq"),
     ]
-    found = run_checks(paths, store, read_prefixes(TURTLE))
+    found = run_checks(paths, store, PREFIXES)
     assert judge_checks(found[:2]).startswith("not run: Endless.: SPARQL query stopped after 2 s")
     assert judge_checks(found).startswith("fail: Endless.: SPARQL query stopped")
 
@@ -130,7 +126,7 @@ def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
 def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
     query = "# Greedy.\nSELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c"
     with OntologyStore(TURTLE, INSTANCES, seconds=30, memory_bytes=50 * 2**20) as small:
-        found = run_checks([write_check(tmp_path, query)], small, read_prefixes(TURTLE))
+        found = run_checks([write_check(tmp_path, query)], small, PREFIXES)
     assert judge_checks(found).startswith("not run: Greedy.: SPARQL query stopped")
 
 
@@ -138,8 +134,7 @@ def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
 
 
 def ask(store: OntologyStore, *questions: Question, strict: bool = False) -> str:
-    prefixes = read_prefixes(TURTLE)
-    found = run_questions(questions, store, prefixes, KNOWN, SCHEMA.base)
+    found = run_questions(questions, store, PREFIXES, KNOWN, SCHEMA.base)
     return judge_questions(questions, found, strict=strict)
 
 
@@ -164,20 +159,17 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     assert "“q2”: SPARQL query" in verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_broken_file_of_questions_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.questions.toml"
+    for text, said in [
         ("[[questions]]\ntext = 'a'", "question 0.sparql"),
         ("[[questions]\n", "correct the file"),
         ("[[questions]]\ntext = 'a'\nsparql = 'ASK {}'\nleast = 'some'", "question 0.least"),
-    ],
-)
-def test_a_broken_file_of_questions_is_named(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "x.questions.toml"
-    path.write_text(text, "utf-8")
-    with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
-        read_questions(path)
-    assert said in str(caught.value)
+    ]:
+        path.write_text(text, "utf-8")
+        with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
+            read_questions(path)
+        assert said in str(caught.value)
 
 
 # --- the gates at publish ------------------------------------------------------------------
@@ -336,9 +328,7 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
     (tmp_path / "own.examples.jsonl").write_text("\ufeff", "utf-8")
     own = tmp_path / "own.ttl"
     require_ontology(make_settings(induce={"ontology": str(own)}))
-    done = commands.run("ontology", "check", own, "--json")
-    assert done.exit_code == 0, done.output
-    gates = json.loads(done.stdout)["gates"]
+    gates = commands.run_json("ontology", "check", own)["gates"]
     assert {gates[name] for name in ("shapes", "checks", "questions")} == {"pass"}
 
 
@@ -348,14 +338,10 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
 def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
     tmp_path: Path, name: str, text: str
 ) -> None:
-    general = locate_ontology("general")
-    assert general is not None
     own = tmp_path / "own.ttl"
-    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    own.write_text(TURTLE, "utf-8")
     settings = make_settings(induce={"ontology": str(own)})
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "a.txt").write_text("Ada was born in London.", "utf-8")
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "Ada was born in London."})
     (tmp_path / name).write_text(text, "utf-8")
     warehouse = open_warehouse(tmp_path / "warehouse")
     with pytest.raises(InputError, match=re.escape(name)):
@@ -366,10 +352,8 @@ def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
 def test_a_check_that_is_added_later_judges_a_pyramid_that_did_not_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    general = locate_ontology("general")
-    assert general is not None
     own = tmp_path / "own.ttl"
-    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    own.write_text(TURTLE, "utf-8")
     use_quick_models(monkeypatch)
     settings = make_settings(induce={"ontology": str(own)}, publish={"max_violation_share": 0.0})
     corpus = write_corpus(tmp_path / "corpus", {"a.txt": "Ada Holm was born in Oslo in 1900."})
