@@ -165,12 +165,7 @@ def test_gold_documents_that_the_corpus_lacks_are_counted_and_titles_are_resolve
 def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        if IDS[question.text] == "q2":
-            raise KeyError("no such row")
-        return ask_planted(question, snapshot, backends)
-
-    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    breaks(monkeypatch, "q2", KeyError("no such row"))
     answers = run("brittle")
     (failed,) = answers.failures
     assert (failed.question.id, failed.failure) == ("q2", "KeyError: 'no such row'")
@@ -181,13 +176,21 @@ def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
     assert results.to_dict()["failures"][0]["reason"] == "KeyError: 'no such row'"
 
 
+def breaks(monkeypatch: pytest.MonkeyPatch, at: str, error: Exception) -> None:
+    """A strategy that answers as planted, but for one question, or for all."""
+
+    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
+        if at in (IDS[question.text], "all"):
+            raise error
+        return ask_planted(question, snapshot, backends)
+
+    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+
+
 def test_when_every_question_fails_there_is_an_error_and_no_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        raise InputError("snapshot x is no longer here")
-
-    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    breaks(monkeypatch, "all", InputError("snapshot x is no longer here"))
     with pytest.raises(InputError, match=r"not one of 4 questions.*no longer here"):
         run("brittle")
 
@@ -195,12 +198,7 @@ def test_when_every_question_fails_there_is_an_error_and_no_result(
 def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        if IDS[question.text] == "q3":
-            raise EndpointError("nobody there")
-        return ask_planted(question, snapshot, backends)
-
-    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+    breaks(monkeypatch, "q3", EndpointError("nobody there"))
     answers = run("planted", "brittle")
     assert isinstance(answers.stopped, EndpointError)
     assert len(answers.rows) == 6
@@ -210,24 +208,19 @@ def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
     assert results.to_dict()["stopped"] == "nobody there"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    read_rows("harness.an_arm_that_cannot_be_is_refused_before_anything_is_asked"),
-)
-def test_an_arm_that_cannot_be_is_refused_before_anything_is_asked(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_arm(text)
-
-
 def test_no_question_no_arm_and_names_that_stand_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="no question"):
-        run("planted", questions=[])
-    with pytest.raises(InputError, match="name a strategy"):
-        run()
-    with pytest.raises(InputError, match="question id 'q1' stands there twice"):
-        run("planted", questions=[QUESTIONS[0], QUESTIONS[0]])
-    with pytest.raises(InputError, match="arm 'planted' stands there twice"):
-        run("planted", "planted")
+    for arms, questions, message in [
+        (["planted"], [], "no question"),
+        ([], QUESTIONS, "name a strategy"),
+        (["planted"], [QUESTIONS[0]] * 2, "question id 'q1' stands there twice"),
+        (["planted"] * 2, QUESTIONS, "arm 'planted' stands there twice"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            run(*arms, questions=questions)
+    rows = read_rows("harness.an_arm_that_cannot_be_is_refused_before_anything_is_asked")
+    for text, message in rows:
+        with pytest.raises(InputError, match=message):
+            parse_arm(text)
 
 
 def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -> None:
@@ -295,13 +288,9 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
         switched |= {f"top {triples}"} if triples != 10 else set()
         return answer_first(max(0, GRID[frozenset(switched)] - LESS[mode]), question)
 
-    counts = {"direct": 0, "naive": 1, "kaping": 2}
-    for name, count in counts.items():
-        monkeypatch.setitem(
-            STRATEGIES,
-            name,
-            lambda question, snapshot, backends, count=count: answer_first(count, question),
-        )
+    for count, name in enumerate(("direct", "naive", "kaping")):
+        ask = lambda question, *_, count=count: answer_first(count, question)  # noqa: E731
+        monkeypatch.setitem(STRATEGIES, name, ask)
     monkeypatch.setitem(STRATEGIES, "polyrag", ask_polyrag)
 
 
