@@ -62,18 +62,14 @@ def ask(warehouse: Warehouse, *arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_every_strategy_answers_by_rules_without_settings(
-    warehouse: Warehouse, strategy: str
-) -> None:
+def test_every_strategy_answers_by_rules_alone(warehouse: Warehouse, strategy: str) -> None:
     found = ask(warehouse, QUESTION, "--strategy", strategy)
 
     assert (found["calls"], found["tokens"], found["cost"]) == (0, 0, 0.0)
     assert found["trace"] and found["layer"] in {"ontology", "graph", "text", None}
 
 
-def test_options_are_what_is_chosen_from_and_an_explanation_shows_what_was_tried(
-    warehouse: Warehouse,
-) -> None:
+def test_options_are_chosen_from_and_what_was_tried_is_explained(warehouse: Warehouse) -> None:
     options = [part for town in ("Rome", "Oslo") for part in ("--choice", town)]
     assert ask(warehouse, QUESTION, "--strategy", "naive", *options)["choices"] == ["Oslo"]
     assert run(warehouse, QUESTION, "--strategy", "magic").exit_code == 2
@@ -84,9 +80,7 @@ def test_options_are_what_is_chosen_from_and_an_explanation_shows_what_was_tried
     assert "Model:" not in done.stdout
 
 
-def test_without_an_answer_the_nearest_that_was_found_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_answer_nearest_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     place = Evidence("d", "c", 3, 9, "passage", "a.txt")
     items = tuple(Item(f"c{n}", f"passage {n} \x1b[31m", "text", 1.0, (place,)) for n in range(7))
 
@@ -121,9 +115,7 @@ def test_a_decision_of_a_model_that_is_not_there_names_what_is_missing(
     assert done.exit_code == 2 and "OPENAI_API_KEY" in done.output
 
 
-def test_the_reader_is_the_model_and_all_that_it_took_is_counted(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_model_reads_and_all_it_took_is_counted(warehouse: Warehouse, tmp_path: Path) -> None:
     prices = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
     with serve(script(query_read=SAID)) as server:
         options = [*write_settings(tmp_path, server.base_url, prices), "--strategy", "naive"]
@@ -213,9 +205,7 @@ def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path
     assert found["cost"] is None, "a model without a price"
 
 
-def test_the_settings_choose_and_the_options_override_them(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_settings_choose_and_options_override_them(warehouse: Warehouse, tmp_path: Path) -> None:
     query = '[query]\nstrategy = "naive"\noptions = { chunks = 1 }\nreader = "llm"\n'
     with serve(script(query_read=SAID)) as server:
         options = write_settings(tmp_path, server.base_url, query)
@@ -229,9 +219,7 @@ def test_the_settings_choose_and_the_options_override_them(
     assert other["layer"] == "graph"
 
 
-def test_an_endpoint_that_is_dead_hangs_or_is_too_dear_ends_soon(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_dead_hanging_or_dear_endpoint_ends_soon(warehouse: Warehouse, tmp_path: Path) -> None:
     naive = ["--reader", "llm", "--strategy", "naive"]
     started = time.monotonic()
     dead = write_settings(tmp_path, "http://127.0.0.1:9/v1")

@@ -15,7 +15,7 @@ from guards import is_fallen, write_table
 
 from tests import commands
 from tests.corpora import ROOT, find_bench, pass_gates
-from tests.rows import read_rows
+from tests.rows import each_row
 
 FOLDER = ROOT / "benchmarks"
 SHARED = {
@@ -116,10 +116,7 @@ def test_the_page_of_results_is_what_the_guards_say() -> None:
         assert all((FOLDER / command.split()[0]).is_file() for command in run["commands"])
 
 
-@pytest.mark.parametrize(
-    ("guard", "measured", "fallen"),
-    read_rows("benchmarks.a_guard_falls_when_it_is_worse_than_it_permits"),
-)
+@each_row("guard, measured, fallen")
 def test_a_guard_falls_when_it_is_worse_than_it_permits(
     guard: dict[str, float | None], measured: float | None, fallen: bool
 ) -> None:

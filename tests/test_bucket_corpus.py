@@ -99,7 +99,7 @@ def test_a_name_that_no_file_can_have_is_named(monkeypatch: pytest.MonkeyPatch) 
         find_corpus(f"{PLACE}/both")
 
 
-def test_a_corpus_that_changes_while_it_is_copied_is_read_again(
+def test_a_corpus_that_changes_in_copying_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = open_warehouse(tmp_path)
@@ -138,9 +138,7 @@ def test_commands_take_an_address(tmp_path: Path) -> None:
     assert failed.exit_code == 3 and "does not exist" in json.loads(failed.stdout)["error"]
 
 
-def test_pages_of_an_evaluation_go_to_an_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_of_evaluation_go_to_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     row = {"id": "born", "question": "Where was Ada Lovelace born?", "answer": "London"}
     (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n")

@@ -306,7 +306,7 @@ def test_killed_at_any_request_of_a_publish_head_is_old_or_new_and_a_retry_commi
 
 
 @pytest.mark.slow
-def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finishes(
+def test_killed_at_any_request_of_a_gc_nothing_is_lost_and_a_rerun_ends(
     place: str, tmp_path: Path
 ) -> None:
     for step in count():
@@ -479,7 +479,7 @@ def test_an_address_that_is_none_is_refused_and_no_secret_is_repeated() -> None:
 
 
 @pytest.mark.needs("s3")
-def test_a_server_that_is_not_there_ends_with_one_error(
+def test_a_missing_server_ends_with_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move_to_a_new_machine(tmp_path, monkeypatch)

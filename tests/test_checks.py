@@ -39,7 +39,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 KPG = "https://w3id.org/kpyramid/general#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -82,9 +82,7 @@ def write_check(folder: Path, query: str, name: str = "general-x-violation.rq") 
 # --- checks --------------------------------------------------------------------------------
 
 
-def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
-    store: OntologyStore, tmp_path: Path
-) -> None:
+def test_check_that_finds_something_fails_with_labels(store: OntologyStore, tmp_path: Path) -> None:
     paths = [
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "a.rq"),
         write_check(tmp_path, "# Born before 1950.\nSELECT ?p ?y { ?p kpg:birthYear ?y }", "b.rq"),
@@ -94,9 +92,7 @@ def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
     assert judge_checks(found).startswith("fail: Born before 1950. (Ada Holm, 1900);")
 
 
-def test_a_check_that_is_refused_fails_and_the_next_one_runs(
-    store: OntologyStore, tmp_path: Path
-) -> None:
+def test_refused_check_fails_and_next_one_runs(store: OntologyStore, tmp_path: Path) -> None:
     following = write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq")
     for query, said in [
         ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
@@ -110,9 +106,7 @@ def test_a_check_that_is_refused_fails_and_the_next_one_runs(
         assert second.count == 1
 
 
-def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
-    store: OntologyStore, tmp_path: Path
-) -> None:
+def test_stopped_check_is_not_run_unless_one_fails(store: OntologyStore, tmp_path: Path) -> None:
     paths = [
         write_check(tmp_path, f"# Endless.\n{ENDLESS}", "a.rq"),
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "b.rq"),
@@ -210,17 +204,14 @@ def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
     assert "“Ada Holm” is a work" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("planted", "said"),
-    read_rows("checks.a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was"),
-)
+@each_row("planted, said")
 def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str, said: str
 ) -> None:
     assert said in str(refuse(tmp_path, INSTANCES + planted, monkeypatch))
 
 
-def test_a_gate_that_was_not_run_does_not_stop_a_publish(
+def test_a_gate_that_was_not_run_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_quick_models(monkeypatch)
@@ -295,9 +286,7 @@ def test_an_ontology_without_companions_says_what_was_not_run(tmp_path: Path) ->
     assert gates["shapes"] == "pass"
 
 
-def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
-    tmp_path: Path, java: None
-) -> None:
+def test_command_ends_with_4_when_gate_fails(tmp_path: Path, java: None) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     own = tmp_path / "general.ttl"
     own.write_text(TURTLE, "utf-8")
@@ -317,9 +306,7 @@ def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
     assert absent.exit_code == 3
 
 
-def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
-    tmp_path: Path,
-) -> None:
+def test_byte_order_mark_before_ontology_and_its_companions_is_no_fault(tmp_path: Path) -> None:
     general = locate_ontology("general")
     assert general is not None and general.shapes is not None and general.questions is not None
     for path in (general.turtle, general.shapes, general.questions, *general.checks):
@@ -332,10 +319,8 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
     assert {gates[name] for name in ("shapes", "checks", "questions")} == {"pass"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage")
-)
-def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
+@each_row("name, text")
+def test_what_is_wrong_beside_an_ontology_is_told_first(
     tmp_path: Path, name: str, text: str
 ) -> None:
     own = tmp_path / "own.ttl"

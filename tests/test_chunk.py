@@ -13,7 +13,7 @@ from kpyramid.documents.sentences import split_sentences, split_text
 from kpyramid.pipeline.stages import chunk
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import ChunkSettings, IngestSettings
-from tests.rows import read_rows
+from tests.rows import each_row
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
@@ -80,9 +80,7 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
     assert {piece.tokens for piece in pieces} == {10}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), read_rows("chunk.sentences_end_where_a_reader_ends_them")
-)
+@each_row("text, expected")
 def test_sentences_end_where_a_reader_ends_them(text: str, expected: tuple[str, ...]) -> None:
     assert [text[span.start : span.end] for span in split_sentences(text)] == list(expected)
 
@@ -139,9 +137,7 @@ PAGES = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "piece"), read_rows("chunk.time_grows_with_the_page_and_not_with_its_square")
-)
+@each_row("name, piece")
 def test_time_grows_with_the_page_and_not_with_its_square(name: str, piece: str) -> None:
     def measure(count: int) -> float:
         data = (piece * count).encode()

@@ -67,9 +67,7 @@ def test_a_missing_or_empty_corpus_and_a_bad_warehouse_or_ref_end_with_3(tmp_pat
     assert said["error"] in done.stderr
 
 
-def test_wrong_settings_end_with_2_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_settings_end_with_2_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "s.toml"
     file.write_text("[chunk]\nmax = 1\n[more]\n")
     command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")

@@ -134,7 +134,7 @@ def test_other_columns_than_promised_are_refused() -> None:
     contract("vectors").check(make_vectors(pa.float32()))
 
 
-def test_null_where_none_may_be_is_refused_with_its_key_in_any_block(
+def test_null_where_none_may_be_is_refused_with_its_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [make_chunk(number) for number in range(5)] + [make_chunk(5, text=None)]
@@ -180,7 +180,7 @@ def test_a_reference_that_leads_nowhere_is_refused() -> None:
     ),
     st.randoms(use_true_random=False),
 )
-def test_bytes_do_not_depend_on_the_order_of_rows(
+def test_bytes_do_not_depend_on_row_order(
     pairs: list[tuple[str, int]], shuffler: random.Random
 ) -> None:
     rows = [make_chunk(1, chunk_id=key, start=at, end=at + 1) for key, at in pairs]
@@ -189,9 +189,7 @@ def test_bytes_do_not_depend_on_the_order_of_rows(
     assert encode_table(contract("chunks").build(rows)) == expected
 
 
-def test_large_table_lies_in_a_file_without_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_table_lies_in_nameless_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = contract("chunks").build(make_chunk(number) for number in range(20_000))
     assert map_table(table, tmp_path / "staging") is table
     monkeypatch.setattr("kpyramid.storage.memory._LARGE", 1000)
@@ -306,9 +304,7 @@ def test_parts_in_files_are_merged_to_the_bytes_of_one_table(
         list(contract("chunks").merge([whole, whole]))
 
 
-def test_who_reads_a_row_makes_no_table_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_reads_row_makes_no_table_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = 'table = "things"\nversion = 1\nabout = "."\nkey = ["thing_id"]\n'
     column = '[[columns]]\nname = "thing_id"\ntype = "string"\nabout = "."\n'
     texts = [

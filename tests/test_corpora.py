@@ -43,7 +43,7 @@ from tests import commands
 from tests.asked_model import script, write_llm
 from tests.corpora import pass_gates, use_quick_models, write_corpus
 from tests.loopback import serve
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.s3 import BUCKET, use_server
 from tests.tiny_pyramid import TEXTS, open_tiny
 
@@ -70,9 +70,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert (found.ref, found.day) == ("news", date(2026, 2, 3))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), read_rows("corpora.wrong_declaration_says_what_to_mend_and_leaves_the_others")
-)
+@each_row("text, said")
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
     tmp_path: Path, text: str, said: str
 ) -> None:
@@ -137,9 +135,7 @@ def test_template_reaches_no_code() -> None:
         fill_source("{{ date.__class__.__mro__ }}", AT.date())
 
 
-def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
-    tmp_path: Path,
-) -> None:
+def test_run_key_is_same_for_every_try_and_another_when_settings_change(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     first = plan_night(corpus, start(), {})
     assert first == plan_night(corpus, start(run_after=AT), {}), "the start does not matter"
@@ -157,9 +153,7 @@ def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
     assert undated.run.startswith("airflow-20260204T020000Z-")
 
 
-def test_backfill_moves_a_ref_of_its_day_and_only_the_own_ref_waits_for_approval(
-    tmp_path: Path,
-) -> None:
+def test_backfill_moves_ref_of_its_day_and_only_own_ref_waits_for_approval(tmp_path: Path) -> None:
     backfill = {"run_type": "backfill"}
     plain = declare(tmp_path)
     found = [plan_night(plain, start(**backfill), p).ref for p in ({}, {"ref": "trial"})]
@@ -249,9 +243,7 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     assert (more.stored, more.shards, [*more.counts]) == ((), ("0/2", "1/2"), ["ingest", "chunk"])
 
 
-def test_a_worker_that_differs_from_the_others_says_how(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_that_differs_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = declare(tmp_path)
     with pytest.raises(
         InputError, match=r"not exist in .*other/runs.* give this one the same ware"
@@ -342,9 +334,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     assert served.read("own.txt"), "only what it exported goes"
 
 
-def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mends_it(
-    tmp_path: Path,
-) -> None:
+def test_export_that_no_retry_can_mend_is_given_up_until_somebody_does(tmp_path: Path) -> None:
     place, one = copy_tiny(tmp_path / "warehouse"), open_tiny().id
     corpus = declare(tmp_path, 'source = "docs"\nref = "main"\nexports = [{to = "served"}]\n')
     table = tmp_path / "warehouse/snapshots" / one / "tables/chunks.parquet"

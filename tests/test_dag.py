@@ -382,7 +382,7 @@ def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> No
 
 
 @pytest.mark.slow
-def test_who_is_told_of_late_nights_is_not_told_of_backfills(
+def test_who_hears_of_late_nights_hears_of_no_backfill(
     home: Path, environment: Mapping[str, str]
 ) -> None:
     """All days of a backfill are queued at once, so that the last would always be late."""
@@ -736,7 +736,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
 
 
 @pytest.mark.slow
-def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read_at_once(
+def test_a_declaration_that_is_dropped_in_has_its_dag_and_follows_its_source(
     scheduler: Scheduler,
 ) -> None:
     dag = "build_pyramid_dropped"

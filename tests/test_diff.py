@@ -86,9 +86,7 @@ def read_expected(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope()], ids=["everything", "public"])
-def test_counts_and_rows_are_those_of_a_comparison_by_hand(
-    built: Path, name: str, scope: Scope
-) -> None:
+def test_counts_and_rows_are_those_counted_by_hand(built: Path, name: str, scope: Scope) -> None:
     sides = open_two(built, scope)
     before, after = (read_expected(snapshot, name) for snapshot in sides)
     expected = {
@@ -239,7 +237,7 @@ def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
     assert "Moss" not in list_texts(open_snapshot(labelled, place))
 
 
-def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
+def test_labels_that_come_while_serving_an_earlier_one_hold(
     served_place: Path, tmp_path: Path
 ) -> None:
     place, warehouse = served_place, Warehouse(served_place)
@@ -255,16 +253,14 @@ def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
         assert served.id == earlier and "Moss" not in list_texts(served)
 
 
-def test_a_comparison_needs_nothing_that_only_builds(
-    built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_comparison_needs_nothing_of_builds(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     for scope in (EVERYTHING, Scope()):
         with compare(*open_two(built, scope)) as found:
             assert found.read("facts", None)
 
 
-def test_terms_of_the_ontology_and_settings_that_differ_are_named(
+def test_terms_and_settings_that_differ_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_quick_models(monkeypatch)
@@ -316,9 +312,7 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
         found.read("facts", None)
 
 
-def test_the_changes_of_a_site_are_those_of_the_ref_that_was_named(
-    built: Path, tmp_path: Path
-) -> None:
+def test_changes_of_site_are_those_of_ref_that_was_named(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "w", tmp_path / "w")
     place = Warehouse(tmp_path / "w")
     old, new = resolve_ref(place, "main@1"), resolve_ref(place, "main")

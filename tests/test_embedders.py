@@ -116,9 +116,7 @@ def test_a_row_depends_on_its_own_text_alone(embedder: Embedder) -> None:
     assert together.tobytes() == np.stack(alone).tobytes() == backwards.tobytes()
 
 
-def test_a_model_that_scales_over_its_batch_reads_each_text_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_model_that_scales_its_batch_reads_each_text_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     files = identify_embedding(EmbedSettings()).files
     opened = OnnxEmbedder("scaling", files["model.onnx"], files["tokenizer.json"])
     expected = [opened.embed([text])[0].tobytes() for text in ("a river", "a bridge", "a fact")]

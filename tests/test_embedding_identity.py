@@ -11,7 +11,7 @@ from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
 from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding, identify_model
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.tiny_instructor import require_instructor
 
 
@@ -103,9 +103,7 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
     assert shaping == libraries
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"), read_rows("embedding_identity.settings_that_do_not_fit_are_named")
-)
+@each_row("lines, message")
 def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"[embed]\n{lines}\n")
     with pytest.raises(SettingsError, match=message) as caught:
@@ -113,7 +111,7 @@ def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: 
     assert "secret" not in str(caught.value)
 
 
-def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
+def test_an_instructor_without_extra_or_folder_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_instructor()

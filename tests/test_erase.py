@@ -188,9 +188,7 @@ class TestInABucket:
 
 
 @pytest.mark.slow
-def test_what_only_an_old_snapshot_has_goes_without_a_build(
-    place: tuple[Path, Warehouse, str],
-) -> None:
+def test_what_only_old_snapshot_has_goes_without_build(place: tuple[Path, Warehouse, str]) -> None:
     corpus, warehouse, document = place
     (corpus / "zorn.txt").unlink()
     head = build_corpus(corpus, warehouse, order="2026-01-03", allow_shrink=True).snapshot

@@ -17,7 +17,7 @@ from kpyramid.storage.runs import read_mark
 from tests import commands
 from tests.corpora import make_settings
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row, read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -99,9 +99,7 @@ def test_json_is_one_object_with_a_row_per_arm_and_metric(folder: Path) -> None:
     assert report["failures"] == [] and report["stopped"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"), read_rows("evaluate_command.what_cannot_be_done_is_said")
-)
+@each_row("words, code, message")
 @pytest.mark.usefixtures("outcome")
 def test_what_cannot_be_done_is_said(
     folder: Path, words: tuple[str, ...], code: int, message: str

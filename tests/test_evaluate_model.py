@@ -43,9 +43,7 @@ def run(warehouse: Warehouse, folder: Path, url: str, *words: str, llm: str = PR
     return commands.run(*given, "--warehouse", warehouse.root, *words)
 
 
-def test_a_model_reads_and_what_it_took_is_told_per_arm(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_model_reads_and_what_it_took_is_told_per_arm(warehouse: Warehouse, tmp_path: Path) -> None:
     readers = ("--reader", "rules", "--reader", "llm", "--json", "--out")
     with serve(script(query_read=SAID)) as server:
         done = run(warehouse, tmp_path, server.base_url, *readers, str(tmp_path / "one"))
@@ -70,9 +68,7 @@ def test_a_model_reads_and_what_it_took_is_told_per_arm(
         assert files[0] == files[1]
 
 
-def test_a_budget_that_is_reached_keeps_what_was_answered(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_reached_budget_keeps_what_was_answered(warehouse: Warehouse, tmp_path: Path) -> None:
     out = tmp_path / "out"
     readers = ("--reader", "rules", "--reader", "llm", "--out", str(out))
     with serve(script(query_read=SAID)) as server:

@@ -90,9 +90,7 @@ def test_a_snapshot_below_the_floor_is_kept_and_head_stays(built: tuple[Warehous
     assert "exact_match = 0.5 is below evaluate.floor 0.6" in report["gates"]["floor"]
 
 
-def test_a_measure_of_which_less_is_better_has_a_ceiling(
-    built: tuple[Warehouse, str], tmp_path: Path
-) -> None:
+def test_measure_that_counts_harm_has_ceiling(built: tuple[Warehouse, str], tmp_path: Path) -> None:
     wrong = [{**QUESTIONS[0], "answer": "Marseille"}]
     questions = write_questions(tmp_path / "questions.jsonl", wrong)
     settings = make_settings(questions, wrong_confident=0.5)

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tarfile
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -89,9 +88,7 @@ def count_facts(snapshot: Snapshot) -> int:
 # The folder by itself.
 
 
-def test_a_copied_folder_is_checked_opened_and_asked_by_its_path(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copied_folder_is_opened_by_its_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     sums = ["sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS"]
     assert subprocess.run(sums, check=False).returncode == 0
@@ -187,9 +184,7 @@ def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(told: Sn
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ontology.nt", "schema.ttl"])
-def test_the_owl_api_of_protege_reads_the_ontology(
-    told: Snapshot, tmp_path: Path, name: str
-) -> None:
+def test_owl_api_of_protege_reads_ontology(told: Snapshot, tmp_path: Path, name: str) -> None:
     """By the OWL API that owlready2 carries for HermiT, and a class there that loads and saves."""
     require_java()
     import owlready2
@@ -304,19 +299,16 @@ def test_no_property_and_no_class_has_a_name_of_the_export_itself() -> None:
     assert _name_label("populated place") == "PopulatedPlace"
 
 
+@pytest.mark.filterwarnings("ignore:.* is deprecated, use Dataset:DeprecationWarning")  # rdflib's
 @pytest.mark.parametrize("form", ["turtle", "nquads", "jsonld"])
-def test_rdf_types_entities_and_values_and_explains_its_terms(
-    told: Snapshot, tmp_path: Path, form: str
-) -> None:
+def test_rdf_types_things_and_explains_its_terms(told: Snapshot, tmp_path: Path, form: str) -> None:
     import rdflib
     from rdflib import OWL, RDF, RDFS, XSD
 
     export(told, form, tmp_path / "out")
     read = rdflib.Dataset(default_union=True)
-    with warnings.catch_warnings():  # rdflib's own
-        warnings.filterwarnings("ignore", ".* is deprecated, use Dataset", DeprecationWarning)
-        kind = {"jsonld": "json-ld"}.get(form, form)
-        read.parse(data=(tmp_path / "out").read_text("utf-8"), format=kind)
+    kind = {"jsonld": "json-ld"}.get(form, form)
+    read.parse(data=(tmp_path / "out").read_text("utf-8"), format=kind)
     (anna,) = {s for s in read.subjects(RDFS.label, rdflib.Literal("Anna Holm"))}
     agent = rdflib.URIRef("https://w3id.org/kpyramid/general#Agent")
     assert agent in {*read.objects(anna, RDF.type)}
@@ -418,7 +410,7 @@ def read_relations(form: str, path: Path) -> dict[str, tuple[str, str]]:
 @pytest.mark.parametrize(
     "form", ["turtle", "nquads", "jsonld", "graphml", "neo4j", "jsonl", "lance"]
 )
-def test_a_fact_has_its_standard_relation_and_the_fact_that_says_more(
+def test_a_fact_has_its_standard_relation_and_details(
     told: Snapshot, tmp_path: Path, form: str
 ) -> None:
     export(told, form, tmp_path / "out")
@@ -450,9 +442,7 @@ def read_everything(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_has_labels_is_in_no_export_without_them(
-    told: Snapshot, tmp_path: Path, form: str
-) -> None:
+def test_what_has_labels_is_in_no_open_export(told: Snapshot, tmp_path: Path, form: str) -> None:
     public = Snapshot(told.folder)
     if form in WHOLE:
         with pytest.raises(InputError, match="2 of 3 documents may be seen: give --everything"):
@@ -470,7 +460,7 @@ def test_what_has_labels_is_in_no_export_without_them(
         assert b"Zorblax" in read_everything(tmp_path / "all")
 
 
-def test_an_export_appears_whole_or_not_at_all(
+def test_an_export_appears_whole_or_never(
     told: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").write_text("mine")
@@ -691,9 +681,7 @@ def refuse(path: Path, message: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("message", ALTERED)
-def test_an_altered_folder_is_refused_and_nothing_is_written(
-    folder: Path, tmp_path: Path, message: str
-) -> None:
+def test_altered_folder_is_refused_unwritten(folder: Path, tmp_path: Path, message: str) -> None:
     ALTERED[message](folder)
     (altered,) = (path for path in tmp_path.iterdir() if path.is_dir())
     with pytest.MonkeyPatch.context() as patch:
@@ -779,9 +767,7 @@ BYTES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("name", BYTES)
-def test_other_bytes_are_refused_and_nothing_is_written(
-    told: Snapshot, tmp_path: Path, name: str
-) -> None:
+def test_other_bytes_are_refused_unwritten(told: Snapshot, tmp_path: Path, name: str) -> None:
     make, message = BYTES[name]
     export(told, "tar", tmp_path / "a.tar.zst")
     (tmp_path / "b.tar.zst").write_bytes(make((tmp_path / "a.tar.zst").read_bytes()))
@@ -816,7 +802,7 @@ def put_vectors(path: Path, part: Part) -> None:
     write_rows(path, {**columns, "vector": flat})
 
 
-def test_a_snapshot_of_the_last_format_is_read_exported_and_imported_as_it_lies(
+def test_a_snapshot_of_the_last_format_is_read_exported_and_imported(
     folder: Path, tmp_path: Path
 ) -> None:
     """Format 8 had vectors whole: in one table, and in a column of each searched one."""

@@ -19,7 +19,7 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -89,9 +89,7 @@ VIBORG = ("Viborg plant opened in 2008", "Viborg plant opened in 2009")
 SHIFT = {"Olten plant runs night shift", "Olten plant does not run night shift"}
 
 
-def test_conflicts_have_the_newest_side_first_and_are_seen_where_all_sides_are(
-    handbook: Path,
-) -> None:
+def test_conflicts_have_newest_side_first_and_are_seen_where_all_sides_are(handbook: Path) -> None:
     seen = list_sides(open_main(handbook))
     assert VIBORG in seen, "the visitors' leaflet has a date"
     assert SHIFT in map(set, seen) and len(seen) == 2
@@ -153,7 +151,7 @@ def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: An
         assert run_sql(open_main(handbook), query) == rows
 
 
-@pytest.mark.parametrize(("entry", "fact", "verdict"), read_rows("handbook.corrections_in_words"))
+@each_row("entry, fact, verdict", "handbook.corrections_in_words")
 def test_a_correction_is_understood_in_other_words_than_the_facts(
     entry: dict[str, str], fact: str, verdict: str
 ) -> None:
@@ -213,8 +211,8 @@ def test_checks_are_a_gate_measured_by_the_time_of_the_run(tmp_path: Path) -> No
     assert load_checks(str(tmp_path / "checks.toml"), general_schema())[-1].answer == "Ada Holm"
 
 
-@pytest.mark.parametrize(("kind", "entry", "said"), read_rows("handbook.a_wrong_entry_is_named"))
-def test_a_wrong_entry_is_named_with_what_is_valid(
+@each_row("kind, entry, said", "handbook.a_wrong_entry_is_named")
+def test_a_wrong_entry_is_named_with_the_valid(
     tmp_path: Path, kind: str, entry: str, said: str
 ) -> None:
     path = tmp_path / f"{kind}.toml"
@@ -224,7 +222,7 @@ def test_a_wrong_entry_is_named_with_what_is_valid(
         load(str(path), general_schema())
 
 
-@pytest.mark.parametrize(("one", "other", "agree"), read_rows("handbook.quantities_that_agree"))
+@each_row("one, other, agree", "handbook.quantities_that_agree")
 def test_quantities_agree_by_value_and_unit(one: str, other: str, agree: bool | None) -> None:
     first, second = read_quantity(one), read_quantity(other)
     comparable = first and second and first.kind == second.kind

@@ -162,9 +162,7 @@ def test_gold_documents_that_the_corpus_lacks_are_counted_and_titles_are_resolve
     assert recall == [0.5, 1.0, 0.0]
 
 
-def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_failure_is_counted_and_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "q2", KeyError("no such row"))
     answers = run("brittle")
     (failed,) = answers.failures
@@ -187,17 +185,13 @@ def breaks(monkeypatch: pytest.MonkeyPatch, at: str, error: Exception) -> None:
     monkeypatch.setitem(STRATEGIES, "brittle", ask)
 
 
-def test_when_every_question_fails_there_is_an_error_and_no_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_when_all_fails_there_is_error_and_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "all", InputError("snapshot x is no longer here"))
     with pytest.raises(InputError, match=r"not one of 4 questions.*no longer here"):
         run("brittle")
 
 
-def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_endpoint_that_is_down_stops_run_with_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     breaks(monkeypatch, "q3", EndpointError("nobody there"))
     answers = run("planted", "brittle")
     assert isinstance(answers.stopped, EndpointError)

@@ -78,9 +78,7 @@ def test_4_1_a_hypothesis_that_is_none_or_nonsense_leaves_the_question(snapshot:
         assert found.context and any("Grey Water" in line for line in found.recognised)
 
 
-def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_2_entities_are_taken_from_hypothesis_and_relations_are_not(snapshot: Snapshot) -> None:
     found, _ = ask_model(snapshot, {"answer": "Mary Stone founded John Harlow in Devon."})
 
     (anchors,) = [line for line in found.recognised if line.startswith("anchors: ")]
@@ -88,9 +86,7 @@ def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
     assert not any("founded → John Harlow" in item.text for item in found.context)
 
 
-def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
-    snapshot: Snapshot,
-) -> None:
+def test_4_2_2_chains_are_of_three_kinds_and_paths_follow_their_arrows(snapshot: Snapshot) -> None:
     graph, index = Adjacency(snapshot), snapshot.entities_by_name()
     named = ("grey water", "mary stone", "john harlow", "harlow brewing company", "peter ash")
     rows = graph.locate(index[name][0] for name in named if index.get(name))

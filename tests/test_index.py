@@ -221,9 +221,7 @@ def test_offsets_that_run_backwards_do_not_read_beyond_the_file(tmp_path: Path) 
         MappedRows(tmp_path / "x.arrow").find("bbbb")
 
 
-def test_a_removed_snapshot_is_a_clear_error_or_answers_from_what_is_mapped(
-    built: Path, tmp_path: Path
-) -> None:
+def test_removed_snapshot_is_error_or_answers_from_mapped(built: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(built, tmp_path / built.name)
     before = link_text("Who founded Aster Pictures?", Snapshot(built))
     fresh, used = Snapshot(folder), Snapshot(folder)
@@ -347,9 +345,7 @@ def test_settled_values_are_the_values_and_their_bytes_are_theirs_alone() -> Non
         assert settle(values[1:]).to_pylist() == values[1:].to_pylist()
 
 
-def test_a_file_cut_short_under_a_reader_is_an_error_and_not_the_end(
-    built: Path, tmp_path: Path
-) -> None:
+def test_file_cut_short_under_reader_is_error_and_not_end(built: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(built, tmp_path / built.name)
     snapshot = Snapshot(folder)
     link_text("Who founded Aster Pictures?", snapshot)

@@ -37,7 +37,7 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import EVERYTHING
 from tests.cascade_script import CountingScript
 from tests.corpora import ROOT, encode_lines, open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 OPEN = [
     {"id": "chain", "text": "Anna Holm founded Aster Pictures. Aster Pictures is located in Leeds. "
@@ -136,9 +136,7 @@ def test_3_the_subgraph_is_that_of_the_paths_found_one_by_one(
 # 4.1, Algorithm 1: the start, the rounds, the end.
 
 
-def test_line_1_all_tails_with_relations_are_offered_and_reversed_ones_marked(
-    public: Snapshot,
-) -> None:
+def test_line_1_all_tails_are_offered_and_reversed_ones_marked(public: Snapshot) -> None:
     asker = CountingScript(choose("Aster Pictures|Leeds"))
     by_model(asker, "What has Leon Batt to do with it?", public, "Peter Ash", "Leeds", hops=3)
 
@@ -237,10 +235,8 @@ def test_5_3_five_rounds_are_five_calls_and_the_end(
 # Bad input: stated outcomes.
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "why"), read_rows("ksl.what_cannot_be_walked_says_why")
-)
-def test_what_cannot_be_walked_says_why(
+@each_row("text, options, why")
+def test_what_is_not_walked_says_why(
     public: Snapshot, text: str, options: tuple[str, ...], why: str
 ) -> None:
     asker = CountingScript(lambda _: '{"tail": 1}')

@@ -27,7 +27,7 @@ from tests.asked_model import ask_scripted, list_prompts, script, write_llm
 from tests.commands import run, run_json
 from tests.corpora import hash_tree, open_told, write_corpus
 from tests.loopback import serve
-from tests.rows import read_rows
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -105,10 +105,8 @@ BIRTH = ask("Where was Anna Holm born?", "Bergen")
 # 3.2.2: what a question and its answer say.
 
 
-@pytest.mark.parametrize(
-    ("question", "value", "said"), read_rows("learn.3_2_2_question_and_answer_become_a_statement")
-)
-def test_3_2_2_question_and_answer_become_a_statement(
+@each_row("question, value, said")
+def test_3_2_2_question_and_answer_state(
     stater: Stater, question: str, value: str, said: str | None
 ) -> None:
     made = stater.state(make_row(question, value))
@@ -126,9 +124,7 @@ def test_3_2_2_what_a_question_supposes_is_not_stated(stater: Stater) -> None:
 # 3.2.2: LLM_Gen.
 
 
-def test_3_2_2_a_model_makes_triples_which_are_read_as_sentences(
-    tmp_path: Path, reader: Reader
-) -> None:
+def test_3_2_2_triples_of_model_are_read_as_sentences(tmp_path: Path, reader: Reader) -> None:
     rows = [
         {"head": "auriculotemporal nerve", "relation": "encircles", "tail": "the meningeal artery"},
         {"head": "Anna Holm", "relation": "was born in", "tail": "Bergen"},
@@ -148,13 +144,8 @@ def test_3_2_2_a_model_makes_triples_which_are_read_as_sentences(
     assert "Answer: the meningeal artery" in user and user.startswith("<data-")
 
 
-@pytest.mark.parametrize(
-    ("triple", "fault"),
-    read_rows("learn.3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer"),
-)
-def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
-    triple: tuple[str, str, str], fault: str
-) -> None:
+@each_row("triple, fault")
+def test_3_2_2_question_and_answer_bear_a_triple(triple: tuple[str, str, str], fault: str) -> None:
     row = make_row("Where was Anna Holm, the wife of Leon Batt, born?", "Bergen")
 
     found = find_fault(Row(head=triple[0], relation=triple[1], tail=triple[2]), row)
@@ -165,16 +156,14 @@ def test_3_2_2_a_triple_of_the_model_must_be_borne_by_question_and_answer(
 # 3.2.2: redundancy.
 
 
-@pytest.mark.parametrize(
-    ("triple", "is_known"), read_rows("learn.3_2_2_what_the_graph_says_in_any_words_is_redundant")
-)
-def test_3_2_2_what_the_graph_says_in_any_words_is_redundant(
+@each_row("triple, is_known")
+def test_3_2_2_what_the_graph_says_is_known(
     base: Snapshot, triple: tuple[str, str, str], is_known: bool
 ) -> None:
     assert bool(Graph(base).find_known(Triple(*triple))) is is_known
 
 
-def test_3_2_2_what_only_others_may_see_is_new_to_the_public(
+def test_3_2_2_what_is_hidden_is_new_to_the_public(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
     row = ask("Who founded Quuxville?", "Clara Weiss")
@@ -189,10 +178,7 @@ def test_3_2_2_what_only_others_may_see_is_new_to_the_public(
 # Algorithm 1, 3.2.2, 3.3: when the graph evolves.
 
 
-@pytest.mark.parametrize(
-    ("depth", "confident", "triples", "due"),
-    read_rows("learn.algorithm_1_the_graph_evolves_when_confidence_came_late_or_never"),
-)
+@each_row("depth, confident, triples, due")
 def test_algorithm_1_the_graph_evolves_when_confidence_came_late_or_never(
     depth: int | None, confident: bool | None, triples: bool, due: tuple[str, ...]
 ) -> None:
@@ -292,7 +278,7 @@ def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
 # Poisoning, bad rows, and other runs.
 
 
-def test_a_row_that_disagrees_with_what_was_learnt_goes_to_quarantine(
+def test_a_row_that_disagrees_with_what_was_learnt_is_put_aside(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
     teach(corpus, base, reader, BIRTH)
@@ -303,7 +289,7 @@ def test_a_row_that_disagrees_with_what_was_learnt_goes_to_quarantine(
     assert "of experience.jsonl has another answer" in found.outcomes[0].detail
 
 
-def test_another_value_of_a_property_that_has_one_goes_to_quarantine(
+def test_another_value_of_a_property_that_has_one_is_put_aside(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
     wrong = ask("Where was Leon Batt born?", "Kiruna")
@@ -326,7 +312,7 @@ def test_another_value_of_a_property_that_has_one_goes_to_quarantine(
         ("was married to", "Clara Weiss", ""),
     ],
 )
-def test_a_value_contradicts_where_its_classes_let_it_be_one(
+def test_a_value_contradicts_by_its_classes(
     base: Snapshot, relation: str, value: str, why: str
 ) -> None:
     found = Graph(base).find_against(Triple("Leon Batt", relation, value))
@@ -400,7 +386,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_a_bad_row_is_a_counted_reject_and_stops_no_good_one(
+def test_a_bad_row_is_a_reject_and_stops_no_good_one(
     corpus: Path, base: Snapshot, reader: Reader
 ) -> None:
     for line, reason in BAD:

@@ -21,7 +21,7 @@ from kpyramid.evaluation.metrics import (
     state_same,
 )
 from kpyramid.evaluation.questions import EvalQuestion
-from tests.rows import read_rows
+from tests.rows import each_row
 
 TEXTS = st.text(max_size=40)
 NAMES = TEXTS.filter(lambda text: bool(text.strip()))
@@ -37,10 +37,7 @@ def score(name: str, question: EvalQuestion, text: str) -> float | None:
     return METRICS[name].measure(question, Response(text))
 
 
-@pytest.mark.parametrize(
-    ("name", "question", "response", "expected"),
-    read_rows("metrics.a_measure_scores_as_computed_by_hand"),
-)
+@each_row("name, question, response, expected")
 def test_a_measure_scores_as_computed_by_hand(
     name: str, question: Mapping[str, Any], response: Mapping[str, Any], expected: float | None
 ) -> None:
@@ -50,17 +47,13 @@ def test_a_measure_scores_as_computed_by_hand(
     assert found == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize(
-    ("said", "gold", "exact", "f1"), read_rows("metrics.answers_score_as_computed_by_hand")
-)
+@each_row("said, gold, exact, f1")
 def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f1: float) -> None:
     assert score("exact_match", ask(gold), said) == exact
     assert score("token_f1", ask(gold), said) == pytest.approx(f1)
 
 
-@pytest.mark.parametrize(
-    ("gold", "said", "same"), read_rows("metrics.a_date_or_number_is_right_in_any_notation")
-)
+@each_row("gold, said, same")
 def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: bool) -> None:
     response = Response(said, (said,), confidence=0.9)
     found = {name: METRICS[name].measure(ask(gold), response) for name in
@@ -71,10 +64,7 @@ def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: b
         assert found["wrong_confident"] == float(not same)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "precision", "recall", "f1", "accuracy"),
-    read_rows("metrics.chosen_options_score_as_computed_by_hand"),
-)
+@each_row("chosen, precision, recall, f1, accuracy")
 def test_chosen_options_score_as_computed_by_hand(
     chosen: str, precision: float, recall: float, f1: float, accuracy: float
 ) -> None:
@@ -84,7 +74,7 @@ def test_chosen_options_score_as_computed_by_hand(
     assert found == pytest.approx([precision, recall, f1, accuracy, accuracy])
 
 
-@pytest.mark.parametrize(("text", "verdict"), read_rows("metrics.verdict_is_the_first_word"))
+@each_row("text, verdict")
 def test_verdict_is_the_first_word(text: str, verdict: str | None) -> None:
     assert read_verdict(Response(text)) == verdict
 

@@ -32,7 +32,7 @@ def test_every_turned_bit_of_a_snapshot_is_found(built: tuple[Warehouse, str]) -
 
 
 @pytest.mark.parametrize("name", [SUMS, MANIFEST])
-def test_every_turned_bit_of_what_vouches_for_the_rest_is_found(
+def test_every_turned_bit_of_sums_and_manifest_is_found(
     built: tuple[Warehouse, str], name: str
 ) -> None:
     folder = built[0].snapshots / built[1]

@@ -24,9 +24,7 @@ def analyse(text: str, snapshot: Snapshot, *candidates: str) -> QuestionAnalysis
     return QuestionAnalysis(Question(text, candidates), snapshot)
 
 
-def test_the_paper_mode_reads_the_nearest_facts_or_chunks_and_carries_nothing(
-    snapshot: Snapshot,
-) -> None:
+def test_paper_mode_reads_nearest_facts_or_chunks_and_carries_nothing(snapshot: Snapshot) -> None:
     found = answer(BORN, snapshot, mode="paper", ontology=False, text=False)
     nearest = [key for key, *_ in snapshot.neighbours(BORN, 10, "condensed")]
     assert [item.key for item in found.context] == nearest
@@ -39,9 +37,7 @@ def test_the_paper_mode_reads_the_nearest_facts_or_chunks_and_carries_nothing(
     assert {item.layer for item in found.context} == {"text"}
 
 
-def test_what_a_layer_found_without_answering_goes_down_with_the_question(
-    snapshot: Snapshot,
-) -> None:
+def test_what_layer_found_without_answering_goes_down_with_question(snapshot: Snapshot) -> None:
     found = answer(BORN, snapshot, ontology=False, sufficient=1.0)
     graph, text = found.trace[1], found.trace[2]
     assert graph.outcome is Outcome.INSUFFICIENT and graph.found
@@ -66,9 +62,7 @@ class Noting(Decisions):
         return replace(super().read(asked, items, found), **self.changed)
 
 
-def test_the_authors_mode_hands_the_reader_all_facts_beside_the_passages(
-    snapshot: Snapshot,
-) -> None:
+def test_authors_mode_hands_reader_all_facts_beside_passages(snapshot: Snapshot) -> None:
     passages = [key for key, *_ in snapshot.neighbours(BORN, 5, "chunks")]
     facts = [key for key, *_ in snapshot.neighbours(BORN, 10, "condensed")]
     modes: dict[Mode, list[str]] = {"authors": [*passages, *facts], "paper": passages}
@@ -104,9 +98,7 @@ def test_an_answer_below_the_floor_is_not_given_and_its_context_stays(snapshot: 
     assert "below 1.00 no answer is given" in kept.trace[-1].reason
 
 
-def test_candidates_are_chosen_by_the_highest_layer_whose_values_name_one(
-    snapshot: Snapshot,
-) -> None:
+def test_candidates_are_chosen_by_highest_layer_whose_values_name_one(snapshot: Snapshot) -> None:
     cities = ["Paris", "London", "Leeds"]
     found = answer(BORN, snapshot, candidates=cities)
     assert (found.layer, found.choices, found.text) == ("ontology", ("London",), "London")
@@ -139,9 +131,7 @@ def test_empty_layers_are_said_to_be_empty(mode: str) -> None:
         assert answer(BORN, bare, strategy).text == ""
 
 
-def test_a_passage_speaks_for_an_option_when_it_says_what_the_question_names_too(
-    snapshot: Snapshot,
-) -> None:
+def test_passage_speaks_for_option_when_it_says_what_question_names_too(snapshot: Snapshot) -> None:
     asked = analyse("Who is a niece of John Harlow?", snapshot, "Ada Lovelace", "Mary Stone")
     (found,) = find_for_options(asked, 5)
     assert "John Harlow was the uncle of Mary Stone" in found.text
@@ -149,9 +139,7 @@ def test_a_passage_speaks_for_an_option_when_it_says_what_the_question_names_too
     assert find_for_options(asked.part(asked.text), 5) == []
 
 
-def test_an_option_is_looked_up_though_its_passage_is_far_from_the_question(
-    snapshot: Snapshot,
-) -> None:
+def test_option_is_looked_up_though_its_passage_is_far_from_question(snapshot: Snapshot) -> None:
     question = "Which writer's relative is in the trade of John Harlow?"
     options = ["Mary Stone", "Ada Lovelace"]
     only_text = {"ontology": False, "graph": False}

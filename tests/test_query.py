@@ -10,14 +10,11 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.names import RELATION
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.decisions import SUFFICIENT
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.tiny_pyramid import TEXTS
 
 
-@pytest.mark.parametrize(
-    ("question", "layer", "expected"),
-    read_rows("query.polyrag_answers_from_the_highest_layer_that_knows"),
-)
+@each_row("question, layer, expected")
 def test_polyrag_answers_from_the_highest_layer_that_knows(
     snapshot: Snapshot, question: str, layer: str, expected: str
 ) -> None:
@@ -26,9 +23,7 @@ def test_polyrag_answers_from_the_highest_layer_that_knows(
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct", "naive", "tools"}))
-def test_every_strategy_shows_evidence_that_stands_in_the_documents(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_every_strategy_shows_evidence_of_documents(snapshot: Snapshot, strategy: str) -> None:
     found = answer("Where was Ada Lovelace born?", snapshot, strategy)
     assert found.context and found.evidence and found.trace and found.seconds > 0
     for item in found.evidence:
@@ -118,7 +113,7 @@ def test_a_snapshot_removed_under_a_reader_is_a_clear_error(
         answer("Where was Ada Lovelace born?", opened)
 
 
-def test_a_snapshot_of_another_embedding_model_is_refused(
+def test_another_embedding_model_is_refused(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, told in (

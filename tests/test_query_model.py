@@ -22,7 +22,7 @@ from kpyramid.query.model.reading import (
 from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item
-from tests.rows import read_rows
+from tests.rows import each_row
 
 WHERE = Question("Where was Leon Batt born?")
 NO_SNAPSHOT: Any = None  # what looks nothing up opens none
@@ -88,9 +88,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("reply", "kind"), BROKEN)
-def test_a_reply_that_cannot_be_used_is_no_verdict_and_no_answer(
-    tmp_path: Path, reply: Any, kind: str
-) -> None:
+def test_unusable_reply_is_no_verdict_and_no_answer(tmp_path: Path, reply: Any, kind: str) -> None:
     supporting, why = judge(tmp_path / "kg", reply)
     reading = read(tmp_path / "read", reply)
 
@@ -115,9 +113,7 @@ def test_context_that_does_not_say_gives_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cites", [(), (0,), (3,), (99, -2)], ids=str)
-def test_an_answer_that_cites_nothing_that_there_is_is_refused(
-    tmp_path: Path, cites: tuple[int, ...]
-) -> None:
+def test_answer_that_cites_nothing_is_refused(tmp_path: Path, cites: tuple[int, ...]) -> None:
     reading = read(tmp_path, say("Oslo", *cites))
 
     assert (reading.text, reading.evidence, reading.confidence) == ("", (), 0.0)
@@ -150,16 +146,11 @@ def test_an_explanation_needs_no_words_of_the_context(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("confidence", [95, -1.0, 1e9])
-def test_a_confidence_that_is_no_probability_says_nothing(
-    tmp_path: Path, confidence: float
-) -> None:
+def test_confidence_that_is_no_probability_says_nothing(tmp_path: Path, confidence: float) -> None:
     assert read(tmp_path, say("Oslo", 2, confidence=confidence)).confidence == 0.5
 
 
-@pytest.mark.parametrize(
-    ("choices", "answer", "expected", "most"),
-    read_rows("query_model.options_are_chosen_by_number_one_or_several"),
-)
+@each_row("choices, answer, expected, most")
 def test_options_are_chosen_by_number_one_or_several(
     tmp_path: Path, choices: Any, answer: str, expected: Any, most: float
 ) -> None:
@@ -277,18 +268,11 @@ def test_the_key_of_a_request_stays_what_it_was() -> None:
     assert key_request(request, model) == known
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "held"), read_rows("query_model.a_text_holds_an_answer_in_its_words")
-)
+@each_row("text, answer, held")
 def test_a_text_holds_an_answer_in_its_words(text: str, answer: str, held: bool) -> None:
     assert holds_answer(["nothing", text], answer) is held
 
 
-@pytest.mark.parametrize(
-    ("answer", "question", "checked"),
-    read_rows("query_model.names_dates_and_numbers_are_checked_and_explanations_are_not"),
-)
-def test_names_dates_and_numbers_are_checked_and_explanations_are_not(
-    answer: str, question: str, checked: bool
-) -> None:
+@each_row("answer, question, checked")
+def test_names_dates_and_numbers_are_checked(answer: str, question: str, checked: bool) -> None:
     assert is_checkable(answer, question) is checked

@@ -97,9 +97,7 @@ def test_an_unknown_ref_lists_the_known_ones(tmp_path: Path) -> None:
         resolve_ref(Warehouse(tmp_path), "main")
 
 
-def test_every_flipped_bit_of_an_entry_is_noticed_and_a_damaged_one_is_named(
-    tmp_path: Path,
-) -> None:
+def test_every_flipped_bit_of_entry_is_noticed_and_damaged_one_is_named(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     move(warehouse, "a")
     move(warehouse, "b")
@@ -379,9 +377,7 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
 
 
 @pytest.mark.slow
-def test_what_was_undone_comes_back_by_promote_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undone_comes_back_by_promote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     warehouse = Warehouse(tmp_path / "w")
     small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:4]))

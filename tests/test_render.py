@@ -28,9 +28,7 @@ def make_sample(**also: Any) -> Result:
     )
 
 
-def test_words_leave_out_what_is_empty_and_cut_what_is_long(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_words_leave_out_what_is_empty_and_cut_long(capsys: pytest.CaptureFixture[str]) -> None:
     print_result(make_sample(notes=["Do this next."]))
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == [

@@ -145,7 +145,7 @@ def test_a_reader_keeps_what_it_holds_and_a_dead_one_does_not(tmp_path: Path) ->
     assert not [*warehouse.leases.iterdir()]
 
 
-def test_what_somebody_came_to_need_while_it_moved_is_put_back(
+def test_what_is_needed_while_it_moves_is_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = Warehouse(tmp_path)
@@ -167,7 +167,7 @@ def test_what_somebody_came_to_need_while_it_moved_is_put_back(
 
 
 @pytest.mark.parametrize("damaged", ["run.json", "stages/chunk.json"])
-def test_a_damaged_run_is_named_and_gone_around(
+def test_a_damaged_run_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: str
 ) -> None:
     warehouse, _ = copy_shared_build(tmp_path / "w")

@@ -67,9 +67,7 @@ def make_fact(head: str, relation: str, tail: str) -> NearFact:
     return NearFact(key, head, head, "ORG", relation, tail, tail, "ORG", 0.5)
 
 
-def test_4_1_key_entities_are_the_questions_then_those_most_passages_name(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_key_entities_are_questions_then_those_most_passages_name(snapshot: Snapshot) -> None:
     texts = ("John Harlow met Mary Stone.", "The mill of John Harlow.")
     found = choose_anchors(["Who wrote Grey Water?"], texts, snapshot, 3)
 
@@ -77,9 +75,7 @@ def test_4_1_key_entities_are_the_questions_then_those_most_passages_name(
     assert choose_anchors(["Who wrote Grey Water?"], texts, snapshot, 1).names == ("Grey Water",)
 
 
-def test_4_1_a_model_writes_a_tentative_answer_whose_entities_are_the_anchors(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_model_writes_tentative_answer_whose_entities_are_anchors(snapshot: Snapshot) -> None:
     found, asker = ask_model(snapshot)
 
     assert asker.tasks == ["rok_extend", "rok_extract", "rok_filter", "rok_answer"]

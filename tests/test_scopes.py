@@ -23,7 +23,7 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from tests import commands
 from tests.corpora import build_told, encode_lines, open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -98,10 +98,8 @@ def has(*labels: str) -> Scope:
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize(
-    "question", read_rows("scopes.without_a_label_nothing_of_a_labelled_document_is_told__question")
-)
-def test_without_a_label_nothing_of_a_labelled_document_is_told(
+@each_row("question", "scopes.without_a_label_nothing_of_a_labelled_document_is_told__question")
+def test_without_a_label_nothing_labelled_is_told(
     public: Snapshot, strategy: str, question: str
 ) -> None:
     found = answer(question, public, strategy)
@@ -140,9 +138,7 @@ def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(public
     assert not [relation for relation in facts if "chief" in relation]
 
 
-def test_an_answer_says_that_not_all_documents_were_searched(
-    whole: Snapshot, public: Snapshot
-) -> None:
+def test_answer_says_if_not_all_was_searched(whole: Snapshot, public: Snapshot) -> None:
     question = "Where was Ada Lovelace born?"
     assert "searched: 3 of 7 documents" in answer(question, public, "naive").recognised
     assert "searched: 5 of 7 documents" in answer(question, whole.scoped(has("staff"))).recognised
@@ -394,9 +390,7 @@ def test_a_person_is_called_as_seen_documents_call_him(whole: Snapshot, public: 
     ]
 
 
-def test_a_filtered_table_keeps_its_contract_and_its_references(
-    whole: Snapshot, public: Snapshot
-) -> None:
+def test_filtered_table_keeps_contract_and_references(whole: Snapshot, public: Snapshot) -> None:
     for snapshot in (public, whole.scoped(has("staff")), whole.scoped(has("board"))):
         tables = {name: snapshot.table(name) for name in FILTERED}
         for name, table in tables.items():
@@ -405,9 +399,7 @@ def test_a_filtered_table_keeps_its_contract_and_its_references(
 
 
 @pytest.mark.parametrize("name", WHOLE_ONLY)
-def test_a_table_that_cannot_be_divided_is_refused(
-    whole: Snapshot, public: Snapshot, name: str
-) -> None:
+def test_table_of_no_parts_is_refused(whole: Snapshot, public: Snapshot, name: str) -> None:
     assert whole.table(name) is not None
     with pytest.raises(InputError, match="cannot be divided by documents"):
         public.table(name)
@@ -450,7 +442,7 @@ def test_what_is_hidden_is_refused_like_what_there_is_not(whole: Snapshot) -> No
         assert ask(whole, option, hidden, "--everything").exit_code == 0
 
 
-@pytest.mark.parametrize("command", read_rows("scopes.commands_show_nothing_hidden_unless_told"))
+@each_row("command")
 def test_commands_show_nothing_hidden_unless_told(
     whole: Snapshot, command: tuple[str, ...]
 ) -> None:

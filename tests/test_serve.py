@@ -253,9 +253,7 @@ def test_a_page_of_another_site_reaches_nothing(built: Path) -> None:
         assert client.ask("GET", "/healthz", headers={"Host": "evil.example"}).status == 400
 
 
-def test_what_goes_wrong_while_the_ref_is_looked_at_ends_nothing(
-    built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fault_in_following_ends_nothing(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve(built / "warehouse", make_limits(follow=0.1)) as client:
         from kpyramid.serve import current
 

@@ -99,9 +99,7 @@ def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Pa
     expect_rows(open_model(tmp_path, server.base_url).embed(texts), texts)
 
 
-def test_a_reply_whose_vectors_may_be_of_other_texts_is_refused_and_not_kept(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_vectors_that_may_be_of_other_texts_are_not_kept(server: Loopback, tmp_path: Path) -> None:
     settings = make_settings(server.base_url)
     for number, (fault, message) in enumerate({
         "one_missing": "6 vectors came for 7 texts",
@@ -116,7 +114,7 @@ def test_a_reply_whose_vectors_may_be_of_other_texts_is_refused_and_not_kept(
         assert set((list_inputs(server) - bought).values()) == {2}, number
 
 
-def test_a_bad_vector_is_refused_and_the_others_of_its_reply_are_kept(
+def test_a_bad_vector_is_refused_and_its_neighbours_are_kept(
     server: Loopback, tmp_path: Path
 ) -> None:
     settings = make_settings(server.base_url)
@@ -164,7 +162,7 @@ def test_a_vector_without_direction_or_numbers_is_refused() -> None:
         ServedEmbedder("small", 5, Served(lambda _: [3, 4])).embed(["a"])
 
 
-def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
+def test_an_endpoint_that_stays_down_is_given_up_and_loses_nothing(
     server: Loopback, tmp_path: Path
 ) -> None:
     server.faults.add("500", path=PATH, skip=2)
@@ -177,9 +175,7 @@ def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
     assert list_inputs(server) == Counter(TEXTS), "each text is paid for once"
 
 
-def test_known_vectors_cost_nothing_wherever_the_model_is_served(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_known_vectors_cost_nothing_wherever_served(server: Loopback, tmp_path: Path) -> None:
     before = open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
     with serve() as other:
         embedder = open_cached(tmp_path, make_settings(other.base_url, api_key_env="OTHER"))
@@ -229,9 +225,7 @@ def test_vectors_of_another_length_are_not_stored_by_a_later_run(tmp_path: Path)
     assert later.embed(TEXTS[:4]).shape == (4, 3) and later.function.computed == 2
 
 
-def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_vectors_that_another_program_removes_are_told(server: Loopback, tmp_path: Path) -> None:
     class Remover(Progress):
         def advance(self, count: int) -> None:
             shutil.rmtree(tmp_path / "cache" / "rows")
@@ -261,7 +255,7 @@ def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: P
     assert ledger.spent().dollars == pytest.approx(billed * 2 / 1_000_000)
 
 
-def test_a_budget_stops_before_its_limit_and_the_next_run_asks_for_the_rest(
+def test_a_budget_stops_before_its_limit_and_the_next_run_goes_on(
     server: Loopback, tmp_path: Path
 ) -> None:
     limited = make_settings(server.base_url, {"budget_tokens": 9_500, "concurrency": 1})

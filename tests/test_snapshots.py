@@ -123,7 +123,7 @@ def test_a_retry_of_the_same_content_is_a_no_op(tmp_path: Path) -> None:
     assert list(warehouse.staging.iterdir()) == []
 
 
-def test_a_damaged_snapshot_is_not_published_again(
+def test_no_damaged_snapshot_is_published_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_quick_models(monkeypatch)
@@ -140,9 +140,7 @@ def test_a_damaged_snapshot_is_not_published_again(
     assert check_bytes(warehouse.snapshots / snapshot) == []
 
 
-def test_a_snapshot_of_another_contract_is_not_called_damaged(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_contract_is_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = {n: replace(c, version=c.version + 1) for n, c in load_contracts().items()}
     monkeypatch.setattr(verification, "load_contracts", lambda: newer)
     problems = verification.check_tables(folder)

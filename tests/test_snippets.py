@@ -176,7 +176,7 @@ def test_python_of_all_pages_compiles() -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "sparql"))
-def test_python_of_a_page_runs_and_prints_what_it_shows(
+def test_python_of_a_page_prints_its_output(
     page: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace)

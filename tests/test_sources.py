@@ -30,7 +30,7 @@ from tests.corpora import (
     read_snapshot,
     use_quick_models,
 )
-from tests.rows import read_rows
+from tests.rows import each_row, read_rows
 
 Row = Mapping[str, object]
 
@@ -146,9 +146,7 @@ WORDS = "Größe – naïve “quote”. 漢字。 שלום עולם. 😀"
         ("bom.jsonl", '{"id": 1, "text": "ä"}'.encode("utf-16"), "ä"),
     ],
 )
-def test_each_encoding_is_decoded_by_the_rule(
-    tmp_path: Path, name: str, data: bytes, expected: str
-) -> None:
+def test_each_encoding_is_decoded(tmp_path: Path, name: str, data: bytes, expected: str) -> None:
     documents, rejects = ingest_files(tmp_path, {name: data})
 
     assert rejects == {}
@@ -461,9 +459,7 @@ def test_links_are_read_that_stay_in_the_corpus_and_no_others(tmp_path: Path) ->
     assert len(list_corpus(tmp_path / "corpus" / "out.txt").files) == 1, "it is what is named"
 
 
-def test_an_unreadable_folder_is_a_reject_that_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_folder_is_reject(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a.txt", "closed/b.txt", "z.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
@@ -576,7 +572,7 @@ def test_no_declared_charset_can_crash_the_reader(charset: str, body: bytes) -> 
         assert e.reason in {"binary", "undecodable"}
 
 
-@pytest.mark.parametrize(("case", "line", "labels"), read_rows("sources.labels"))
+@each_row("case, line, labels", "sources.labels")
 def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(
     case: str, line: str, labels: tuple[str, ...] | None
 ) -> None:
@@ -591,9 +587,7 @@ def test_a_row_has_the_labels_it_states_or_is_a_reject_that_names_it(
         assert not record.metadata
 
 
-@pytest.mark.parametrize(
-    ("text", "read", "refused"), read_rows("sources.a_table_of_cells_never_loses_a_label")
-)
+@each_row("text, read, refused")
 def test_a_table_of_cells_never_loses_a_label(
     text: str, read: dict[str, tuple[str, ...]], refused: list[str]
 ) -> None:
@@ -624,13 +618,8 @@ def test_what_is_nearly_named_access_is_told_from_other_names() -> None:
     assert [name for name in OTHER_NAMES if names_labels(name)] == []
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    read_rows("sources.a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it"),
-)
-def test_a_row_with_a_field_that_is_nearly_access_is_a_reject_that_names_it(
-    fields: Row, named: str
-) -> None:
+@each_row("fields, named")
+def test_a_field_that_is_nearly_access_is_a_reject_that_names_it(fields: Row, named: str) -> None:
     line = json.dumps({"id": "x", "text": '{"access": "a text may say so"}', **fields})
 
     (record,) = read_all("a.jsonl", line)

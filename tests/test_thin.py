@@ -44,9 +44,7 @@ def warehouse() -> Path:
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct", "tools"}))
-def test_neither_import_nor_answer_loads_what_only_a_build_needs(
-    warehouse: Path, strategy: str
-) -> None:
+def test_neither_import_nor_answer_loads_what_builds_need(warehouse: Path, strategy: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(warehouse), strategy],
         capture_output=True,

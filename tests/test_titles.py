@@ -74,9 +74,7 @@ def test_a_title_of_a_hidden_document_joins_nothing(folder: Path) -> None:
         assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "log"))) == many
 
 
-def test_an_index_of_the_last_release_has_no_titles(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_of_last_release_has_no_titles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = open_snapshot("main", folder, scope=EVERYTHING)
     chunk = find_chunk(snapshot, "play")
     rows = snapshot._view.rows("chunks")

@@ -13,7 +13,7 @@ from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
 from kpyramid.snapshot.typed import Members
 from tests import commands
 from tests.corpora import encode_lines, open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 ROWS = [
     {"id": "a", "text": "Red Harbour is a film directed by Hana Volk. It was released in 1992."},
@@ -180,9 +180,7 @@ def test_tools_are_what_a_model_calls(told: Snapshot) -> None:
     assert {*found["members"][0]["evidence"][0]} >= {"document_id", "chunk_id", "start", "end"}
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "order"), read_rows("typed.measures_are_compared_on_one_scale")
-)
+@each_row("text, other, order")
 def test_measures_are_compared_on_one_scale(text: str, other: str, order: int | None) -> None:
     one, beside = read_measure(text), read_measure(other)
     assert one is not None and beside is not None
@@ -214,9 +212,7 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), read_rows("typed.bad_arguments_of_find_are_refused")
-)
+@each_row("arguments, message")
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str
 ) -> None:

@@ -127,9 +127,7 @@ def test_3_2_1_the_next_depth_starts_from_entities_not_met_before(snapshot: Snap
     assert "Mary Stone" not in [snapshot.names[entity] for entity in search.ahead]
 
 
-def test_table_2_facts_are_near_to_the_question_to_its_entities_or_to_neither(
-    snapshot: Snapshot,
-) -> None:
+def test_table_2_facts_are_near_to_question_to_entities_or_to_neither(snapshot: Snapshot) -> None:
     steps = {
         way: answer(UNCLE, snapshot, "wts", match=way).trace[0].reason
         for way in ("question", "entity", "exact")
@@ -196,7 +194,7 @@ def test_algorithm_1_the_last_depth_answers_even_without_confidence(snapshot: Sn
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_calls_are_at_most_one_and_two_for_each_depth(
+def test_calls_are_at_most_one_and_two_a_depth(
     snapshot: Snapshot, tmp_path: Path, depth: int
 ) -> None:
     for cut in ("wts_extract", "wts_score", "wts_reason", ""):
@@ -268,9 +266,7 @@ def test_ask_adds_a_line_of_feedback_for_each_question(snapshot: Snapshot, tmp_p
 
 
 @pytest.mark.parametrize("strategy", ["wts", "rok", "ksl"])
-def test_when_is_answered_by_a_time_and_who_by_the_end_that_the_verb_asks_for(
-    strategy: str,
-) -> None:
+def test_when_is_answered_by_time_and_who_by_end_that_verb_asks_for(strategy: str) -> None:
     texts = {
         "grey.txt": "Mary Stone founded Orbel Works in 1962. Carl Harlow bought Orbel Works.",
         "mary.txt": "Mary Stone was born in Leeds on 14 March 1931.",
