@@ -18,12 +18,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import open_caller
-from tests.corpora import write_corpus
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -243,22 +239,6 @@ def test_an_unknown_strategy_is_refused_with_those_there_are(snapshot: Snapshot)
 
 
 # --- what is behind a question ---------------------------------------------------------------
-
-EMPTY = {
-    "no-fact": {"oh.txt": "Hm, yes. Oh! Well, well... Ah.", "hoo.txt": "Hooray for nothing!"},
-    "no-instance": {"snark.txt": "The gromble frobs the widget. The widget frobs a snark."},
-    "no-text": {"blank.txt": "  \n \n"},
-}
-
-
-@pytest.fixture(scope="module", params=sorted(EMPTY))
-def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    corpus = write_corpus(tmp_path_factory.mktemp("empty") / "corpus", EMPTY[request.param])
-    warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, Settings(), allow_shrink=True)
-    opened = open_snapshot("main", warehouse.root)
-    assert opened.table("instances").num_rows == 0
-    return opened
 
 
 @EVERY

@@ -13,6 +13,7 @@ from kpyramid.documents.sentences import split_sentences, split_text
 from kpyramid.pipeline.stages import chunk
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import ChunkSettings, IngestSettings
+from tests.planted import NOTHING
 from tests.rows import each_row
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -20,19 +21,10 @@ TOKEN = re.compile(r"\w+|[^\w\s]")
 
 def make_documents(*texts: str) -> list[dict[str, object]]:
     return [
-        {
-            "document_id": f"doc-{number}",
-            "source": f"{number}",
-            "title": None,
-            "text": text,
-            "language": "en",
-            "metadata": [],
-            "access": [],
-            "licence": None,
-            "sha256": "",
-        }
+        NOTHING | {"document_id": f"doc-{number}", "source": f"{number}", "text": text}
+        | {"sha256": ""}
         for number, text in enumerate(texts)
-    ]
+    ]  # fmt: skip
 
 
 PROSE = " ".join(f"Sentence number {n} has exactly eight tokens." for n in range(40))
@@ -124,16 +116,6 @@ HOSTILE = {
     "abbreviations": "Dr. " * 400_000,
     "prose": "This is a sentence of some words. " * 120_000,
 }
-
-
-SENTENCE = "This is a sentence of some words. "
-PAGES = {
-    "prose.md": ("# Head\n\n" + f"A *word* & {SENTENCE * 6}\n\n- item\n- item\n\n", 150),
-    "prose.html": ("<h1>Head</h1><p>A <b>word</b><br>" + SENTENCE * 2 + "</p><li>item\n", 75),
-    "unclosed.html": ("<!-- > <![CDATA[> <div><i>a</b></p> ", 75),
-    "open.html": ('<p <a b="</ <? &# ', 75),
-}
-"""A piece of each, and the seconds that 5 MB may take."""
 
 
 @pytest.mark.slow

@@ -19,13 +19,12 @@ from kpyramid.pipeline.models import Model, Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model.polyrag import choose_column, parse, render, write_example
-from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import commands, loopback
 from tests.asked_model import write_llm
 from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import Loopback, answer_by_schema, serve
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 QUESTION = "Where was Leon Batt born?"
 
@@ -47,10 +46,6 @@ def batt(snapshot: Snapshot) -> str:
     return link_text(QUESTION, snapshot).entities[0]
 
 
-def settings_for(server: Loopback) -> Settings:
-    return make_settings(llm={"provider": "openai", "model": "m", "base_url": server.base_url})
-
-
 def write_sparql(sparql: str) -> Callable[[dict[str, Any]], str | loopback.Answer]:
     """A model that always writes one query."""
 
@@ -63,16 +58,11 @@ def write_sparql(sparql: str) -> Callable[[dict[str, Any]], str | loopback.Answe
 
 @contextmanager
 def open_model(server: Loopback, warehouse: Warehouse, folder: Path) -> Iterator[Model]:
-    settings = settings_for(server)
-    replies = make_settings(llm={**_values(settings), "cache": str(folder / "replies")})
+    llm = {"provider": "openai", "model": "m", "base_url": server.base_url}
+    settings = make_settings(llm={**llm, "cache": str(folder / "replies")})
     folder.mkdir(exist_ok=True)
-    with Opener(warehouse, replies, folder, "main") as opener:
+    with Opener(warehouse, settings, folder, "main") as opener:
         yield opener.open_model()
-
-
-def _values(settings: Settings) -> dict[str, object]:
-    llm = settings.llm
-    return {"provider": llm.provider, "model": llm.model, "base_url": llm.base_url}
 
 
 def ask(
@@ -107,16 +97,17 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
     assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
 
 
-@each_row("sparql")
 def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
-    sparql: str, snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
 ) -> None:
-    found = ask(write_sparql(sparql.replace("BATT", batt)), snapshot, warehouse, tmp_path)
-
-    assert found.layer == "ontology", found.trace
-    assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
-    places = found.context[0].evidence
-    assert ["Leon Batt was born in Oslo" in place.text for place in places] == [True]
+    rows = "question_model.whatever_a_query_selects_its_patterns_lead_to_the_sentence"
+    for number, sparql in enumerate(read_rows(rows)):
+        reply = write_sparql(sparql.replace("BATT", batt))
+        found = ask(reply, snapshot, warehouse, tmp_path / str(number))
+        assert found.layer == "ontology", found.trace
+        assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
+        places = found.context[0].evidence
+        assert ["Leon Batt was born in Oslo" in place.text for place in places] == [True]
 
 
 def test_an_answer_that_rests_on_no_sentence_is_given_by_the_literal_algorithm_alone(
@@ -206,48 +197,31 @@ def test_patterns_of_what_must_not_be_there_give_no_facts() -> None:
     ]
 
 
-@each_row("sparql, outcome, reason")
-def test_what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names(
-    sparql: str,
-    outcome: str,
-    reason: str,
-    snapshot: Snapshot,
-    warehouse: Warehouse,
-    batt: str,
-    tmp_path: Path,
+def test_what_is_wrong_with_a_query_or_reply_is_an_outcome_that_the_trace_names(
+    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
 ) -> None:
-    found = ask(write_sparql(sparql.replace("BATT", batt)), snapshot, warehouse, tmp_path)
+    rows = "question_model.what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names"
+    for number, (sparql, outcome, reason) in enumerate(read_rows(rows)):
+        reply = write_sparql(sparql.replace("BATT", batt))
+        found = ask(reply, snapshot, warehouse, tmp_path / f"query-{number}")
+        assert found.layer is None, sparql
+        assert str(found.trace[0]).startswith(f"ontology: {outcome}: ")
+        assert reason in str(found.trace[0])
+    for said, kind in {
+        "I would ask for the birth place.": "invalid",
+        '{"query": "ASK {}"}': "invalid",
+        '{"sparql": 3}': "invalid",
+        "": "empty",
+        loopback.Answer(None, refusal="I cannot help with that."): "refused",
+    }.items():
 
-    assert found.layer is None
-    assert str(found.trace[0]).startswith(f"ontology: {outcome}: ")
-    assert reason in str(found.trace[0])
+        def answer_all(body: dict[str, Any], said: Any = said) -> Any:
+            schema = body["response_format"]["json_schema"]["schema"]["properties"]
+            return said if "sparql" in schema else answer_by_schema(body)
 
-
-@pytest.mark.parametrize(
-    ("reply", "kind"),
-    [
-        (lambda body: "I would ask for the birth place.", "invalid"),
-        (lambda body: '{"query": "ASK {}"}', "invalid"),
-        (lambda body: '{"sparql": 3}', "invalid"),
-        (lambda body: "", "empty"),
-        (lambda body: loopback.Answer(None, refusal="I cannot help with that."), "refused"),
-    ],
-)
-def test_a_reply_that_is_no_query_fails_the_layer_and_raises_nothing(
-    reply: Callable[[dict[str, Any]], Any],
-    kind: str,
-    snapshot: Snapshot,
-    warehouse: Warehouse,
-    tmp_path: Path,
-) -> None:
-    def answer_all(body: dict[str, Any]) -> Any:
-        schema = body["response_format"]["json_schema"]["schema"]["properties"]
-        return reply(body) if "sparql" in schema else answer_by_schema(body)
-
-    found = ask(answer_all, snapshot, warehouse, tmp_path)
-
-    assert found.layer is None
-    assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
+        found = ask(answer_all, snapshot, warehouse, tmp_path / f"{kind}-{hash(said)}")
+        assert found.layer is None
+        assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
 
 
 def test_prompt_shows_schema_and_fences_question(snapshot: Snapshot, batt: str) -> None:

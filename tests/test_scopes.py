@@ -228,7 +228,9 @@ SURFACE: dict[str, Read] = {
         for p in s.schema.properties
         for one, other in pairwise(sorted({*s.names.values()})[:8])
     ],
-    "describe_scope": lambda s, w: s.describe_scope(),
+    **{name: lambda s, w, name=name: getattr(s, name)() for name in ("describe_scope", "warm")},
+    **{name: lambda s, w, name=name: spell(getattr(s, name)) for name in
+       ("folder", "id", "model", "ontology", "scopes", "types")},
     "embed": lambda s, w: s.embed("Turin").shape,
     "embed_all": lambda s, w: s.embed_all(["Turin"]).shape,
     "embedder": lambda s, w: s.embedder.name,
@@ -251,22 +253,22 @@ SURFACE: dict[str, Read] = {
         s,
     ),
     "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
-    "folder": lambda s, w: s.folder,
+
     "has_ended": lambda s, w: [
         try_keys(s.has_ended, keys_of(w, table)) for table in ("condensed", "instances")
     ],
-    "id": lambda s, w: s.id,
+
     "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
-    "model": lambda s, w: s.model,
+
     "names": lambda s, w: [
         spell(s.names), len(s.names), [s.names.get(k) for k in keys_of(w, "entities")]
     ],
     "neighbours": lambda s, w: [
         s.neighbours(q, 1000, table) for q in QUESTIONS for table in ("condensed", "chunks")
     ],
-    "ontology": lambda s, w: spell(s.ontology),
+
     "locate_table": lambda s, w: [
         spell(pq.read_table(held) if isinstance(held, Path) else held)
         for held in map(s.locate_table, FILTERED)
@@ -291,7 +293,7 @@ SURFACE: dict[str, Read] = {
     "standardise_condensed": lambda s, w: try_keys(
         s.standardise_condensed, keys_of(w, "condensed")
     ),
-    "scopes": lambda s, w: s.scopes,
+
     "sparql": lambda s, w: [
         s.sparql(query, limit=100_000)
         for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
@@ -308,7 +310,7 @@ SURFACE: dict[str, Read] = {
         for table in ("condensed", "chunks")
     ],
     "titles": lambda s, w: s.titles(keys_of(w, "documents")),
-    "types": lambda s, w: spell(s.types),
+
     "vectors_of": lambda s, w: try_keys(
         lambda k: s.vectors_of([k]).shape, keys_of(w, "condensed")
     ),
@@ -323,7 +325,7 @@ SURFACE: dict[str, Read] = {
     "nearest": lambda s, w: [
         s.evidence(key) for q in QUESTIONS for key in s.nearest(q, 1000, "chunks")
     ],
-    "warm": lambda s, w: s.warm(),
+
     "words_holding": lambda s, w: [
         s.evidence(key) for word in SECRET for key, _ in s.words_holding(word, "", 1000)
     ],
