@@ -34,6 +34,16 @@ def script(**replies: Script) -> Callable[[dict[str, Any]], str | Answer]:
     return answer
 
 
+def write_llm(folder: Path, url: str, more: str = "", model: str = "m") -> Path:
+    """A file of settings with a model's endpoint, and further lines of its table or of others."""
+    path = folder / "settings.toml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        f'[llm]\nprovider = "openai"\nmodel = "{model}"\nbase_url = "{url}"\n{more}', "utf-8"
+    )
+    return path
+
+
 @contextmanager
 def open_caller(server: Loopback | str, folder: Path, **llm: object) -> Iterator[Caller]:
     """What asks the server; its replies are kept below the folder."""

@@ -9,8 +9,9 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)])
+def run(*arguments: object, **options: Any) -> Result:
+    """What a command line does; `options`, such as `input`, are those of `CliRunner.invoke`."""
+    return CliRunner().invoke(app, [*map(str, arguments)], **options)
 
 
 def run_json(*arguments: object) -> dict[str, Any]:

@@ -1,11 +1,13 @@
 """Small corpora with planted facts, and quick stand-ins for the models that read them."""
 
 import hashlib
+import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +24,7 @@ from kpyramid.ontology.validation.shapes import Shaped
 from kpyramid.pipeline import cache as cached
 from kpyramid.pipeline import gates, wiring
 from kpyramid.pipeline.build import BuildOutcome, build
-from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query import PUBLIC, Scope, Snapshot, open_snapshot
 from kpyramid.settings import Settings, check_settings
 from kpyramid.snapshot.store import Store
 from kpyramid.storage.contracts import load_contracts
@@ -107,7 +109,7 @@ def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: Shaped("pass"))
 
 
-def share(name: str, make: Callable[[Path], None]) -> Path:
+def share(name: str, make: Callable[[Path], object]) -> Path:
     """A folder that `make` fills once in a test run, for all its processes; for reading only."""
     folder = Path(os.environ[SHARED]) / name
     with FileLock(folder.with_suffix(".lock")):
@@ -144,16 +146,30 @@ def write_corpus(folder: Path, texts: Mapping[str, str] = TEXTS) -> Path:
     return folder
 
 
-def open_told(name: str, texts: Mapping[str, str]) -> Snapshot:
+def encode_lines(rows: Iterable[object]) -> str:
+    """JSON lines."""
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def build_told(
+    folder: Path, texts: Mapping[str, str], decisions: str = "", **sections: Any
+) -> BuildOutcome:
+    """Builds `warehouse` from the texts of `corpus`, both in a folder; gates are passed by."""
+    if decisions:
+        (folder / "proposals.toml").write_text(decisions, "utf-8")
+        sections["complete"] = {"decisions": str(folder / "proposals.toml")}
+    with pytest.MonkeyPatch.context() as patch:
+        pass_gates(patch)
+        corpus = write_corpus(folder / "corpus", texts)
+        return build(corpus, open_warehouse(folder / "warehouse"), make_settings(**sections))
+
+
+def open_told(
+    name: str, texts: Mapping[str, str], scope: Scope = PUBLIC, **options: Any
+) -> Snapshot:
     """The pyramid of some texts, built once in a test run under a name; for reading only."""
-
-    def make(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            pass_gates(patch)
-            corpus = write_corpus(folder / "corpus", texts)
-            build(corpus, open_warehouse(folder / "warehouse"), Settings())
-
-    return open_snapshot("main", share(name, make) / "warehouse")
+    folder = share(name, lambda folder: build_told(folder, texts, **options))
+    return open_snapshot("main", folder / "warehouse", scope=scope)
 
 
 def make_settings(**sections: Mapping[str, object]) -> Settings:

@@ -25,6 +25,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from tests.rows import read_rows
+
 Payload = dict[str, Any]
 
 HTTP = frozenset(
@@ -36,34 +38,7 @@ BATCH = frozenset(
     foreign_id vanished stuck""".split()
 )
 _ERRORS: Mapping[str, tuple[int, str, str | None, str]] = {
-    "429": (429, "requests", "rate_limit_exceeded", "Rate limit reached."),
-    "500": (500, "server_error", None, "The server had an error while processing your request."),
-    "502": (502, "server_error", None, "Bad gateway."),
-    "503": (503, "server_error", None, "The engine is currently overloaded."),
-    "408": (408, "server_error", None, "Request timed out."),
-    "409": (409, "server_error", None, "The request conflicts with another one."),
-    "quota": (
-        429,
-        "insufficient_quota",
-        "insufficient_quota",
-        "You exceeded your current quota, please check your plan and billing details.",
-    ),
-    "401": (401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided."),
-    "403": (403, "invalid_request_error", "unsupported_country", "Not allowed from here."),
-    "404": (404, "invalid_request_error", "model_not_found", "The model does not exist."),
-    "400": (400, "invalid_request_error", "invalid_value", "Invalid value."),
-    "too_long": (
-        400,
-        "invalid_request_error",
-        "context_length_exceeded",
-        "This model's maximum context length is 8192 tokens.",
-    ),
-    "filter_400": (
-        400,
-        "invalid_request_error",
-        "content_filter",
-        "The response was filtered due to the prompt triggering a content management policy.",
-    ),
+    fault: answer for fault, *answer in read_rows("loopback.errors")
 }
 HTML = b"<!DOCTYPE html><html><body><h1>It works!</h1></body></html>"
 
@@ -446,11 +421,7 @@ class Completer:
             "choices": [
                 {
                     "index": 0,
-                    "message": {
-                        "role": "assistant",
-                        "content": content,
-                        "refusal": answer.refusal,
-                    },
+                    "message": {"role": "assistant", "content": content, "refusal": answer.refusal},
                     "finish_reason": reason,
                 }
             ],

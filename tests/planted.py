@@ -13,13 +13,7 @@ import pytest
 
 from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions, parse_decisions
-from kpyramid.completion.types import (
-    Completion,
-    GraphLayer,
-    OntologyLayer,
-    Phrases,
-    Proposal,
-)
+from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases, Proposal
 from kpyramid.condensation.condenser import Bars, Condensed
 from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
@@ -31,13 +25,7 @@ from kpyramid.ontology.schema import Schema, write_schema
 from kpyramid.pipeline.stages import complete, condense, induce, resolve
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.pipeline.wiring import load_schema
-from kpyramid.settings import (
-    MINILM,
-    CompleteSettings,
-    CondenseSettings,
-    EmbedSettings,
-    Settings,
-)
+from kpyramid.settings import MINILM, CompleteSettings, CondenseSettings, EmbedSettings, Settings
 from kpyramid.storage.columns import encode
 from kpyramid.storage.identity import identify_embedding
 
@@ -102,92 +90,46 @@ class Held:
         return write_schema(general_schema())
 
 
+NOTHING = {"title": None, "language": "en", "metadata": [], "access": [], "licence": None}
+FACT = {"negated": False, "modality": None, "attribution": None, "qualifiers": []}
+
+
 def plant(statements: Iterable[Statement], former: Any = None) -> dict[str, pa.Table]:
     """All tables up to `triples` of a corpus that states exactly this, a chunk per statement."""
-    documents, chunks, claims, mentions, raws = [], [], [], [], []
+    rows: dict[str, list[dict[str, Any]]] = {
+        name: [] for name in ("documents", "chunks", "claims", "mentions", "raw_triples")
+    }
     for number, (head, head_type, relation, tail, tail_type) in enumerate(statements):
         text = f"{head} {relation} {tail}"
-        document_id = content_id("doc", number, text)
-        chunk_id = content_id("chunk", document_id, 0, len(text))
-        claim_id = content_id("claim", chunk_id, text)
-        tail_start = len(text) - len(tail)
-        spans = {"head": (0, len(head)), "tail": (tail_start, len(text))}
-        documents.append(
-            {
-                "document_id": document_id,
-                "source": f"{number}.txt",
-                "title": None,
-                "text": text,
-                "language": "en",
-                "metadata": [],
-                "access": [],
-                "licence": None,
-                "sha256": "0" * 64,
-            }
+        whole = {"start": 0, "end": len(text)}
+        document = {"document_id": content_id("doc", number, text)}
+        chunk = {"chunk_id": content_id("chunk", document["document_id"], 0, len(text))}
+        claim = {"claim_id": content_id("claim", chunk["chunk_id"], text)} | chunk
+        start = len(text) - len(tail)
+        head_span = {"start": 0, "end": len(head)}
+        tail_span = {"start": start, "end": len(text)}
+        file = {"source": f"{number}.txt", "text": text, "sha256": "0" * 64}
+        rows["documents"].append(NOTHING | document | file)
+        rows["chunks"].append(
+            chunk | document | whole | {"text": text, "tokens": len(text.split())}
         )
-        chunks.append(
-            {
-                "chunk_id": chunk_id,
-                "document_id": document_id,
-                "start": 0,
-                "end": len(text),
-                "text": text,
-                "tokens": len(text.split()),
-            }
-        )
-        claims.append(
-            {
-                "claim_id": claim_id,
-                "chunk_id": chunk_id,
-                "text": text,
-                "spans": [{"start": 0, "end": len(text)}],
-                "predicate": None,
-                "arguments": [],
-                "producer": "rules",
-            }
-        )
-        for side, words, kind in (("head", head, head_type), ("tail", tail, tail_type)):
-            mentions.append(
-                {
-                    "mention_id": content_id("mention", claim_id, side),
-                    "claim_id": claim_id,
-                    "chunk_id": chunk_id,
-                    "text": words,
-                    "type": kind,
-                    "start": spans[side][0],
-                    "end": spans[side][1],
-                }
-            )
-        raws.append(
-            {
-                "raw_triple_id": content_id("raw", claim_id),
-                "claim_id": claim_id,
-                "chunk_id": chunk_id,
-                "head": head,
-                "relation": relation,
-                "tail": tail,
-                **{f"{s}_span": {"start": a, "end": b} for s, (a, b) in spans.items()},
-                "relation_span": {"start": len(head) + 1, "end": tail_start - 1},
-                "negated": False,
-                "modality": None,
-                "attribution": None,
-                "qualifiers": [],
-                "confidence": 0.9,
-                "producer": "rules",
-            }
-        )
-    tables = {
-        "documents": build_table("documents", documents),
-        "chunks": build_table("chunks", chunks),
-        "claims": build_table("claims", claims),
-        "mentions": build_table("mentions", mentions),
-        "raw_triples": build_table("raw_triples", raws),
-    }
+        stated = {"text": text, "spans": [whole], "predicate": None, "arguments": []}
+        rows["claims"].append(claim | stated | {"producer": "rules"})
+        for side, words, kind, span in (
+            ("head", head, head_type, head_span),
+            ("tail", tail, tail_type, tail_span),
+        ):
+            mention = {"mention_id": content_id("mention", claim["claim_id"], side)}
+            rows["mentions"].append(claim | mention | {"text": words, "type": kind} | span)
+        raw = {"raw_triple_id": content_id("raw", claim["claim_id"])}
+        spans = {"head_span": head_span, "tail_span": tail_span}
+        spans["relation_span"] = {"start": len(head) + 1, "end": start - 1}
+        words = {"head": head, "relation": relation, "tail": tail}
+        surely = {"confidence": 0.9, "producer": "rules"}
+        rows["raw_triples"].append(claim | raw | words | spans | FACT | surely)
+    tables = {name: build_table(name, made) for name, made in rows.items()}
     made = resolve.run(
-        tables["documents"],
-        tables["mentions"],
-        tables["raw_triples"],
-        tables["chunks"],
+        *pick(tables, "documents", "mentions", "raw_triples", "chunks"),
         embedder=MemoEmbedder(),
         former=former,
         disambiguator=None,

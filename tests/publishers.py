@@ -19,12 +19,12 @@ def name_day(day: int) -> str:
     return (START + timedelta(days=day)).isoformat(timespec="seconds")
 
 
-def publish(warehouse: Warehouse, letter: str, order: str, ref: str = "main") -> str:
+def publish(warehouse: Warehouse, letter: str, order: str, ref: str = "main", at: str = "") -> str:
     """What stage publish does with a small snapshot."""
     files: dict[str, bytes | Path] = {f"tables/{n}": letter.encode() * 5000 for n in range(3)}
     snapshot = write_snapshot(warehouse, files, {"letter": letter})
     with hold(warehouse, snapshot):
-        commit(warehouse, ref, snapshot=snapshot, order=order, run="r", at=name_day(0))
+        commit(warehouse, ref, snapshot=snapshot, order=order, run="r", at=at or name_day(0))
     return snapshot
 
 

@@ -1,11 +1,15 @@
 """Rows of data files, each of which is a case of one parametrised test."""
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import pytest
 
 ROWS = Path(__file__).parent / "rows"
+Test = TypeVar("Test", bound=Callable[..., Any])
 
 
 @cache
@@ -27,6 +31,18 @@ def read_bodies(name: str) -> list[Any]:
     """The same rows as JSON has them, for a test of what reads JSON: lists stay lists."""
     module, _, test = name.partition(".")
     return _read(module)[test]
+
+
+def each_row(names: str, rows: str = "") -> Callable[[Test], Test]:
+    """Parametrises a test with rows; without a name those of its own module and name."""
+
+    def parametrize(test: Test) -> Test:
+        own = f"{test.__module__.rpartition('.')[2]}.{test.__name__}".replace("test_", "", 1)
+        made = read_rows(rows or own.replace(".test_", "."))
+        marked: Test = pytest.mark.parametrize(names, made)(test)
+        return marked
+
+    return parametrize
 
 
 def _freeze(value: Any) -> Any:

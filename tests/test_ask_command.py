@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
 import kpyramid
 from kpyramid.cli.answers import Asked
-from kpyramid.cli.app import app
 from kpyramid.cli.render import print_result
 from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import fingerprint_stage
@@ -22,12 +20,12 @@ from kpyramid.pipeline.publish import _describe
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import STRATEGIES
 from kpyramid.query.types import Answer, Item
-from kpyramid.settings import Settings
 from kpyramid.snapshot import snapshot as opening
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
-from tests.asked_model import script
+from tests import commands
+from tests.asked_model import script, write_llm
 from tests.corpora import HashEmbedder, copy_shared_build, make_settings
 from tests.loopback import serve
 
@@ -51,55 +49,38 @@ def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write_settings(folder: Path, url: str, more: str = "") -> list[str]:
-    file = folder / "settings.toml"
-    file.write_text(f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{url}"\n{more}')
-    return ["--settings", str(file)]
+    return ["--settings", str(write_llm(folder, url, more))]
 
 
 def run(warehouse: Warehouse, *arguments: str, stdin: bytes | None = None) -> Result:
     place = ["--warehouse", str(warehouse.root)]
-    return CliRunner().invoke(app, ["ask", *arguments, *place], input=stdin)
+    return commands.run("ask", *arguments, *place, input=stdin)
 
 
 def ask(warehouse: Warehouse, *arguments: str) -> dict[str, Any]:
-    done = run(warehouse, *arguments, "--json")
-    assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return commands.run_json("ask", *arguments, "--warehouse", warehouse.root)
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_every_strategy_answers_by_rules_without_settings(
-    warehouse: Warehouse, strategy: str
-) -> None:
+def test_every_strategy_answers_by_rules_alone(warehouse: Warehouse, strategy: str) -> None:
     found = ask(warehouse, QUESTION, "--strategy", strategy)
 
     assert (found["calls"], found["tokens"], found["cost"]) == (0, 0, 0.0)
     assert found["trace"] and found["layer"] in {"ontology", "graph", "text", None}
 
 
-def test_the_command_knows_every_strategy_and_no_other(warehouse: Warehouse) -> None:
-
-    assert run(warehouse, QUESTION, "--strategy", "magic").exit_code == 2
-
-
-def test_options_of_a_choice_question_are_what_is_chosen_from(warehouse: Warehouse) -> None:
+def test_options_are_chosen_from_and_what_was_tried_is_explained(warehouse: Warehouse) -> None:
     options = [part for town in ("Rome", "Oslo") for part in ("--choice", town)]
     assert ask(warehouse, QUESTION, "--strategy", "naive", *options)["choices"] == ["Oslo"]
-
-
-def test_an_explanation_shows_what_was_tried(warehouse: Warehouse) -> None:
+    assert run(warehouse, QUESTION, "--strategy", "magic").exit_code == 2
     done = run(warehouse, QUESTION, "--explain")
-
     assert done.exit_code == 0, done.output
     assert "ontology" in done.stdout and "Oslo" in done.stdout
     assert done.stdout != run(warehouse, QUESTION).stdout
     assert "Model:" not in done.stdout
 
 
-def test_without_an_answer_the_nearest_that_was_found_is_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_answer_nearest_that_was_found_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     place = Evidence("d", "c", 3, 9, "passage", "a.txt")
     items = tuple(Item(f"c{n}", f"passage {n} \x1b[31m", "text", 1.0, (place,)) for n in range(7))
 
@@ -114,24 +95,19 @@ def test_without_an_answer_the_nearest_that_was_found_is_shown(
     assert "not known, and nothing is near it" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("data", [b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000], ids=len)
-def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse, data: bytes) -> None:
-    done = run(warehouse, "-", "--json", stdin=data)
-    assert done.exit_code == 3 and json.loads(done.stdout)["exit_code"] == 3
+def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse) -> None:
+    for data in (b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000):
+        done = run(warehouse, "-", "--json", stdin=data)
+        assert done.exit_code == 3 and json.loads(done.stdout)["exit_code"] == 3
 
 
-@pytest.mark.parametrize("decision", ["sparql", "sufficiency", "reader"])
 def test_a_decision_of_a_model_that_is_not_there_names_what_is_missing(
-    warehouse: Warehouse, decision: str
-) -> None:
-    done = run(warehouse, QUESTION, f"--{decision}", "llm")
-    assert done.exit_code == 2
-    assert f"--{decision} llm" in done.output and "llm.provider" in done.output
-
-
-def test_a_model_without_its_key_names_the_variable(
     warehouse: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for decision in ("sparql", "sufficiency", "reader"):
+        done = run(warehouse, QUESTION, f"--{decision}", "llm")
+        assert done.exit_code == 2
+        assert f"--{decision} llm" in done.output and "llm.provider" in done.output
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     file = tmp_path / "settings.toml"
     file.write_text('[llm]\nprovider = "openai"\nmodel = "m"\n')
@@ -139,9 +115,7 @@ def test_a_model_without_its_key_names_the_variable(
     assert done.exit_code == 2 and "OPENAI_API_KEY" in done.output
 
 
-def test_the_reader_is_the_model_and_all_that_it_took_is_counted(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_model_reads_and_all_it_took_is_counted(warehouse: Warehouse, tmp_path: Path) -> None:
     prices = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
     with serve(script(query_read=SAID)) as server:
         options = [*write_settings(tmp_path, server.base_url, prices), "--strategy", "naive"]
@@ -231,9 +205,7 @@ def test_direct_answers_from_what_the_model_knows(warehouse: Warehouse, tmp_path
     assert found["cost"] is None, "a model without a price"
 
 
-def test_the_settings_choose_and_the_options_override_them(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_settings_choose_and_options_override_them(warehouse: Warehouse, tmp_path: Path) -> None:
     query = '[query]\nstrategy = "naive"\noptions = { chunks = 1 }\nreader = "llm"\n'
     with serve(script(query_read=SAID)) as server:
         options = write_settings(tmp_path, server.base_url, query)
@@ -247,60 +219,37 @@ def test_the_settings_choose_and_the_options_override_them(
     assert other["layer"] == "graph"
 
 
-def test_a_dead_endpoint_ends_with_8_and_what_to_do_soon(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
-    options = [*write_settings(tmp_path, "http://127.0.0.1:9/v1"), "--strategy", "naive"]
+def test_dead_hanging_or_dear_endpoint_ends_soon(warehouse: Warehouse, tmp_path: Path) -> None:
+    naive = ["--reader", "llm", "--strategy", "naive"]
     started = time.monotonic()
-    done = run(warehouse, f"{QUESTION} Now.", "--reader", "llm", "--json", *options)
-
+    dead = write_settings(tmp_path, "http://127.0.0.1:9/v1")
+    done = run(warehouse, f"{QUESTION} Now.", *naive, "--json", *dead)
     assert (done.exit_code, json.loads(done.stdout)["exit_code"]) == (8, 8)
     assert "is the server running" in done.stderr
     assert time.monotonic() - started < 120, "not the ten minutes of a build"
 
-
-def test_an_endpoint_that_hangs_is_not_waited_for_again_and_again(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
     with serve(script(query_read=SAID)) as server:
+        poor = write_settings(tmp_path, server.base_url, "budget_tokens = 60\n")
+        done = run(warehouse, f"{QUESTION} Dear.", *naive, *poor)
+        assert done.exit_code == 5 and server.log == []
         server.faults.add("timeout", contains="query_read", wait=60.0)
-        settings = write_settings(tmp_path, server.base_url, "timeout = 0.4\nmax_wait = 0.5\n")
-        options = ["--reader", "llm", "--strategy", "naive", *settings]
-        done = run(warehouse, f"{QUESTION} Slowly.", *options)
+        hasty = write_settings(tmp_path, server.base_url, "timeout = 0.4\nmax_wait = 0.5\n")
+        done = run(warehouse, f"{QUESTION} Slowly.", *naive, *hasty)
         calls = server.calls(schema="query_read")
-
     assert done.exit_code == 8 and "no answer within 0.4 s" in done.output
     assert calls <= 2
 
 
-def test_a_budget_stops_a_question_before_it_is_asked(warehouse: Warehouse, tmp_path: Path) -> None:
-    with serve(script(query_read=SAID)) as server:
-        options = write_settings(tmp_path, server.base_url, "budget_tokens = 60\n")
-        done = run(
-            warehouse, f"{QUESTION} Dear.", "--reader", "llm", "--strategy", "naive", *options
-        )
-        assert done.exit_code == 5 and server.log == []
-
-
-def make_asking() -> Settings:
-    return make_settings(
-        query={"strategy": "naive", "options": {"mode": "paper", "triples": 5}, "reader": "llm"},
-        llm=ENDPOINT,
-    )
-
-
 def test_how_questions_are_answered_is_no_part_of_a_snapshot(tmp_path: Path) -> None:
-    plain, asking = make_settings(llm=ENDPOINT), make_asking()
+    query = {"strategy": "naive", "options": {"mode": "paper", "triples": 5}, "reader": "llm"}
+    plain, asking = make_settings(llm=ENDPOINT), make_settings(query=query, llm=ENDPOINT)
 
     assert plain != asking
     for stage in PIPELINE:
         assert fingerprint_stage(stage, plain) == fingerprint_stage(stage, asking), stage.name
-    told = [
-        _describe(
-            Run(Warehouse(tmp_path), "r", str(tmp_path), settings, "main", "1"),
-            "c",
-            defaultdict(int),
-        )
+    runs = [
+        Run(Warehouse(tmp_path), "r", str(tmp_path), settings, "main", "1")
         for settings in (plain, asking)
     ]
-    assert told[0] == told[1] and "query" not in json.dumps(told[0]["settings"])
+    one, two = (_describe(run, "c", defaultdict(int)) for run in runs)
+    assert one == two and "query" not in json.dumps(one["settings"])

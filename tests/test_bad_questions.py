@@ -18,12 +18,8 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Backends, Snapshot, answer, open_snapshot
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
 from tests.asked_model import open_caller
-from tests.corpora import write_corpus
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -87,17 +83,13 @@ def test_what_is_no_question_is_refused_in_words(snapshot: Snapshot, strategy: s
 
 @pytest.mark.slow
 @EVERY
-def test_a_question_as_long_as_one_may_be_is_answered_in_time(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_longest_questions_are_answered_in_time(snapshot: Snapshot, strategy: str) -> None:
     for question in ("who " * 499, " ".join(f"Ada{n}" for n in range(499)), "W" * 4_999):
         ask_for((), question, snapshot, strategy)
 
 
 @READING
-def test_noise_about_a_question_changes_no_answer_to_a_wrong_one(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_noise_changes_no_answer_to_wrong_one(snapshot: Snapshot, strategy: str) -> None:
     for question in (
         "Where was Ada\x00 Lovelace\x07 born?\x1b[2J",
         "\u202eWhere was Ada Lovelace born?",
@@ -159,9 +151,7 @@ def test_an_attack_is_words_and_reaches_nothing(snapshot: Snapshot, strategy: st
 
 
 @READING
-def test_a_relation_that_no_text_has_is_not_answered_with_another(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_no_relation_is_answered_with_another(snapshot: Snapshot, strategy: str) -> None:
     for question in (
         "When did Ada Lovelace die?",
         "Who was the husband of Ada Lovelace?",
@@ -213,9 +203,7 @@ def test_a_candidate_is_chosen_once_and_only_if_it_is_right(
 
 
 @EVERY
-def test_an_option_of_no_meaning_is_refused_with_what_to_pass(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_wrong_option_is_refused_with_what_to_pass(snapshot: Snapshot, strategy: str) -> None:
     taken = {"naive": "chunks", "kaping": "triples", "exact": "triples", "polyrag": "chunks"}
     wrong: list[dict[str, Any]] = [{"magic": 1}, {"m" * 20_000: 1}]
     if strategy in taken:
@@ -233,9 +221,7 @@ def test_an_option_of_no_meaning_is_refused_with_what_to_pass(
 
 
 @EVERY
-def test_what_is_no_snapshot_and_no_makers_is_refused_with_what_to_pass(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_no_snapshot_and_no_backends_are_refused(snapshot: Snapshot, strategy: str) -> None:
     for wrong in (None, "main", snapshot.folder):
         with pytest.raises(InputError) as refused:
             answer(BORN, wrong, strategy)  # type: ignore[arg-type]
@@ -254,27 +240,9 @@ def test_an_unknown_strategy_is_refused_with_those_there_are(snapshot: Snapshot)
 
 # --- what is behind a question ---------------------------------------------------------------
 
-EMPTY = {
-    "no-fact": {"oh.txt": "Hm, yes. Oh! Well, well... Ah.", "hoo.txt": "Hooray for nothing!"},
-    "no-instance": {"snark.txt": "The gromble frobs the widget. The widget frobs a snark."},
-    "no-text": {"blank.txt": "  \n \n"},
-}
-
-
-@pytest.fixture(scope="module", params=sorted(EMPTY))
-def empty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
-    corpus = write_corpus(tmp_path_factory.mktemp("empty") / "corpus", EMPTY[request.param])
-    warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, Settings(), allow_shrink=True)
-    opened = open_snapshot("main", warehouse.root)
-    assert opened.table("instances").num_rows == 0
-    return opened
-
 
 @EVERY
-def test_a_model_that_is_down_is_told_soon(
-    snapshot: Snapshot, strategy: str, tmp_path: Path
-) -> None:
+def test_model_that_is_down_is_told_soon(snapshot: Snapshot, strategy: str, tmp_path: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
@@ -330,9 +298,7 @@ def flip(file: Path) -> None:
     file.write_bytes(held)
 
 
-def test_an_index_file_that_is_damaged_is_named_or_not_needed(
-    snapshot: Snapshot, tmp_path: Path
-) -> None:
+def test_damaged_index_file_is_named_or_not_needed(snapshot: Snapshot, tmp_path: Path) -> None:
     path = "Which path did pilgrims take to the chapel?"
     wholes = {question: ask(question, snapshot, "polyrag") for question in (path, BORN)}
     assert [step.layer for step in wholes[path].trace] == ["ontology", "graph", "text"]

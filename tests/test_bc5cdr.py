@@ -4,14 +4,10 @@ import gzip
 from pathlib import Path
 
 import pytest
-from sets.bc5cdr import (
-    parse_xml,
-    read_abstracts,
-)
+from sets.bc5cdr import parse_xml, read_abstracts
 
 from kpyramid.errors import InputError
 
-ROOT = Path(__file__).parent.parent
 HEAD = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>"
 DOCUMENT = """<document><id>7</id>
 <passage><infon key="type">title</infon><offset>0</offset><text>Lithium and tremor.</text>

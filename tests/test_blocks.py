@@ -41,7 +41,7 @@ def test_each_block_has_its_kind_and_its_characters(case: dict[str, str]) -> Non
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "facts" in c], ids=lambda c: c["id"])
-def test_what_a_page_says_is_read_as_its_blocks_say(
+def test_a_page_is_read_as_its_blocks_say(
     case: dict[str, str], extractor: DependencyExtractor
 ) -> None:
     data = case["text"].encode(case.get("encoding", "utf-8"))

@@ -6,9 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.bootstrapping import (
@@ -172,7 +170,7 @@ def test_the_command_lists_the_senses_and_writes_the_chosen_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
-    done = CliRunner().invoke(app, command)
+    done = run(*command)
     assert done.exit_code == 0, done.output
     senses = done.stdout.splitlines()
     assert senses[0].startswith("Sense 1 (taken): a body of (usually fresh) water")

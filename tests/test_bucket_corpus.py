@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import EndpointError, InputError, SettingsError
 from kpyramid.pipeline.wiring import open_corpus
 from kpyramid.storage.bucket import BucketStore
@@ -14,6 +12,7 @@ from kpyramid.storage.copies import find_corpus
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import open_run
 from kpyramid.storage.store import Blob
+from tests.commands import run
 from tests.s3 import BUCKET, S3Server, use_server
 from tests.tiny_pyramid import open_tiny
 
@@ -100,7 +99,7 @@ def test_a_name_that_no_file_can_have_is_named(monkeypatch: pytest.MonkeyPatch) 
         find_corpus(f"{PLACE}/both")
 
 
-def test_a_corpus_that_changes_while_it_is_copied_is_read_again(
+def test_a_corpus_that_changes_in_copying_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = open_warehouse(tmp_path)
@@ -129,26 +128,24 @@ def test_a_corpus_that_changes_while_it_is_copied_is_read_again(
 def test_commands_take_an_address(tmp_path: Path) -> None:
     place = put("commands", {"a.txt": "Marie Curie was born in Warsaw in 1867."})
     warehouse = ["--warehouse", str(tmp_path), "--json"]
-    plan = CliRunner().invoke(app, ["plan", place, *warehouse])
+    plan = run("plan", place, *warehouse)
     assert json.loads(plan.stdout)["stages"][0]["rows"] == 1, plan.output
     command = ["stage", "ingest", "--run", "one", "--corpus", place, *warehouse]
-    done = CliRunner().invoke(app, command)
+    done = run(*command)
     assert json.loads(done.stdout)["rows"] == {"documents": 1}
     assert open_run(open_warehouse(tmp_path), "one").corpus == place
-    failed = CliRunner().invoke(app, ["build", f"{PLACE}/none", *warehouse])
+    failed = run("build", f"{PLACE}/none", *warehouse)
     assert failed.exit_code == 3 and "does not exist" in json.loads(failed.stdout)["error"]
 
 
-def test_pages_of_an_evaluation_go_to_an_address(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_of_evaluation_go_to_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     row = {"id": "born", "question": "Where was Ada Lovelace born?", "answer": "London"}
     (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n")
 
     def evaluate(out: str) -> int:
         words = ["evaluate", "q.jsonl", "--ref", str(open_tiny().folder), "--strategy", "naive"]
-        return CliRunner().invoke(app, [*words, "--out", out, "--quiet"]).exit_code
+        return run(*words, "--out", out, "--quiet").exit_code
 
     for _ in range(2):  # the second time it replaces
         assert evaluate(f"{PLACE}/pages/one") == 0

@@ -1,6 +1,5 @@
 """A warehouse in a bucket does what one in a folder does, for machines that share no disk."""
 
-import json
 import multiprocessing
 import multiprocessing.pool
 import os
@@ -10,9 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import ConflictError, EndpointError, InputError, IntegrityError
 from kpyramid.pipeline.build import call_stage
 from kpyramid.settings import Settings
@@ -29,10 +26,8 @@ from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import date_snapshots, has_snapshot
 from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
-from tests.corpora import (
-    TEXTS,
-    write_corpus,
-)
+from tests.commands import run, run_json
+from tests.corpora import TEXTS, write_corpus
 from tests.publishers import KEY, START, name_day, publish, work_at
 from tests.s3 import BUCKET, Faults, S3Server, serve_faults, use_server
 
@@ -162,19 +157,18 @@ def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine)
     tag(machine(), "release", a, at=name_day(5))
     place = machine().locate()
     for names in ("main", "nothing", "day@0", "day main"):
-        refused = CliRunner().invoke(app, ["tag", "--remove", *names.split(), "--warehouse", place])
+        refused = run("tag", "--remove", *names.split(), "--warehouse", place)
         assert refused.exit_code == 3, (names, refused.output)
-    words = ["tag", "--remove", "day", "other", "--warehouse", place, "--json"]
-    done = CliRunner().invoke(app, words)
-    assert json.loads(done.stdout)["names"] == {"day": b, "other": a}, done.output
+    done = run_json("tag", "--remove", "day", "other", "--warehouse", place)
+    assert done["names"] == {"day": b, "other": a}
 
     assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
     with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
         resolve_ref(machine(), "day")
-    shown = CliRunner().invoke(app, ["log", "day", "--warehouse", place, "--json"])
-    assert [row["action"] for row in json.loads(shown.stdout)["entries"]] == ["retire", "build"]
-    said = CliRunner().invoke(app, ["gc", "--older-than", "0d", "--warehouse", place, "--json"])
-    kept = json.loads(said.stdout)["kept"]["snapshots"]
+    shown = run_json("log", "day", "--warehouse", place)
+    assert [row["action"] for row in shown["entries"]] == ["retire", "build"]
+    said = run_json("gc", "--older-than", "0d", "--warehouse", place)
+    kept = said["kept"]["snapshots"]
     assert {item.path for item in sweep(machine()).moved} <= {f"snapshots/{b}"}
     sweep(machine())
     assert {*date_snapshots(machine())} == {a} and kept > 15_000
@@ -312,7 +306,7 @@ def test_killed_at_any_request_of_a_publish_head_is_old_or_new_and_a_retry_commi
 
 
 @pytest.mark.slow
-def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finishes(
+def test_killed_at_any_request_of_a_gc_nothing_is_lost_and_a_rerun_ends(
     place: str, tmp_path: Path
 ) -> None:
     for step in count():
@@ -342,30 +336,21 @@ def test_killed_at_any_request_of_a_gc_nothing_needed_is_lost_and_a_rerun_finish
     assert step > 5
 
 
-# Machines that share nothing but the bucket.
-
-
 # Stores that fail, lie or were damaged.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("status", "code"), [(409, "ConditionalRequestConflict"), (503, "SlowDown")]
-)
 def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
-    faulty: tuple[str, Faults],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    code: str,
+    faulty: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, faults = faulty
     there = open_warehouse(location)
     a = publish(there, "a", "1")
-    faults.answers.extend([(status, code)] * 3)
-    entry = commit(there, "live", snapshot=a, order="1", run="r", at="t")
-    assert entry and not faults.answers
-    assert len(list_entries(there, "live")) == 1
+    for ref, answer in (("live", (409, "ConditionalRequestConflict")), ("hot", (503, "SlowDown"))):
+        faults.answers.extend([answer] * 3)
+        entry = commit(there, ref, snapshot=a, order="1", run="r", at="t")
+        assert entry and not faults.answers
+        assert len(list_entries(there, ref)) == 1
 
     faults.puts = 0
     move_to_a_new_machine(tmp_path, monkeypatch)
@@ -375,20 +360,13 @@ def test_a_commit_that_a_busy_bucket_refuses_is_tried_again_and_has_one_winner(
 
 
 @pytest.mark.slow
-def test_a_machine_whose_clock_is_wrong_is_told_so(
+def test_a_machine_whose_clock_is_wrong_is_told_so_and_an_entry_that_was_written_is_the_writers(
     faulty: tuple[str, Faults], tmp_path: Path
 ) -> None:
     location, faults = faulty
     faults.answers.extend([(403, "RequestTimeTooSkewed")] * 2)
     with pytest.raises(EndpointError, match=r"Set the clock of .*: it is not the bucket's; "):
         start_run(open_warehouse(location), tmp_path, Settings(), ref="main")
-
-
-@pytest.mark.slow
-def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
-    faulty: tuple[str, Faults],
-) -> None:
-    location, faults = faulty
     there = open_warehouse(location)
     a = publish(there, "a", "1")
     faults.lost_answers = 1  # the PUT is done, its answer is a 500; the client asks again: 412
@@ -398,41 +376,22 @@ def test_an_entry_that_was_written_though_the_server_said_no_is_the_writers_own(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda data: data[:1] + bytes([data[1] ^ 1]) + data[2:], "its bytes changed"),
-        (lambda data: data[:-1], "bytes came where 5000 were asked for"),
-    ],
-    ids=["lies", "gives less"],
-)
-def test_what_a_bucket_gives_that_is_not_what_was_put_there_is_not_taken(
-    faulty: tuple[str, Faults],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[bytes], bytes],
-    error: str,
-) -> None:
-    location, faults = faulty
-    a = publish(open_warehouse(location), "a", "1")
-    move_to_a_new_machine(tmp_path, monkeypatch)
-    reader = open_warehouse(location)
-    faults.change = change
-    with pytest.raises(IntegrityError, match=error):
-        locate_snapshot(reader, a)
-    assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
-    faults.change = bytes
-    assert check_bytes(locate_snapshot(reader, a)) == []
-
-
-@pytest.mark.slow
-def test_a_bucket_that_is_too_slow_is_given_up_and_read_when_it_is_not(
+def test_what_a_bucket_gives_late_or_changed_is_not_taken(
     faulty: tuple[str, Faults], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     location, faults = faulty
     a = publish(open_warehouse(location), "a", "1")
     move_to_a_new_machine(tmp_path, monkeypatch)
-    faults.seconds = 4.0
+    reader = open_warehouse(location)
+    for change, error in [
+        (lambda data: data[:1] + bytes([data[1] ^ 1]) + data[2:], "its bytes changed"),
+        (lambda data: data[:-1], "bytes came where 5000 were asked for"),
+    ]:
+        faults.change = change
+        with pytest.raises(IntegrityError, match=error):
+            locate_snapshot(reader, a)
+        assert not (reader.snapshots / a).exists() and not [*reader.staging.iterdir()]
+    faults.change, faults.seconds = bytes, 4.0
     monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
     with pytest.raises(EndpointError, match="cannot read"):
         locate_snapshot(open_warehouse(location), a)
@@ -447,10 +406,10 @@ def test_a_bucket_that_knows_no_conditions_is_refused_before_any_work(
     corpus = write_corpus(tmp_path / "corpus", TEXTS)
     location, faults = faulty
     faults.unconditional = True
-    done = CliRunner().invoke(app, ["build", str(corpus), "--warehouse", location])
+    done = run("build", corpus, "--warehouse", location)
     assert done.exit_code == 8
     assert "does not hold to conditional writes" in done.stderr
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+    done = run("snapshots", "--warehouse", location)
     assert done.exit_code == 0, "reading needs no conditions"
     assert not [*BucketStore(location).list()]
 
@@ -481,7 +440,7 @@ def test_damage_in_the_bucket_is_named_and_what_can_be_computed_is_made_anew(
         locate_snapshot(there, a)
     with pytest.raises(IntegrityError, match="No ref was moved"):
         promote(there, "live", a, at="t")
-    done = CliRunner().invoke(app, ["verify", "--warehouse", place])
+    done = run("verify", "--warehouse", place)
     assert done.exit_code == 6 and f"{place}/snapshots/{a}" in done.output
     store_result(there, "chunk", KEY, made)
     move_to_a_new_machine(tmp_path, monkeypatch)
@@ -514,18 +473,18 @@ def test_a_full_disk_here_commits_nothing_and_a_larger_one_goes_on(
 
 def test_an_address_that_is_none_is_refused_and_no_secret_is_repeated() -> None:
     for location in ("ftp://bucket/x", "s3://me:secret4711@bucket/x", "s3://"):
-        done = CliRunner().invoke(app, ["snapshots", "--warehouse", location])
+        done = run("snapshots", "--warehouse", location)
         assert done.exit_code == 2
         assert "secret4711" not in done.output
 
 
 @pytest.mark.needs("s3")
-def test_a_server_that_is_not_there_ends_with_one_error(
+def test_a_missing_server_ends_with_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     move_to_a_new_machine(tmp_path, monkeypatch)
     use_server(S3Server("http://127.0.0.1:1"), monkeypatch)
     monkeypatch.setattr(bucket, "_TIMEOUT", timedelta(seconds=1))
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", "s3://bucket/x"])
+    done = run("snapshots", "--warehouse", "s3://bucket/x")
     assert done.exit_code == 8
     assert done.stderr.count("Error: ") == 1 and "AWS_ENDPOINT_URL" in done.stderr

@@ -7,12 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sets.carb import (
-    OpenTuple,
-    match_tuples,
-    read_tuples,
-    score_extractions,
-)
+from sets.carb import OpenTuple, match_tuples, read_tuples, score_extractions
 
 from kpyramid.errors import InputError
 from tests.corpora import find_bench
@@ -58,7 +53,7 @@ def match(gold: str, predicted: str) -> tuple[float, float]:
         ("Ada | saw | so it is", "so it is | saw | Ada", 1 / 5, 1 / 5),
     ],
 )
-def test_tuples_are_compared_word_by_word_in_their_slots(
+def test_tuples_are_compared_by_slots(
     gold: str, predicted: str, precision: float, recall: float
 ) -> None:
     assert match(gold, predicted) == pytest.approx((precision, recall))

@@ -20,14 +20,7 @@ import yaml
 
 from tests.s3 import BUCKET, S3Server, serve_s3
 from tests.servers import check_installed, find_ports, find_server, run_server, serve_postgres
-from tests.test_dag import (
-    CHECKOUT,
-    DAGS,
-    TEXTS,
-    TODAY,
-    Scheduler,
-    add_entry,
-)
+from tests.test_dag import CHECKOUT, DAGS, TEXTS, TODAY, Scheduler, add_entry
 
 NEEDED = ("airflow", "celery", "psycopg2", "asyncpg")
 AWAY_SECONDS = 30

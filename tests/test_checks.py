@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.sparql import read_prefixes
@@ -32,6 +30,7 @@ from kpyramid.pipeline.wiring import require_ontology
 from kpyramid.storage.declarations import OntologyFiles, locate_ontology
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import list_entries
+from tests import commands
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -40,7 +39,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 KPG = "https://w3id.org/kpyramid/general#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -55,6 +54,7 @@ INSTANCES = (
 SEED = Path(__file__).parent.parent / "ontology" / "general.ttl"
 TURTLE = SEED.read_text("utf-8")
 SCHEMA = parse_schema(TURTLE, source="general.ttl")
+PREFIXES = read_prefixes(TURTLE)
 KNOWN = frozenset({*SCHEMA.class_by_iri, *SCHEMA.property_by_iri})
 
 
@@ -82,48 +82,37 @@ def write_check(folder: Path, query: str, name: str = "general-x-violation.rq") 
 # --- checks --------------------------------------------------------------------------------
 
 
-def test_a_check_that_finds_something_fails_with_its_comment_and_labels(
-    store: OntologyStore, tmp_path: Path
-) -> None:
+def test_check_that_finds_something_fails_with_labels(store: OntologyStore, tmp_path: Path) -> None:
     paths = [
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "a.rq"),
         write_check(tmp_path, "# Born before 1950.\nSELECT ?p ?y { ?p kpg:birthYear ?y }", "b.rq"),
     ]
-    found = run_checks(paths, store, read_prefixes(TURTLE))
+    found = run_checks(paths, store, PREFIXES)
     assert judge_checks(found[:1]) == "pass"
     assert judge_checks(found).startswith("fail: Born before 1950. (Ada Holm, 1900);")
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
+def test_refused_check_fails_and_next_one_runs(store: OntologyStore, tmp_path: Path) -> None:
+    following = write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq")
+    for query, said in [
         ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
         ("# F.\nSELECT * FROM <file:///etc/passwd> { ?s ?p ?o }", "FROM names data outside"),
         ("# U.\nDELETE WHERE { ?s ?p ?o }", "only SELECT and ASK"),
-    ],
-)
-def test_a_check_that_is_refused_fails_and_the_next_one_runs(
-    store: OntologyStore, tmp_path: Path, query: str, said: str
-) -> None:
-    paths = [
-        write_check(tmp_path, query, "a.rq"),
-        write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq"),
-    ]
-    first, second = run_checks(paths, store, read_prefixes(TURTLE))
-    assert said in first.problem
-    assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
-    assert second.count == 1
+    ]:
+        paths = [write_check(tmp_path, query, "a.rq"), following]
+        first, second = run_checks(paths, store, PREFIXES)
+        assert said in first.problem
+        assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
+        assert second.count == 1
 
 
-def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
-    store: OntologyStore, tmp_path: Path
-) -> None:
+def test_stopped_check_is_not_run_unless_one_fails(store: OntologyStore, tmp_path: Path) -> None:
     paths = [
         write_check(tmp_path, f"# Endless.\n{ENDLESS}", "a.rq"),
         write_check(tmp_path, "# Nobody.\nSELECT ?p { ?p kpg:deathYear ?y }", "b.rq"),
         write_check(tmp_path, "# Born.\nSELECT ?p { ?p kpg:birthYear ?y }", "c.rq"),
     ]
-    found = run_checks(paths, store, read_prefixes(TURTLE))
+    found = run_checks(paths, store, PREFIXES)
     assert judge_checks(found[:2]).startswith("not run: Endless.: SPARQL query stopped after 2 s")
     assert judge_checks(found).startswith("fail: Endless.: SPARQL query stopped")
 
@@ -131,7 +120,7 @@ def test_a_check_that_is_stopped_is_not_run_unless_another_fails(
 def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
     query = "# Greedy.\nSELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c"
     with OntologyStore(TURTLE, INSTANCES, seconds=30, memory_bytes=50 * 2**20) as small:
-        found = run_checks([write_check(tmp_path, query)], small, read_prefixes(TURTLE))
+        found = run_checks([write_check(tmp_path, query)], small, PREFIXES)
     assert judge_checks(found).startswith("not run: Greedy.: SPARQL query stopped")
 
 
@@ -139,8 +128,7 @@ def test_a_check_that_runs_out_of_memory_is_not_run(tmp_path: Path) -> None:
 
 
 def ask(store: OntologyStore, *questions: Question, strict: bool = False) -> str:
-    prefixes = read_prefixes(TURTLE)
-    found = run_questions(questions, store, prefixes, KNOWN, SCHEMA.base)
+    found = run_questions(questions, store, PREFIXES, KNOWN, SCHEMA.base)
     return judge_questions(questions, found, strict=strict)
 
 
@@ -165,20 +153,17 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     assert "“q2”: SPARQL query" in verdict
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
+def test_a_broken_file_of_questions_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "x.questions.toml"
+    for text, said in [
         ("[[questions]]\ntext = 'a'", "question 0.sparql"),
         ("[[questions]\n", "correct the file"),
         ("[[questions]]\ntext = 'a'\nsparql = 'ASK {}'\nleast = 'some'", "question 0.least"),
-    ],
-)
-def test_a_broken_file_of_questions_is_named(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "x.questions.toml"
-    path.write_text(text, "utf-8")
-    with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
-        read_questions(path)
-    assert said in str(caught.value)
+    ]:
+        path.write_text(text, "utf-8")
+        with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
+            read_questions(path)
+        assert said in str(caught.value)
 
 
 # --- the gates at publish ------------------------------------------------------------------
@@ -219,17 +204,14 @@ def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
     assert "“Ada Holm” is a work" in str(error)
 
 
-@pytest.mark.parametrize(
-    ("planted", "said"),
-    read_rows("checks.a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was"),
-)
+@each_row("planted, said")
 def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str, said: str
 ) -> None:
     assert said in str(refuse(tmp_path, INSTANCES + planted, monkeypatch))
 
 
-def test_a_gate_that_was_not_run_does_not_stop_a_publish(
+def test_a_gate_that_was_not_run_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_quick_models(monkeypatch)
@@ -304,31 +286,27 @@ def test_an_ontology_without_companions_says_what_was_not_run(tmp_path: Path) ->
     assert gates["shapes"] == "pass"
 
 
-def test_the_command_judges_a_snapshot_and_ends_with_4_when_a_gate_fails(
-    tmp_path: Path, java: None
-) -> None:
+def test_command_ends_with_4_when_gate_fails(tmp_path: Path, java: None) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     own = tmp_path / "general.ttl"
     own.write_text(TURTLE, "utf-8")
     write_check(tmp_path, "# Somebody was born.\nSELECT ?p { ?p kpg:birthYear ?y }")
     command = ["ontology", "check", str(own), "--snapshot", "main", "--json"]
-    done = CliRunner().invoke(app, [*command, "--warehouse", str(warehouse.root)])
+    done = commands.run(*command, "--warehouse", warehouse.root)
     said = json.loads(done.stdout)
     assert done.exit_code == 4
     assert said["snapshot"] == snapshot
     assert said["gates"]["checks"].startswith("fail: Somebody was born. (Leon Batt")
     assert said["gates"]["consistent"] == "pass"
 
-    seed = CliRunner().invoke(app, ["ontology", "check", "general"])
+    seed = commands.run("ontology", "check", "general")
     assert seed.exit_code == 0, seed.output
     assert "questions pass" in seed.stdout
-    absent = CliRunner().invoke(app, ["ontology", "check", "nowhere"])
+    absent = commands.run("ontology", "check", "nowhere")
     assert absent.exit_code == 3
 
 
-def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
-    tmp_path: Path,
-) -> None:
+def test_byte_order_mark_before_ontology_and_its_companions_is_no_fault(tmp_path: Path) -> None:
     general = locate_ontology("general")
     assert general is not None and general.shapes is not None and general.questions is not None
     for path in (general.turtle, general.shapes, general.questions, *general.checks):
@@ -337,27 +315,18 @@ def test_a_byte_order_mark_before_an_ontology_and_its_companions_is_no_fault(
     (tmp_path / "own.examples.jsonl").write_text("\ufeff", "utf-8")
     own = tmp_path / "own.ttl"
     require_ontology(make_settings(induce={"ontology": str(own)}))
-    done = CliRunner().invoke(app, ["ontology", "check", str(own), "--json"])
-    assert done.exit_code == 0, done.output
-    gates = json.loads(done.stdout)["gates"]
+    gates = commands.run_json("ontology", "check", own)["gates"]
     assert {gates[name] for name in ("shapes", "checks", "questions")} == {"pass"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    read_rows("checks.what_is_wrong_beside_an_ontology_is_told_before_any_stage"),
-)
-def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
+@each_row("name, text")
+def test_what_is_wrong_beside_an_ontology_is_told_first(
     tmp_path: Path, name: str, text: str
 ) -> None:
-    general = locate_ontology("general")
-    assert general is not None
     own = tmp_path / "own.ttl"
-    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    own.write_text(TURTLE, "utf-8")
     settings = make_settings(induce={"ontology": str(own)})
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "a.txt").write_text("Ada was born in London.", "utf-8")
+    corpus = write_corpus(tmp_path / "corpus", {"a.txt": "Ada was born in London."})
     (tmp_path / name).write_text(text, "utf-8")
     warehouse = open_warehouse(tmp_path / "warehouse")
     with pytest.raises(InputError, match=re.escape(name)):
@@ -368,10 +337,8 @@ def test_what_is_wrong_beside_an_ontology_is_told_before_any_stage(
 def test_a_check_that_is_added_later_judges_a_pyramid_that_did_not_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    general = locate_ontology("general")
-    assert general is not None
     own = tmp_path / "own.ttl"
-    own.write_text(general.turtle.read_text("utf-8"), "utf-8")
+    own.write_text(TURTLE, "utf-8")
     use_quick_models(monkeypatch)
     settings = make_settings(induce={"ontology": str(own)}, publish={"max_violation_share": 0.0})
     corpus = write_corpus(tmp_path / "corpus", {"a.txt": "Ada Holm was born in Oslo in 1900."})

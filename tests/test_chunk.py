@@ -13,26 +13,18 @@ from kpyramid.documents.sentences import split_sentences, split_text
 from kpyramid.pipeline.stages import chunk
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import ChunkSettings, IngestSettings
-from tests.rows import read_rows
+from tests.planted import NOTHING
+from tests.rows import each_row
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 def make_documents(*texts: str) -> list[dict[str, object]]:
     return [
-        {
-            "document_id": f"doc-{number}",
-            "source": f"{number}",
-            "title": None,
-            "text": text,
-            "language": "en",
-            "metadata": [],
-            "access": [],
-            "licence": None,
-            "sha256": "",
-        }
+        NOTHING | {"document_id": f"doc-{number}", "source": f"{number}", "text": text}
+        | {"sha256": ""}
         for number, text in enumerate(texts)
-    ]
+    ]  # fmt: skip
 
 
 PROSE = " ".join(f"Sentence number {n} has exactly eight tokens." for n in range(40))
@@ -80,10 +72,7 @@ def test_a_sentence_beyond_the_budget_is_cut_between_words() -> None:
     assert {piece.tokens for piece in pieces} == {10}
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    read_rows("chunk.sentences_end_where_a_reader_ends_them"),
-)
+@each_row("text, expected")
 def test_sentences_end_where_a_reader_ends_them(text: str, expected: tuple[str, ...]) -> None:
     assert [text[span.start : span.end] for span in split_sentences(text)] == list(expected)
 
@@ -129,21 +118,8 @@ HOSTILE = {
 }
 
 
-SENTENCE = "This is a sentence of some words. "
-PAGES = {
-    "prose.md": ("# Head\n\n" + f"A *word* & {SENTENCE * 6}\n\n- item\n- item\n\n", 150),
-    "prose.html": ("<h1>Head</h1><p>A <b>word</b><br>" + SENTENCE * 2 + "</p><li>item\n", 75),
-    "unclosed.html": ("<!-- > <![CDATA[> <div><i>a</b></p> ", 75),
-    "open.html": ('<p <a b="</ <? &# ', 75),
-}
-"""A piece of each, and the seconds that 5 MB may take."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "piece"),
-    read_rows("chunk.time_grows_with_the_page_and_not_with_its_square"),
-)
+@each_row("name, piece")
 def test_time_grows_with_the_page_and_not_with_its_square(name: str, piece: str) -> None:
     def measure(count: int) -> float:
         data = (piece * count).encode()

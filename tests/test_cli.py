@@ -18,10 +18,7 @@ from tests.commands import run, run_json
 from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
 from tests.rows import read_rows
 
-VARIABLES = {
-    "KPYRAMID_CHUNK__MAX_TOKENS": "24",
-    "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6",
-}
+VARIABLES = {"KPYRAMID_CHUNK__MAX_TOKENS": "24", "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6"}
 """The settings of the shared build."""
 
 
@@ -49,67 +46,39 @@ def fails(code: int, said: Sequence[str], *arguments: object) -> str:
     return done.stderr
 
 
-def test_a_missing_or_empty_corpus_ends_with_3(tmp_path: Path) -> None:
+def test_a_missing_or_empty_corpus_and_a_bad_warehouse_or_ref_end_with_3(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
+    options = ("--warehouse", tmp_path / "w")
     for corpus in ("nowhere", "empty"):
         for command in ("build", "plan"):
-            options = ("--warehouse", tmp_path / "w")
             fails(3, [f"corpus {tmp_path / corpus}"], command, tmp_path / corpus, *options)
     check_nothing_published(tmp_path / "w")
-
-
-def test_wrong_settings_end_with_2_before_anything_is_done(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text("[chunk]\nmax = 1\n[more]\n")
-    monkeypatch.setenv("KPYRAMID_PUBLISH__REASONER_SECONDS", "x")
-    command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
-
-    fails(
-        2,
-        ["problems in the settings: 3", "chunk.max", "more", "REASONER_SECONDS"],
-        *command,
-        "--settings",
-        tmp_path / "s.toml",
-    )
-
-    assert not (tmp_path / "w").exists()
-
-
-def test_a_model_that_is_not_there_ends_with_2(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KPYRAMID_INDUCE__ONTOLOGY", "klingon")
-
-    fails(2, ["klingon", "general"], "build", shared_corpus(), "--warehouse", tmp_path / "w")
-
-    check_nothing_published(tmp_path / "w")
-
-
-def test_a_folder_that_cannot_be_made_is_one_error_object(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    done = run("build", shared_corpus(), "--warehouse", tmp_path / "file" / "w", "--json")
-    assert done.exit_code == 8
+    for name in ("../x", "a/b", ""):
+        fails(3, ["use letters"], "build", shared_corpus(), *options, "--ref", name)
+    for words in (("verify", "nightly"), ("ask", "Who?", "--ref", "nightly")):
+        fails(3, ["unknown ref 'nightly'", "refs there: none"], *words, *options)
+    assert not (tmp_path / "w" / "refs").exists() and not (tmp_path / "x").exists()
+    (tmp_path / "file").write_text("x")
+    fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")
+    below = ("--warehouse", tmp_path / "file" / "w", "--json")
+    done = run("build", shared_corpus(), *below)
     said = json.loads(done.stdout)
-    assert said["exit_code"] == 8 and "Not a directory" in said["error"]
+    assert done.exit_code == said["exit_code"] == 8 and "Not a directory" in said["error"]
     assert said["error"] in done.stderr
 
 
-@pytest.mark.parametrize("command", [("verify", "nightly"), ("ask", "Who?", "--ref", "nightly")])
-def test_an_unknown_ref_ends_with_3(tmp_path: Path, command: tuple[str, ...]) -> None:
-    options = ("--warehouse", tmp_path / "w")
-    fails(3, ["unknown ref 'nightly'", "refs there: none"], *command, *options)
+def test_wrong_settings_end_with_2_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text("[chunk]\nmax = 1\n[more]\n")
+    command = ("build", shared_corpus(), "--warehouse", tmp_path / "w")
+    with monkeypatch.context() as patch:
+        patch.setenv("KPYRAMID_PUBLISH__REASONER_SECONDS", "x")
+        said = ["problems in the settings: 3", "chunk.max", "more", "REASONER_SECONDS"]
+        fails(2, said, *command, "--settings", file)
     assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize("name", ["../x", "a/b", ""])
-def test_a_bad_ref_ends_with_3_and_leaves_no_trace(tmp_path: Path, name: str) -> None:
-    fails(
-        3, ["use letters"], "build", shared_corpus(), "--warehouse", tmp_path / "w", "--ref", name
-    )
-    assert not (tmp_path / "w").exists()
-    assert not (tmp_path / "x").exists()
+    monkeypatch.setenv("KPYRAMID_INDUCE__ONTOLOGY", "klingon")
+    fails(2, ["klingon", "general"], *command)
+    check_nothing_published(tmp_path / "w")
 
 
 def test_a_far_smaller_corpus_ends_with_4_unless_it_is_meant(tmp_path: Path) -> None:
@@ -158,17 +127,12 @@ def test_damaged_refs_end_verify_with_6_and_are_named(tmp_path: Path) -> None:
     entry = warehouse.refs / "nightly" / "0000000001.json"
     entry.parent.mkdir()
     entry.write_text("{}")
-
     done = run("verify", "--warehouse", warehouse.root, "--json")
-
-    assert done.exit_code == 6
     found = json.loads(done.stdout)
-    assert found["snapshots"] == {snapshot: []}
-    assert not found["ok"]
+    assert (done.exit_code, found["ok"], found["snapshots"]) == (6, False, {snapshot: []})
     assert "nightly/0000000001.json" in found["problems"][0]
     said = run("verify", "--warehouse", warehouse.root).stdout
-    assert f"Snapshot {snapshot} is whole" in said
-    assert "nightly/0000000001.json" in said
+    assert f"Snapshot {snapshot} is whole" in said and "nightly/0000000001.json" in said
 
 
 def test_a_build_older_than_head_ends_with_7(tmp_path: Path) -> None:
@@ -221,20 +185,10 @@ def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
     assert resolve_ref(Warehouse(tmp_path / "w"), "main") == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    read_rows("cli.a_stage_called_wrongly_says_how"),
-)
-def test_a_stage_called_wrongly_says_how(
-    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
-) -> None:
-    fails(code, [said], *arguments, "--warehouse", tmp_path / "w")
-    assert not (tmp_path / "w").exists()
-
-
-def test_a_warehouse_that_is_a_file_ends_with_3(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")
+def test_a_stage_called_wrongly_says_how(tmp_path: Path) -> None:
+    for arguments, code, said in read_rows("cli.a_stage_called_wrongly_says_how"):
+        fails(code, [said], *arguments, "--warehouse", tmp_path / "w")
+        assert not (tmp_path / "w").exists()
 
 
 def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
@@ -245,11 +199,8 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert lines[0] == f"Published: main is now at {snapshot}, 5 documents."
     assert len(lines) <= 25
-    assert [line.partition(":")[0].strip() for line in lines[1:4]] == [
-        "In it",
-        "Classes",
-        "Most facts",
-    ]
+    heads = [line.partition(":")[0].strip() for line in lines[1:4]]
+    assert heads == ["In it", "Classes", "Most facts"]
     assert "Changed: all, this is the first snapshot of its ref." in lines
     (said,) = run("build", shared_corpus(), "--warehouse", tmp_path / "w").stdout.splitlines()
     assert said.startswith(f"Nothing changed: main stays at {snapshot}, 5 documents")
@@ -294,10 +245,9 @@ def test_runs_remember_how_they_ended(tmp_path: Path) -> None:
     place = ("--warehouse", warehouse.root)
     less = write_corpus(tmp_path / "less", {"batt.txt": TEXTS["batt.txt"]})
     assert run("build", less, *place).exit_code == 4
-    assert (
-        run("stage", "ingest", "--run", "night", "--corpus", tmp_path / "no", *place).exit_code == 3
-    )
-    assert run("stage", "ingest", "--run", "half", "--corpus", less, *place).exit_code == 0
+    for name, corpus, code in (("night", tmp_path / "no", 3), ("half", less, 0)):
+        done = run("stage", "ingest", "--run", name, "--corpus", corpus, *place)
+        assert done.exit_code == code
     rows = {row["run"]: row for row in run_json("runs", *place)["runs"]}
     half, night = rows["half"], rows["night"]
     (refused,) = (row for row in rows.values() if row["status"] == "refused")

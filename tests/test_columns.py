@@ -33,7 +33,7 @@ def test_a_column_reads_as_the_list_of_its_rows(both: tuple[list[str], TextColum
 
 
 @given(draw_column(), draw_column())
-def test_joined_columns_are_the_rows_of_both(
+def test_joined_columns_are_both(
     one: tuple[list[str], TextColumn], other: tuple[list[str], TextColumn]
 ) -> None:
     assert list(join_columns(one[1], other[1])) == [*one[0], *other[0]]

@@ -5,11 +5,7 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.extraction.facts.scoring import (
-    Features,
-    estimate_confidence,
-    list_values,
-)
+from kpyramid.extraction.facts.scoring import Features, estimate_confidence, list_values
 
 KINDS = (
     "main conjunct relative participle adverbial complement infinitive apposition possessive "

@@ -18,7 +18,7 @@ from kpyramid.storage.layout import Warehouse
 from tests.commands import run
 from tests.corpora import use_quick_models
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
-from tests.rows import read_rows
+from tests.rows import each_row
 
 LINES = (
     "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
@@ -154,10 +154,7 @@ PAGE = """<html><head><title>T</title></head><body><header><h1>Site</h1></header
 <div role=navigation>More</div><footer>Imprint</footer></body></html>"""
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    read_rows("conversion.only_the_main_text_of_a_page_is_read"),
-)
+@each_row("body, text")
 def test_only_the_main_text_of_a_page_is_read(body: str, text: str) -> None:
     assert read_page(PAGE.format(body)).text == text
 
@@ -187,9 +184,7 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
 
 
 @pytest.mark.usefixtures("_without_extra")
-def test_plan_build_and_report_name_what_was_not_read_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     corpus = tmp_path / "corpus"
     corpus.mkdir()

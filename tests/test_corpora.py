@@ -16,9 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import (
     BudgetError,
     ConflictError,
@@ -41,10 +39,11 @@ from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, read_head
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import read_manifest
-from tests.asked_model import script
-from tests.corpora import pass_gates, use_quick_models
+from tests import commands
+from tests.asked_model import script, write_llm
+from tests.corpora import pass_gates, use_quick_models, write_corpus
 from tests.loopback import serve
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.s3 import BUCKET, use_server
 from tests.tiny_pyramid import TEXTS, open_tiny
 
@@ -71,10 +70,7 @@ def test_a_line_is_enough_and_paths_are_beside_the_file(tmp_path: Path) -> None:
     assert (found.ref, found.day) == ("news", date(2026, 2, 3))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    read_rows("corpora.wrong_declaration_says_what_to_mend_and_leaves_the_others"),
-)
+@each_row("text, said")
 def test_wrong_declaration_says_what_to_mend_and_leaves_the_others(
     tmp_path: Path, text: str, said: str
 ) -> None:
@@ -139,9 +135,7 @@ def test_template_reaches_no_code() -> None:
         fill_source("{{ date.__class__.__mro__ }}", AT.date())
 
 
-def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
-    tmp_path: Path,
-) -> None:
+def test_run_key_is_same_for_every_try_and_another_when_settings_change(tmp_path: Path) -> None:
     corpus = declare(tmp_path)
     first = plan_night(corpus, start(), {})
     assert first == plan_night(corpus, start(run_after=AT), {}), "the start does not matter"
@@ -159,26 +153,22 @@ def test_run_key_is_the_same_for_every_try_and_another_when_the_settings_change(
     assert undated.run.startswith("airflow-20260204T020000Z-")
 
 
-def test_only_the_own_ref_of_a_corpus_waits_for_approval(tmp_path: Path) -> None:
-    corpus = declare(tmp_path, 'source = "d"\napprove = true\n')
+def test_backfill_moves_ref_of_its_day_and_only_own_ref_waits_for_approval(tmp_path: Path) -> None:
+    backfill = {"run_type": "backfill"}
+    plain = declare(tmp_path)
+    found = [plan_night(plain, start(**backfill), p).ref for p in ({}, {"ref": "trial"})]
+    assert found == ["news-2026-02-03", "trial-2026-02-03"]
+    waiting = declare(tmp_path, 'source = "d"\napprove = true\n')
     refs = [
-        plan_night(corpus, start(**given), params).ref
+        plan_night(waiting, start(**given), params).ref
         for given, params in (
             ({}, {}),
             ({}, {"ref": "news"}),
             ({}, {"ref": "trial"}),
-            ({"run_type": "backfill"}, {}),
+            (backfill, {}),
         )
     ]
     assert refs == ["news-candidate", "news-candidate", "trial", "news-2026-02-03"]
-
-
-def test_backfill_moves_a_ref_of_its_day(tmp_path: Path) -> None:
-    corpus = declare(tmp_path)
-    found = plan_night(corpus, start(run_type="backfill"), {})
-    assert found.ref == "news-2026-02-03"
-    trial = plan_night(corpus, start(run_type="backfill"), {"ref": "trial"})
-    assert trial.ref == "trial-2026-02-03"
 
 
 def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None:
@@ -199,16 +189,22 @@ def test_day_without_a_folder_is_refused_before_any_work(tmp_path: Path) -> None
         night.plan(corpus, start(), {}, str(warehouse))
 
 
+IGNORED = shutil.ignore_patterns("exports")  # notes of other tests
+
+
+def copy_tiny(folder: Path) -> str:
+    """A warehouse with the tiny pyramid as HEAD of `main`."""
+    return str(shutil.copytree(open_tiny().folder.parent.parent, folder, ignore=IGNORED))
+
+
 def test_files_that_were_not_read_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = declare(tmp_path, 'source = "docs"\nref = "trial"\n')
-    (tmp_path / "docs").mkdir()
-    for name, text in TEXTS.items():
-        (tmp_path / "docs" / name).write_text(text)
+    write_corpus(tmp_path / "docs", TEXTS)
     for number in range(5):
         (tmp_path / "docs" / f"scan-{number}.tiff").write_bytes(b"II*\0")
-    warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    warehouse = copy_tiny(tmp_path / "warehouse")
     found = night.plan(corpus, start(), {}, warehouse)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "5 .tiff, unknown format: scan-0.tiff, scan-1.tiff, scan-2.tiff and 2 more. " in said[0]
@@ -218,7 +214,7 @@ def test_files_that_were_not_read_are_named(
     told = night.publish(corpus, found.run, "trial", warehouse)
     assert str(told["headline"]).endswith("; 5 of the corpus not read")
     command = said[1].partition("kpyramid ")[2].split()
-    listed = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    listed = json.loads(commands.run(*command, "--json").stdout)
     assert listed["total"] == 5
 
 
@@ -226,10 +222,8 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     corpus = declare(tmp_path, 'source = "docs"\nref = "trial"\nshards = 3\n')
-    (tmp_path / "docs").mkdir()
-    for name, text in TEXTS.items():
-        (tmp_path / "docs" / name).write_text(text)
-    warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    write_corpus(tmp_path / "docs", TEXTS)
+    warehouse = copy_tiny(tmp_path / "warehouse")
     found = night.plan(corpus, start(), {}, warehouse)
     stored = ("extract", "resolve", "embed", "induce", "complete", "condense")
     assert (found.stored, found.shards, found.ref) == (stored, (), "trial")
@@ -249,9 +243,7 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     assert (more.stored, more.shards, [*more.counts]) == ((), ("0/2", "1/2"), ["ingest", "chunk"])
 
 
-def test_a_worker_that_differs_from_the_others_says_how(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_worker_that_differs_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = declare(tmp_path)
     with pytest.raises(
         InputError, match=r"not exist in .*other/runs.* give this one the same ware"
@@ -261,7 +253,7 @@ def test_a_worker_that_differs_from_the_others_says_how(
     with pytest.raises(SettingsError, match=r"needs the extra s3: pip install 'kpyramid\[s3\]'"):
         night.run_stages(corpus, ["extract"], "airflow-1", "s3://kept/warehouse")
     corpus = declare(tmp_path, 'source = "docs"\nsettings = "only-elsewhere.toml"\n')
-    place = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    place = copy_tiny(tmp_path / "warehouse")
     (run,) = [path.name for path in (tmp_path / "warehouse" / "runs").iterdir()]
     with pytest.raises(SettingsError, match=r"only-elsewhere\.toml"):
         night.run_stages(corpus, ["condense"], run, place)
@@ -295,9 +287,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
         to = f"s3://{BUCKET}/served-{os.getpid()}"
     served = open_warehouse(to).store
-    notes = shutil.ignore_patterns("exports")  # of other tests
-    tiny = open_tiny().folder.parent.parent
-    place = str(shutil.copytree(tiny, tmp_path / "warehouse", ignore=notes))
+    place = copy_tiny(tmp_path / "warehouse")
     home, one = open_warehouse(place), open_tiny().id
     served.replace("own.txt", b"of the serving team")
     exports = f'exports = [{{to = "{to}/", keep = 2}}]'
@@ -328,7 +318,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     if kind == "bucket":
         assert sent[-2:] == [f"{two}/manifest.json", "newest.json"], "half is never named"
     run = [*("--warehouse", place)]
-    CliRunner().invoke(app, ["rollback", "main", *run])
+    commands.run("rollback", "main", *run)
     sent.clear()
     assert export() == (one, {one, two})
     assert sent == (["newest.json"] if kind == "bucket" else []), "it was there already"
@@ -336,7 +326,7 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     before = [*served.list()]
     assert export() == (one, {one, two})
     assert (sent, [*served.list()]) == ([], before), "nothing is done when all is right"
-    CliRunner().invoke(app, ["promote", "main", two, *run])
+    commands.run("promote", "main", two, *run)
     three = publish_again(home, one, 3)
     assert export() == (three, {two, three})
     shutil.rmtree(home.snapshots / two)  # by gc, or erased
@@ -344,13 +334,8 @@ def test_newest_follows_the_ref_and_only_the_newest_exports_stay(
     assert served.read("own.txt"), "only what it exported goes"
 
 
-def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mends_it(
-    tmp_path: Path,
-) -> None:
-    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
-    place = str(
-        shutil.copytree(tiny, tmp_path / "warehouse", ignore=shutil.ignore_patterns("exports"))
-    )
+def test_export_that_no_retry_can_mend_is_given_up_until_somebody_does(tmp_path: Path) -> None:
+    place, one = copy_tiny(tmp_path / "warehouse"), open_tiny().id
     corpus = declare(tmp_path, 'source = "docs"\nref = "main"\nexports = [{to = "served"}]\n')
     table = tmp_path / "warehouse/snapshots" / one / "tables/chunks.parquet"
     whole = table.read_bytes()
@@ -358,7 +343,7 @@ def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mend
     table.write_bytes(whole[:-1])
 
     def diagnose() -> list[str]:
-        done = CliRunner().invoke(app, ["doctor", "--warehouse", place, "--json"])
+        done = commands.run("doctor", "--warehouse", place, "--json")
         found = json.loads(done.stdout)["checks"]
         return [row["detail"] for row in found if row["check"] == "exports"]
 
@@ -381,10 +366,8 @@ def test_an_export_that_trying_again_cannot_mend_is_given_up_until_somebody_mend
 def test_an_export_that_was_given_up_takes_no_place_of_a_whole_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny, one = open_tiny().folder.parent.parent, open_tiny().id
-    notes = shutil.ignore_patterns("exports")
-    home = open_warehouse(shutil.copytree(tiny, tmp_path / "warehouse", ignore=notes))
-    place = home.locate()
+    place, one = copy_tiny(tmp_path / "warehouse"), open_tiny().id
+    home = open_warehouse(place)
     exports = 'exports = [{to = "served", keep = 2}]'
     corpus = declare(tmp_path, f'source = "docs"\nref = "main"\n{exports}\n')
 
@@ -448,10 +431,8 @@ def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = declare(tmp_path, 'source = "docs"\napprove = true\n')
-    (tmp_path / "docs").mkdir()
-    for name, text in TEXTS.items():
-        (tmp_path / "docs" / name).write_text(text)
-    warehouse = str(shutil.copytree(open_tiny().folder.parent.parent, tmp_path / "warehouse"))
+    write_corpus(tmp_path / "docs", TEXTS)
+    warehouse = copy_tiny(tmp_path / "warehouse")
     place = open_warehouse(warehouse)
 
     def build(run_id: str) -> Any:
@@ -493,13 +474,10 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
     warehouse = str(tmp_path / "warehouse")
 
     with serve(script(entities={"entities": names})) as server:
-        file = tmp_path / "asked.toml"
-        file.write_text(
-            f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
-            "[llm.prices.small]\ninput = 1.0\noutput = 2.0\n"
-            '[cascade]\nmode = "paper"\nentities = "llm"\n'
-        )
-        corpus = declare(tmp_path, 'source = "docs/{{ date }}"\nsettings = "asked.toml"\n')
+        more = "[llm.prices.small]\ninput = 1.0\noutput = 2.0\n"
+        more += '[cascade]\nmode = "paper"\nentities = "llm"\n'
+        write_llm(tmp_path, server.base_url, more, "small")
+        corpus = declare(tmp_path, 'source = "docs/{{ date }}"\nsettings = "settings.toml"\n')
 
         def backfill() -> tuple[dict[str, int], dict[str, int], list[object]]:
             before, recomputed, snapshots = len(server.log), Counter[str](), []
@@ -545,23 +523,21 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
     } == {f"news-{day.date()}": 2 for day in days}
 
 
-@pytest.mark.parametrize(
-    ("error", "is_raised"),
-    [(ConflictError, False), (EndpointError, False), (RefusedError, True), (BudgetError, True)],
-)
 def test_look_at_batches_that_finds_nobody_leaves_the_work_to_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], is_raised: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = declare(tmp_path)
     (tmp_path / "docs").mkdir()
     start_run(open_warehouse(tmp_path), tmp_path / "docs", Settings(), name="r", ref="main")
+    failing = {ConflictError: False, EndpointError: False, RefusedError: True, BudgetError: True}
+    for error, is_raised in failing.items():
 
-    def fail(*_: str) -> Any:
-        raise error("it failed")
+        def fail(*_: str, error: type[Exception] = error) -> Any:
+            raise error("it failed")
 
-    monkeypatch.setattr(night, "run_command", fail)
-    with pytest.raises(error) if is_raised else nullcontext():
-        assert not night.ask_in_batches(corpus, "r", str(tmp_path))
+        monkeypatch.setattr(night, "run_command", fail)
+        with pytest.raises(error) if is_raised else nullcontext():
+            assert not night.ask_in_batches(corpus, "r", str(tmp_path))
 
 
 def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> None:
@@ -572,9 +548,8 @@ def test_command_of_a_task_raises_the_error_of_its_exit_code(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None:
     with serve(key="right") as server:
-        settings = tmp_path / "settings.toml"
-        asked = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
-        settings.write_text(f'{asked}[cascade]\nmode = "paper"\nentities = "llm"\n')
+        more = '[cascade]\nmode = "paper"\nentities = "llm"\n'
+        settings = write_llm(tmp_path, server.base_url, more)
         place = "--warehouse", str(tmp_path / "w"), "--settings", str(settings)
         (tmp_path / "a.txt").write_text("Bob knew Cleo.", "utf-8")
         with pytest.raises(RefusedError, match="does not accept the key") as caught:
@@ -582,7 +557,7 @@ def test_command_that_a_model_refuses_is_not_tried_again(tmp_path: Path) -> None
     assert "by hand: kpyramid batch submit" in caught.value.__notes__[0]
 
 
-@pytest.mark.parametrize(("said", "hours"), [("true", True), ("6", 6.0), ("false", False)])
-def test_who_approves_has_the_hours_that_are_said(tmp_path: Path, said: str, hours: float) -> None:
-    declared = declare(tmp_path, f'source = "docs"\napprove = {said}\n').declared
-    assert declared.approve is hours or declared.approve == hours
+def test_who_approves_has_the_hours_that_are_said(tmp_path: Path) -> None:
+    for said, hours in (("true", True), ("6", 6.0), ("false", False)):
+        declared = declare(tmp_path, f'source = "docs"\napprove = {said}\n').declared
+        assert declared.approve is hours or declared.approve == hours

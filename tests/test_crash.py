@@ -12,9 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import open_snapshot
 from kpyramid.storage import publication, results, store, writing
@@ -22,6 +20,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests import faults
+from tests.commands import run
 from tests.corpora import (
     ROOT,
     SETTINGS,
@@ -142,8 +141,7 @@ def test_killed_in_a_stage_the_build_goes_on_there(
 
 
 @pytest.mark.parametrize(
-    ("function", "stored"),
-    [("extractor", 2), ("embedder", 5), ("splitter", 1)],
+    ("function", "stored"), [("extractor", 2), ("embedder", 5), ("splitter", 1)]
 )
 def test_killed_between_rows_no_stored_row_is_computed_again(
     tmp_path: Path, small: tuple[Path, str], expected: str, function: str, stored: int
@@ -259,7 +257,7 @@ def test_a_read_only_disk_is_read_and_a_build_on_it_refused_in_a_line(
         ["log", "main"],
         ["export", "main", str(tmp_path / "copy"), "--to", "folder"],
     ):
-        done = CliRunner().invoke(app, [*words, "--warehouse", warehouse])
+        done = run(*words, "--warehouse", warehouse)
         assert done.exit_code == 0, done.output
     assert (tmp_path / "copy" / "manifest.json").is_file()
 

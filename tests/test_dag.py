@@ -27,7 +27,10 @@ from typing import Any
 import pytest
 
 from kpyramid.pipeline.stage import PIPELINE
+from tests.asked_model import write_llm
+from tests.corpora import write_corpus
 from tests.loopback import serve
+from tests.rows import read_bodies
 from tests.servers import check_installed, find_ports, serve_postgres
 
 CHECKOUT = Path(__file__).parent.parent
@@ -155,26 +158,8 @@ client = TestClient(app)
 print(json.dumps([client.get(f"/{dag}/a/report.html").status_code for dag in sys.argv[1:]]))
 """
 
-BAD = [
-    ["ref", "../etc"],
-    ["ref", ""],
-    ["ref", "a/b"],
-    ["ref", "a" * 61],
-    ["source", "relative/path"],
-    ["source", "/data/../etc"],
-    ["source", "/.."],
-    ["source", "/a\nb"],
-    ["source", "s3://news/../other"],
-    ["source", "https://news/a"],
-    ["allow_shrink", "yes"],
-]
-GOOD = [
-    ["ref", "trial-2026.02"],
-    ["source", "/data/my corpus/..hidden"],
-    ["source", "/data/{{ date.strftime('%Y/%m/%d') }}"],
-    ["source", "s3://news/{{ date }}/"],
-    ["allow_shrink", True],
-]
+BAD = read_bodies("dag.parameters_that_reach_outside_are_refused")
+GOOD = read_bodies("dag.parameters_that_are_taken")
 
 
 @pytest.fixture(scope="module")
@@ -197,27 +182,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         'feedback = "../feedback.jsonl"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
-    (home / "corpora").mkdir()
-    (home / "notes").mkdir()
-    (home / "notes" / "note.txt").write_text("Charles Babbage kept every letter.", "utf-8")
     question = {"id": "q", "question": "Where was Marie Curie born?", "answer": "Warsaw"}
-    (home / "asked").mkdir()
-    (home / "asked" / "a.txt").write_text("Dora knew Emil. Bob liked Cleo.", "utf-8")
-    (home / "corpora" / "q.jsonl").write_text(json.dumps(question), "utf-8")
     learnt = {"question": "Where was Peter Ash born?", "gold": "Leeds"}
+    files = {f"{name}.toml": text for name, text in declarations.items()}
+    write_corpus(home / "corpora", files | {"q.jsonl": json.dumps(question)})
+    write_corpus(home / "notes", {"note.txt": "Charles Babbage kept every letter."})
+    write_corpus(home / "asked", {"a.txt": "Dora knew Emil. Bob liked Cleo."})
     (home / "feedback.jsonl").write_text(json.dumps(learnt), "utf-8")
-    for name, text in declarations.items():
-        (home / "corpora" / f"{name}.toml").write_text(text, "utf-8")
     for back, texts in enumerate((TEXTS, TEXTS, CHANGED, TEXTS)):
         write_texts(home, back, texts)
     return home
 
 
 def write_texts(home: Path, back: int, texts: Mapping[str, str]) -> None:
-    folder = home / "days" / str(TODAY - back * DAY)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (folder / name).write_text(text, "utf-8")
+    write_corpus(home / "days" / str(TODAY - back * DAY), texts)
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +360,7 @@ def test_report_is_for_who_may_see_the_dag(environment: Mapping[str, str]) -> No
 
 
 @pytest.mark.slow
-def test_who_is_told_of_late_nights_is_not_told_of_backfills(
+def test_who_hears_of_late_nights_hears_of_no_backfill(
     home: Path, environment: Mapping[str, str]
 ) -> None:
     """All days of a backfill are queued at once, so that the last would always be late."""
@@ -736,7 +714,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
 
 
 @pytest.mark.slow
-def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read_at_once(
+def test_a_declaration_that_is_dropped_in_has_its_dag_and_follows_its_source(
     scheduler: Scheduler,
 ) -> None:
     dag = "build_pyramid_dropped"
@@ -766,14 +744,13 @@ def test_a_declaration_that_is_dropped_in_has_its_dag_and_another_source_is_read
 
 
 @pytest.mark.slow
-def test_nights_ask_in_batches_over_kills_and_wait_for_a_person(
-    scheduler: Scheduler,
-) -> None:
+def test_nights_ask_in_batches_over_kills_and_wait_for_a_person(scheduler: Scheduler) -> None:
     dag = "build_pyramid_asked"
     with serve(answer) as server:
-        settings = f'[llm]\nprovider = "openai"\nmodel = "small"\nbase_url = "{server.base_url}"\n'
-        settings += '[cascade]\nmode = "paper"\nentities = "llm"\n'
-        (scheduler.home / "asked.toml").write_text(settings, "utf-8")
+        settings = write_llm(
+            scheduler.home, server.base_url, '[cascade]\nmode = "paper"\nentities = "llm"\n'
+        )
+        settings.rename(scheduler.home / "asked.toml")
         scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
         scheduler.wait("the night", lambda: scheduler.list_runs(dag))
         run = scheduler.list_runs(dag)[0]["dag_run_id"]

@@ -10,9 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.serve.current import Current
 from kpyramid.snapshot.diff import NAMES, PARTS, Diff, compare
@@ -21,22 +19,28 @@ from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import promote
 from kpyramid.storage.refs import resolve_ref
-from tests.commands import run
-from tests.corpora import TEXTS, build_corpus, make_settings, share, use_quick_models
+from tests.commands import run, run_json
+from tests.corpora import (
+    TEXTS,
+    build_corpus,
+    encode_lines,
+    make_settings,
+    share,
+    use_quick_models,
+    write_corpus,
+)
 
 BOARD = "Clara Zorblax"
 """Only a text with the label `board` names her."""
 
 
-def write_records(corpus: Path, texts: dict[str, str]) -> Path:
-    """One file of records; the last text of `TEXTS` is the board's."""
-    corpus.mkdir(parents=True, exist_ok=True)
+def write_records(corpus: Path, texts: dict[str, str], guarded: str = BOARD) -> Path:
+    """One file of records; a text that names somebody is the board's."""
     lines = [
-        {"id": name, "text": text} | ({"access": ["board"]} if BOARD in text else {})
+        {"id": name, "text": text} | ({"access": ["board"]} if guarded in text else {})
         for name, text in texts.items()
     ]
-    (corpus / "texts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    return corpus
+    return write_corpus(corpus, {"texts.jsonl": encode_lines(lines)})
 
 
 def edit(texts: dict[str, str]) -> dict[str, str]:
@@ -82,9 +86,7 @@ def read_expected(snapshot: Snapshot, name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", PARTS)
 @pytest.mark.parametrize("scope", [EVERYTHING, Scope()], ids=["everything", "public"])
-def test_counts_and_rows_are_those_of_a_comparison_by_hand(
-    built: Path, name: str, scope: Scope
-) -> None:
+def test_counts_and_rows_are_those_counted_by_hand(built: Path, name: str, scope: Scope) -> None:
     sides = open_two(built, scope)
     before, after = (read_expected(snapshot, name) for snapshot in sides)
     expected = {
@@ -168,42 +170,23 @@ def relabelled(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(built / "w", warehouse)
     with pytest.MonkeyPatch.context() as monkeypatch:
         use_quick_models(monkeypatch)
-        texts = edit(dict(TEXTS))
-        lines = [
-            {"id": name, "text": text} | ({"access": ["board"]} if "Ida Moss" in text else {})
-            for name, text in texts.items()
-            if BOARD not in text
-        ]
-        corpus = warehouse.parent / "c"
-        corpus.mkdir()
-        (corpus / "texts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+        texts = {name: text for name, text in edit(dict(TEXTS)).items() if BOARD not in text}
+        corpus = write_records(warehouse.parent / "c", texts, "Ida Moss")
         build_corpus(corpus, Warehouse(warehouse), order="2026-01-03", allow_shrink=True)
     return warehouse
 
 
-@pytest.mark.parametrize("sides", [("main@1", "main"), ("main", "main@1")])
-def test_a_text_that_was_labelled_since_is_in_neither_side(
-    relabelled: Path, sides: tuple[str, str]
-) -> None:
-    for name in NAMES:
-        arguments = [
-            "diff",
-            *sides,
-            "--table",
-            name,
-            "--warehouse",
-            str(relabelled),
-            "--limit",
-            "0",
-        ]
-        done = CliRunner().invoke(app, arguments)
-        assert done.exit_code == 0, done.output
-        assert not re.search("moss|nord mill", done.output, re.IGNORECASE), done.output
-    with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:
-        assert found.count("documents").added == found.count("documents").removed == 0
-    everything = ["diff", *sides, "--table", "documents", "--warehouse", str(relabelled)]
-    done = run(*everything, "--everything")
-    assert "moss.txt" in done.stdout
+def test_a_text_that_was_labelled_since_is_in_neither_side(relabelled: Path) -> None:
+    place = ("--warehouse", relabelled, "--limit", "0")
+    for sides in (("main@1", "main"), ("main", "main@1")):
+        for name in NAMES:
+            done = run("diff", *sides, "--table", name, *place)
+            assert done.exit_code == 0, done.output
+            assert not re.search("moss|nord mill", done.output, re.IGNORECASE), done.output
+        with compare(*(open_snapshot(side, relabelled) for side in sides)) as found:
+            assert found.count("documents").added == found.count("documents").removed == 0
+        done = run("diff", *sides, "--table", "documents", *place, "--everything")
+        assert "moss.txt" in done.stdout
 
 
 def test_labels_of_today_hold_for_the_snapshots_of_yesterday(relabelled: Path) -> None:
@@ -237,10 +220,9 @@ def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
 ) -> None:
     place, warehouse = served_place, Warehouse(served_place)
     labelled, earlier = resolve_ref(warehouse, "main"), resolve_ref(warehouse, "main@1")
-    corpus = tmp_path / "c"
-    corpus.mkdir()
     lines = (relabelled.parent / "c" / "texts.jsonl").read_text().splitlines()
-    (corpus / "texts.jsonl").write_text("\n".join(each for each in lines if "Moss" not in each))
+    left = "\n".join(each for each in lines if "Moss" not in each)
+    corpus = write_corpus(tmp_path / "c", {"texts.jsonl": left})
     build_corpus(corpus, warehouse, order="2026-01-04", allow_shrink=True)
     followed = Current("main", place)
     promote(warehouse, "main", earlier, at="2026-02-01T00:00:00+00:00")
@@ -255,7 +237,7 @@ def test_labels_hold_when_their_document_left_and_when_the_ref_went_back(
     assert "Moss" not in list_texts(open_snapshot(labelled, place))
 
 
-def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
+def test_labels_that_come_while_serving_an_earlier_one_hold(
     served_place: Path, tmp_path: Path
 ) -> None:
     place, warehouse = served_place, Warehouse(served_place)
@@ -271,16 +253,14 @@ def test_labels_that_come_while_an_earlier_snapshot_is_served_hold(
         assert served.id == earlier and "Moss" not in list_texts(served)
 
 
-def test_a_comparison_needs_nothing_that_only_builds(
-    built: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_comparison_needs_nothing_of_builds(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     for scope in (EVERYTHING, Scope()):
         with compare(*open_two(built, scope)) as found:
             assert found.read("facts", None)
 
 
-def test_terms_of_the_ontology_and_settings_that_differ_are_named(
+def test_terms_and_settings_that_differ_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_quick_models(monkeypatch)
@@ -308,10 +288,8 @@ def test_who_has_only_folders_asks_what_changed(built: Path, tmp_path: Path, who
     places = []
     for name, snapshot in zip(("last week", "now"), open_two(built), strict=True):
         places.append(shutil.copytree(snapshot.folder, tmp_path / name))
-    words = ["diff", *map(str, places), "--everything", "--table", "facts", "--json"]
-    done = run(*words, "--warehouse", str(tmp_path / "none"))
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    words = ["diff", *places, "--everything", "--table", "facts"]
+    said = run_json(*words, "--warehouse", tmp_path / "none")
     assert said["summary"] == whole.summarise()
     assert [row["words"] for row in said["rows"]] == [r.words for r in whole.read("facts", 20)]
     help_text = " ".join(run("diff", "--help").stdout.split())
@@ -325,12 +303,7 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
     done = run("diff", "main@9", "--warehouse", str(built / "w"))
     assert done.exit_code == 3
     assert "kpyramid log main" in done.stderr
-    copied = tmp_path / after.id
-    (copied / "tables").mkdir(parents=True)
-    for path in after.folder.rglob("*"):
-        if path.is_file():
-            (copied / path.relative_to(after.folder)).parent.mkdir(parents=True, exist_ok=True)
-            (copied / path.relative_to(after.folder)).write_bytes(path.read_bytes())
+    copied = shutil.copytree(after.folder, tmp_path / after.id)
     (copied / "tables" / "condensed.parquet").write_bytes(b"PAR1 nothing PAR1")
     with (
         pytest.raises(IntegrityError, match="kpyramid verify"),
@@ -339,9 +312,7 @@ def test_what_cannot_be_compared_is_told(built: Path, tmp_path: Path) -> None:
         found.read("facts", None)
 
 
-def test_the_changes_of_a_site_are_those_of_the_ref_that_was_named(
-    built: Path, tmp_path: Path
-) -> None:
+def test_changes_of_site_are_those_of_ref_that_was_named(built: Path, tmp_path: Path) -> None:
     shutil.copytree(built / "w", tmp_path / "w")
     place = Warehouse(tmp_path / "w")
     old, new = resolve_ref(place, "main@1"), resolve_ref(place, "main")

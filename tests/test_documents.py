@@ -11,7 +11,7 @@ from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.ontology.population.examples import Words
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.storage.declarations import locate_ontology
-from tests.rows import read_rows
+from tests.rows import each_row
 
 KPM = "https://w3id.org/kpyramid/medical#"
 DRUGS = ("lithium", "naloxone", "clonidine", "quinidine", "heparin")
@@ -60,10 +60,7 @@ def show_signs(text: str, title: str = "") -> dict[tuple[str, str], Mapping[str,
     return {(c.subject, c.object): c.signs for c in candidates}
 
 
-@pytest.mark.parametrize(
-    "text",
-    read_rows("documents.propertys_own_words_are_seen_in_any_voice"),
-)
+@each_row("text")
 def test_propertys_own_words_are_seen_in_any_voice(text: str) -> None:
     assert show_signs(text)["lithium", "tremor"]["said"] == 1.0
     assert read(text) == {("lithium", "tremor"): pytest.approx(0.8, abs=0.15)}

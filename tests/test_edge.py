@@ -9,14 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid.cli import app as cli
-from kpyramid.cli.app import app
 from kpyramid.cli.console import SafeConsole, clean
 from kpyramid.cli.options import print_json, run_command, say
+from tests.commands import run
 from tests.corpora import ROOT
 from tests.rows import read_bodies
 
@@ -110,74 +110,40 @@ def test_sigterm_raises_in_a_command_and_means_after_it_what_it_did_before() -> 
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
-def test_an_unexpected_error_is_one_json_object_and_exit_code_1(
+def test_an_unexpected_error_is_one_json_object_with_its_exit_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise KeyError("nobody thought of this \x1b[31m")
+    def run_into(error: Exception) -> Any:
+        def fail(*_: object) -> None:
+            raise error
 
-    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
+        monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
+        return run("snapshots", "--warehouse", tmp_path, "--json")
 
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
-
-    assert done.exit_code == 1
-    found = json.loads(done.stdout)
-    assert found["exit_code"] == 1
-    assert "unexpected KeyError" in found["error"]
+    done = run_into(KeyError("nobody thought of this \x1b[31m"))
+    assert done.exit_code == json.loads(done.stdout)["exit_code"] == 1
+    assert "unexpected KeyError" in json.loads(done.stdout)["error"]
     assert done.stderr.count("Error: unexpected") == 1
     assert "Traceback" in done.stderr, "who mends it needs to know where"
     assert "\x1b[31m" not in done.output
+    for missing, extra in (("scipy.sparse", "build"), ("openai", "llm")):
+        done = run_into(ModuleNotFoundError(f"No module named {missing!r}", name=missing))
+        assert done.exit_code == 2
+        assert f"'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
+        assert "Traceback" not in done.stderr
+    gone = ModuleNotFoundError("No module named 'kpyramid.gone'", name="kpyramid.gone")
+    assert run_into(gone).exit_code == 1, "a fault of the package"
 
 
-@pytest.mark.parametrize(("missing", "extra"), [("scipy.sparse", "build"), ("openai", "llm")])
-def test_a_command_that_lacks_a_package_names_the_extra_that_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str, extra: str
-) -> None:
-    def fail(*_: object) -> None:
-        raise ModuleNotFoundError(f"No module named {missing!r}", name=missing)
-
-    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
-
-    done = CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path), "--json"])
-
-    assert done.exit_code == 2
-    assert f"'kpyramid[{extra}]'" in json.loads(done.stdout)["error"]
-    assert "Traceback" not in done.stderr
-
-
-def test_a_missing_module_of_the_package_is_a_fault_of_the_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise ModuleNotFoundError("No module named 'kpyramid.gone'", name="kpyramid.gone")
-
-    monkeypatch.setattr("kpyramid.storage.verification.list_snapshots", fail)
-
-    assert CliRunner().invoke(app, ["snapshots", "--warehouse", str(tmp_path)]).exit_code == 1
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    read_bodies("edge.wrong_usage_is_one_json_object_and_exit_code_2"),
-    ids=" ".join,
-)
-def test_wrong_usage_is_one_json_object_and_exit_code_2(arguments: list[str]) -> None:
-    done = CliRunner().invoke(app, [*arguments, "--json"])
-
-    assert done.exit_code == 2
-    assert done.stdout.count("\n") == 1
-    found = json.loads(done.stdout)
-    assert found["exit_code"] == 2
-    assert found["error"]
-    assert "Usage:" in done.stderr
-    assert CliRunner().invoke(app, arguments).stdout == "", "only when it is asked for"
-
-
-def test_what_a_terminal_would_obey_is_written_out() -> None:
-    assert clean(HOSTILE) == CLEAN
-    assert (
-        clean("two\nlines\tand Zürich, 東京, שלום, 🙂") == "two\nlines\tand Zürich, 東京, שלום, 🙂"
-    )
+def test_wrong_usage_is_one_json_object_and_exit_code_2() -> None:
+    for arguments in read_bodies("edge.wrong_usage_is_one_json_object_and_exit_code_2"):
+        done = run(*arguments, "--json")
+        assert done.exit_code == 2, arguments
+        assert done.stdout.count("\n") == 1
+        found = json.loads(done.stdout)
+        assert found["exit_code"] == 2 and found["error"]
+        assert "Usage:" in done.stderr
+        assert run(*arguments).stdout == "", "only when it is asked for"
 
 
 def test_no_way_of_printing_lets_corpus_text_drive_the_terminal(
@@ -185,6 +151,10 @@ def test_no_way_of_printing_lets_corpus_text_drive_the_terminal(
 ) -> None:
     from rich.table import Table
     from rich.text import Text
+
+    assert clean(HOSTILE) == CLEAN
+    harmless = "two\nlines\tand Zürich, 東京, שלום, 🙂"
+    assert clean(harmless) == harmless
 
     say(HOSTILE)
     say(HOSTILE, err=True)

@@ -1,7 +1,6 @@
 """Which embedding model it is: settings, keys, and the model that a snapshot records."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from kpyramid.pipeline import fingerprints
 from kpyramid.settings import EmbedSettings, Settings, load_settings
 from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding, identify_model
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.tiny_instructor import require_instructor
 
 
@@ -41,20 +40,16 @@ def append(path: Path) -> None:
 def test_what_shapes_a_vector_is_in_its_key(folder: Path) -> None:
     require_instructor()
     local, served = str(folder), {"model": "small", "base_url": "http://localhost:1/v1"}
-    keys = [
-        fingerprint(EmbedSettings()),
-        fingerprint(EmbedSettings(instruction="query: ")),
-        fingerprint(EmbedSettings(instruction="query:")),
-        fingerprint(EmbedSettings(model=local)),
-        fingerprint(EmbedSettings("instructor", local, "Represent: ")),
-        fingerprint(EmbedSettings("instructor", local, "Represent this: ")),
-        fingerprint(EmbedSettings("openai", **served)),
-        fingerprint(EmbedSettings("openai", **{**served, "model": "large"})),
-        fingerprint(EmbedSettings("openai", **served, instruction="query: ")),
-        fingerprint(EmbedSettings("openai", **served, dimensions=256)),
-        fingerprint(EmbedSettings("openai", **served, dimensions=512)),
-        fingerprint(EmbedSettings("openai", local)),
+    chosen = [
+        *(EmbedSettings(), EmbedSettings(instruction="query: ")),
+        *(EmbedSettings(instruction="query:"), EmbedSettings(model=local)),
+        *(EmbedSettings("instructor", local, f"{word}: ") for word in ("Represent", "State")),
+        *(EmbedSettings("openai", **served), EmbedSettings("openai", **served | {"model": "b"})),
+        EmbedSettings("openai", **served, instruction="query: "),
+        *(EmbedSettings("openai", **served, dimensions=size) for size in (256, 512)),
+        EmbedSettings("openai", local),
     ]
+    keys = [fingerprint(each) for each in chosen]
     append(folder / "model.onnx")
     keys.append(fingerprint(EmbedSettings(model=local)))
     append(folder / "1_Pooling" / "config.json")
@@ -108,10 +103,7 @@ def test_a_key_has_the_libraries_of_its_own_provider_only(
     assert shaping == libraries
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
-    read_rows("embedding_identity.settings_that_do_not_fit_are_named"),
-)
+@each_row("lines, message")
 def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"[embed]\n{lines}\n")
     with pytest.raises(SettingsError, match=message) as caught:
@@ -119,7 +111,7 @@ def test_settings_that_do_not_fit_are_named(lines: str, message: str, tmp_path: 
     assert "secret" not in str(caught.value)
 
 
-def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
+def test_an_instructor_without_extra_or_folder_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_instructor()
@@ -137,32 +129,19 @@ def test_an_instructor_without_its_extra_or_folder_says_what_to_do(
 RECORDED_SERVED = {"name": "small", "provider": "openai"}
 
 
-@pytest.mark.parametrize("given", [None, "small", EmbedSettings()])
-def test_a_question_goes_to_no_endpoint_that_was_not_named(
-    given: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_goes_to_no_endpoint_that_was_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789")
-    with pytest.raises(InputError, match=r"'small'.*--settings.*KPYRAMID_EMBED__PROVIDER"):
-        open_recorded(RECORDED_SERVED, given, "snap-1")
-
-
-def test_a_question_without_a_key_says_which_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for given in (None, "small", EmbedSettings()):
+        with pytest.raises(InputError, match=r"'small'.*--settings.*KPYRAMID_EMBED__PROVIDER"):
+            open_recorded(RECORDED_SERVED, given, "snap-1")  # type: ignore[arg-type]
+    monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(SettingsError, match=r"OPENAI_API_KEY.*embed\.base_url"):
         open_recorded(RECORDED_SERVED, EmbedSettings("openai", "small"), "snap-1").embed(["a"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda made: made | {"sha256": "f" * 64},
-        lambda made: made | {"name": "other", "provider": "instructor", "instruction": "R: "},
-    ],
-    ids=["other files", "other provider"],
-)
-def test_a_model_that_is_not_the_recorded_one_is_refused(
-    change: Callable[[dict[str, Any]], dict[str, Any]],
-) -> None:
-    made = change(identify_embedding(EmbedSettings()).describe())
-    with pytest.raises(InputError, match=r"snap-1 was embedded with"):
-        open_recorded(made, EmbedSettings(), "snap-1")
+def test_a_model_that_is_not_the_recorded_one_is_refused() -> None:
+    other = {"name": "other", "provider": "instructor", "instruction": "R: "}
+    for change in ({"sha256": "f" * 64}, other):
+        made = identify_embedding(EmbedSettings()).describe() | change
+        with pytest.raises(InputError, match=r"snap-1 was embedded with"):
+            open_recorded(made, EmbedSettings(), "snap-1")

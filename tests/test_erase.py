@@ -13,10 +13,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 from kpyramid import hold_snapshot
-from kpyramid.cli.app import app
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.pipeline import erasure
 from kpyramid.pipeline.airflow import night
@@ -26,10 +24,11 @@ from kpyramid.storage.archive import keep_note, list_exports
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import promote, tag
-from kpyramid.storage.refs import read_head
+from kpyramid.storage.refs import read_head, resolve_ref
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
-from tests.corpora import build_corpus, use_quick_models, write_corpus
+from tests.commands import run, run_json
+from tests.corpora import build_corpus, share, use_quick_models, write_corpus
 from tests.s3 import BUCKET, S3Server, use_server
 
 TEXTS = {
@@ -64,8 +63,12 @@ def find_planted(warehouse: Warehouse) -> list[str]:
 
 
 def run_erase(warehouse: Warehouse, document: str, *options: str) -> Any:
-    words = ["erase", "--document", document, "--warehouse", warehouse.locate(), *options]
-    return CliRunner().invoke(app, words)
+    return run("erase", "--document", document, "--warehouse", warehouse.locate(), *options)
+
+
+def erase(warehouse: Warehouse, document: str) -> dict[str, Any]:
+    """What is said of an erasure."""
+    return run_json("erase", "--document", document, "--warehouse", warehouse.locate(), "--yes")
 
 
 def find_id(warehouse: Warehouse, snapshot: str, source: str = "zorn.txt") -> str:
@@ -78,17 +81,32 @@ def home(tmp_path: Path) -> Warehouse:
     return Warehouse(tmp_path / "w")
 
 
+def _build_twice(folder: Path, warehouse: Warehouse | None = None) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_models(patch)
+        corpus, warehouse = (
+            write_corpus(folder / "corpus", TEXTS),
+            warehouse or Warehouse(folder / "w"),
+        )
+        build_corpus(corpus, warehouse, order="2026-01-01")
+        (corpus / "path.txt").write_text("Leon Batt praised Mary Stone.")
+        build_corpus(corpus, warehouse, order="2026-01-02")
+
+
 @pytest.fixture
 def place(
     home: Warehouse, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Path, Warehouse, str]:
     """A corpus, a warehouse in which it was built twice, and the document's id."""
     use_quick_models(monkeypatch)
-    corpus, warehouse = write_corpus(tmp_path / "corpus", TEXTS), home
-    first = build_corpus(corpus, warehouse, order="2026-01-01").snapshot
-    (corpus / "path.txt").write_text("Leon Batt praised Mary Stone.")
-    build_corpus(corpus, warehouse, order="2026-01-02")
-    return corpus, warehouse, find_id(warehouse, first)
+    if home.bucket:
+        _build_twice(tmp_path, home)
+    else:
+        built = share("erase", _build_twice)
+        shutil.copytree(built, tmp_path, dirs_exist_ok=True)
+        for record in home.runs.glob("*/run.json"):  # says where the corpus is
+            record.write_text(record.read_text().replace(f"{built}.part", str(tmp_path)))
+    return tmp_path / "corpus", home, find_id(home, resolve_ref(home, "main@1"))
 
 
 def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
@@ -109,15 +127,12 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     assert "Nothing was done; --yes does it and builds these refs again" in planned.stdout
     assert all(name in planned.stdout for name in ("Snapshots", "Refs", "main", "Not reached"))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert done.exit_code == 0, done.output
+    said = erase(warehouse, document)
     assert find_planted(warehouse) == []
-    back = CliRunner().invoke(app, ["import", str(copied), "--warehouse", warehouse.locate()])
+    back = run("import", copied, "--warehouse", warehouse.locate())
     assert back.exit_code == 3, back.output
     assert "has a document that was erased" in " ".join(back.stderr.split())
     assert find_planted(warehouse) == []
-    said = json.loads(done.stdout)
     after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}
     assert after["release"] is None
     assert said["tags"] == ["release"]
@@ -129,8 +144,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     }
     refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
     assert [row["row_key"] for row in refused] != []
-    verified = ["verify", "--deep", "--warehouse", warehouse.locate()]
-    assert CliRunner().invoke(app, verified).exit_code == 0
+    assert run("verify", "--deep", "--warehouse", warehouse.locate()).exit_code == 0
 
     (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
     for blob in [*warehouse.store.list("cache/results")]:
@@ -159,10 +173,7 @@ class TestInABucket:
         return open_warehouse(f"s3://{BUCKET}/erase-{os.getpid()}-{tmp_path.name}")
 
     def test_an_erased_document_is_nowhere_and_stays_away(
-        self,
-        place: tuple[Path, Warehouse, str],
-        tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
+        self, place: tuple[Path, Warehouse, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         corpus, warehouse, _ = place
         other = shutil.copytree(tmp_path / "machine", tmp_path / "other")
@@ -177,16 +188,12 @@ class TestInABucket:
 
 
 @pytest.mark.slow
-def test_what_only_an_old_snapshot_has_goes_without_a_build(
-    place: tuple[Path, Warehouse, str],
-) -> None:
+def test_what_only_old_snapshot_has_goes_without_build(place: tuple[Path, Warehouse, str]) -> None:
     corpus, warehouse, document = place
     (corpus / "zorn.txt").unlink()
     head = build_corpus(corpus, warehouse, order="2026-01-03", allow_shrink=True).snapshot
 
-    done = run_erase(warehouse, document, "--yes")
-
-    assert done.exit_code == 0, done.output
+    assert run_erase(warehouse, document, "--yes").exit_code == 0
     assert find_planted(warehouse) == []
     assert [path.name for path in warehouse.snapshots.iterdir()] == [head]
 
@@ -219,9 +226,7 @@ def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, 
     (clean / "requests.json").write_text(json.dumps([keys["a"]]))
     (named - {clean}).pop().joinpath("requests.json").write_text(json.dumps([keys["b"]]))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert json.loads(done.stdout)["replies"] == 2
+    assert erase(warehouse, document)["replies"] == 2
     assert [key for key, _ in cache.list_replies()] == [keys["a"]]
     assert read_head(warehouse, "other") is not None
 
@@ -240,10 +245,8 @@ def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
     result = next(warehouse.cache.glob("results/ingest/*/result.json")).parent
     (result / "requests.json").write_text(json.dumps(["b" * 64]))
 
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    said = json.loads(done.stdout)
-    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1), done.output
+    said = erase(warehouse, document)
+    assert (said["replies"], said["replies_of_unknown_documents"]) == (1, 1)
     assert said["caches"] == [str(tmp_path / "shared")]
     assert [key for key, _ in cache.list_replies()] == ["c" * 64]
 
@@ -259,16 +262,13 @@ def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     served = night.export(corpus, 0, warehouse.locate())["path"]
     handed = tmp_path / "handed.tar.zst"
     words = ["export", "main@1", str(handed), "--to", "tar", "--warehouse", warehouse.locate()]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert run(*words).exit_code == 0
     (noted, _) = sorted(list_exports(warehouse), key=lambda one: one.place != served)
     missing = replace(noted, place=f"{served}-2", is_whole=False, fault="no right to write there")
     keep_note(warehouse, missing)  # given up: nothing of it is anywhere
 
     planned = run_erase(warehouse, document)
-    done = run_erase(warehouse, document, "--yes", "--json")
-
-    assert done.exit_code == 0, done.output
-    said = json.loads(done.stdout)
+    said = erase(warehouse, document)
     assert {one["place"] for one in said["exports"]} == {served, str(handed)}
     for text in (" ".join(planned.stdout.split()), " ".join(said["not_reached"])):
         assert f"{served}, an export of snapshot" in text
@@ -305,14 +305,14 @@ def test_a_build_that_began_before_publishes_nothing(
     rest = ["chunk", "extract", "resolve", "embed", "induce", "complete", "condense", "publish"]
     home = ["--warehouse", str(warehouse.root)]
     (corpus / "more.txt").write_text("Zorbina Quillfeather came to Lund.")
-    assert CliRunner().invoke(app, [*words, *home]).exit_code == 0
+    assert run(*words, *home).exit_code == 0
     for name in rest[:-1]:
-        assert CliRunner().invoke(app, ["stage", name, "--run", "r", *home]).exit_code == 0
+        assert run("stage", name, "--run", "r", *home).exit_code == 0
     made = pq.read_table(next(warehouse.cache.glob("results/ingest/*/documents.parquet")))
     row = next(r for r in made.to_pylist() if r["source"] == "zorn.txt")
     erasure.keep_tombstone(warehouse, row["document_id"], row["source"], row["sha256"])
 
-    ended = CliRunner().invoke(app, ["stage", "publish", "--run", "r", *home])
+    ended = run("stage", "publish", "--run", "r", *home)
 
     assert ended.exit_code == 7
     assert "erased since this run" in ended.stderr

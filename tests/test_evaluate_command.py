@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from making.ablation import take_away
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.ontology.schema import write_schema
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.query import Snapshot, open_snapshot
@@ -16,9 +14,10 @@ from kpyramid.storage.contracts import decode_table, map_column
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.results import find_result
 from kpyramid.storage.runs import read_mark
+from tests import commands
 from tests.corpora import make_settings
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row, read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -69,7 +68,7 @@ def snapshot(outcome: BuildOutcome) -> Snapshot:
 
 def run(folder: Path, *words: str, questions: str = "questions.jsonl") -> tuple[int, str]:
     place = ["--warehouse", str(folder / "w")]
-    done = CliRunner().invoke(app, ["evaluate", str(folder / questions), *place, *words])
+    done = commands.run("evaluate", str(folder / questions), *place, *words)
     return done.exit_code, done.stdout or done.output
 
 
@@ -100,10 +99,7 @@ def test_json_is_one_object_with_a_row_per_arm_and_metric(folder: Path) -> None:
     assert report["failures"] == [] and report["stopped"] is None
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    read_rows("evaluate_command.what_cannot_be_done_is_said"),
-)
+@each_row("words, code, message")
 @pytest.mark.usefixtures("outcome")
 def test_what_cannot_be_done_is_said(
     folder: Path, words: tuple[str, ...], code: int, message: str

@@ -2,18 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.snapshot import snapshot as opening
 from kpyramid.storage.layout import Warehouse
-from tests.asked_model import script
-from tests.corpora import HashEmbedder, copy_shared_build
+from tests import commands
+from tests.asked_model import script, write_llm
+from tests.corpora import HashEmbedder, copy_shared_build, encode_lines
 from tests.loopback import serve
 
 QUESTIONS = [
@@ -38,37 +36,23 @@ def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(warehouse: Warehouse, folder: Path, url: str, *words: str, llm: str = PRICES) -> Result:
-    questions, settings = folder / "questions.jsonl", folder / "settings.toml"
-    questions.write_text("".join(json.dumps(question) + "\n" for question in QUESTIONS))
-    settings.write_text(
-        f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{url}"\nmax_wait = 1.0\n'
-        f"cache = '{folder / 'cache'}'\n{llm}"
-    )
-    given = ["evaluate", str(questions), "--strategy", "naive", "--settings", str(settings)]
-    return CliRunner().invoke(app, [*given, "--warehouse", str(warehouse.root), *words])
+    questions = folder / "questions.jsonl"
+    questions.write_text(encode_lines(QUESTIONS))
+    settings = write_llm(folder, url, f"max_wait = 1.0\ncache = '{folder / 'cache'}'\n{llm}")
+    given = ["evaluate", questions, "--strategy", "naive", "--settings", settings]
+    return commands.run(*given, "--warehouse", warehouse.root, *words)
 
 
-def read_report(done: Result) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def test_a_model_reads_and_what_it_took_is_told_per_arm(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_model_reads_and_what_it_took_is_told_per_arm(warehouse: Warehouse, tmp_path: Path) -> None:
     readers = ("--reader", "rules", "--reader", "llm", "--json", "--out")
     with serve(script(query_read=SAID)) as server:
         done = run(warehouse, tmp_path, server.base_url, *readers, str(tmp_path / "one"))
         assert done.exit_code == 0, done.output
-        used = [
-            (entry["prompt_tokens"], entry["completion_tokens"])
-            for entry in server.log
-            if entry["schema"] == "query_read"
-        ]
-        paid = [(entry["prompt_tokens"], entry["completion_tokens"]) for entry in server.log]
+        log = [(e["schema"], e["prompt_tokens"], e["completion_tokens"]) for e in server.log]
+        used, paid = [row[1:] for row in log if row[0] == "query_read"], [row[1:] for row in log]
         again = run(warehouse, tmp_path, server.base_url, *readers, str(tmp_path / "two"))
         assert len(server.log) == len(paid) == 3, "all replies are in the cache"
-    rules, model = read_report(done)["expenses"]
+    rules, model = json.loads(done.stdout)["expenses"]
     assert (rules["arm"], model["arm"]) == ("naive", "naive by m")
     assert (rules["calls"], rules["tokens"], rules["cost"]) == (0, 0, 0.0)
     assert (model["calls"], model["tokens"]) == (2, sum(map(sum, used)))
@@ -76,7 +60,7 @@ def test_a_model_reads_and_what_it_took_is_told_per_arm(
     assert model["cost"] == pytest.approx(sum(p * 1e-6 + c * 2e-6 for p, c in paid))
 
     # Run again, it says the same, also of calls and tokens; only nothing was paid.
-    repeated = read_report(again)["expenses"][1]
+    repeated = json.loads(again.stdout)["expenses"][1]
     assert (repeated["calls"], repeated["tokens"]) == (model["calls"], model["tokens"])
     assert repeated["cost"] == 0.0
     for name in ("answers", "metrics", "comparisons"):
@@ -84,9 +68,7 @@ def test_a_model_reads_and_what_it_took_is_told_per_arm(
         assert files[0] == files[1]
 
 
-def test_a_budget_that_is_reached_keeps_what_was_answered(
-    warehouse: Warehouse, tmp_path: Path
-) -> None:
+def test_reached_budget_keeps_what_was_answered(warehouse: Warehouse, tmp_path: Path) -> None:
     out = tmp_path / "out"
     readers = ("--reader", "rules", "--reader", "llm", "--out", str(out))
     with serve(script(query_read=SAID)) as server:

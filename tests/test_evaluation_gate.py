@@ -12,30 +12,26 @@ from kpyramid.pipeline.gates import judge_floor
 from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
 from tests.commands import run
+from tests.corpora import encode_lines, write_corpus
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-TEXTS = {
-    "ada.txt": "Ada Lovelace was born in London on 10 December 1815.",
-    "mill.txt": "The Harlow Brewing Company was founded by John Harlow in 1871.",
-}
 QUESTIONS = [
     {"id": "ada", "question": "Where was Ada Lovelace born?", "answer": "London"},
     {"id": "mill", "question": "Who founded the Harlow Brewing Company?", "answer": "John Harlow"},
 ]
 
 
-def write_corpus(folder: Path, **texts: str) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.txt"):
-        old.unlink()
-    for name, text in texts.items():
-        (folder / f"{name}.txt").write_text(text)
-    return folder
+ADA = "Ada Lovelace was born in London on 10 December 1815."
+MILL = "The Harlow Brewing Company was founded by John Harlow in 1871."
+
+
+def write_texts(folder: Path, ada: str = ADA, mill: str = MILL) -> Path:
+    return write_corpus(folder, {"ada.txt": ada, "mill.txt": mill})
 
 
 def write_questions(path: Path, rows: list[dict[str, str]] = QUESTIONS) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text(encode_lines(rows))
     return path
 
 
@@ -48,13 +44,11 @@ def make_settings(questions: Path | None = None, **floor: float) -> Settings:
 
 def run_build(folder: Path, corpus: Path, floor: float) -> tuple[int, dict[str, Any]]:
     """Exit code and report of `kpyramid build` with a floor for exact_match."""
-    settings = folder / "settings.toml"
-    settings.write_text(
-        f'[evaluate]\nquestions = "{folder / "questions.jsonl"}"\n'
-        f"floor = {{ exact_match = {floor} }}\n"
-    )
-    words = ["build", str(corpus), "--warehouse", str(folder / "w"), "--settings", str(settings)]
-    done = run(*words, "--json")
+    settings, questions = folder / "settings.toml", folder / "questions.jsonl"
+    floors = f"floor = {{ exact_match = {floor} }}\n"
+    settings.write_text(f'[evaluate]\nquestions = "{questions}"\n{floors}')
+    words = ["build", corpus, "--warehouse", folder / "w", "--settings", settings, "--json"]
+    done = run(*words)
     return done.exit_code, json.loads(done.stdout)
 
 
@@ -62,7 +56,7 @@ def run_build(folder: Path, corpus: Path, floor: float) -> tuple[int, dict[str, 
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, str]:
     """A warehouse whose HEAD answers both questions."""
     folder = tmp_path_factory.mktemp("gate")
-    corpus = write_corpus(folder / "corpus", ada=TEXTS["ada.txt"], mill=TEXTS["mill.txt"])
+    corpus = write_texts(folder / "corpus")
     warehouse = Warehouse(folder / "w")
     outcome = build(corpus, warehouse, make_settings())
     assert "floor" not in outcome.marks[-1].gates
@@ -73,7 +67,7 @@ def test_a_snapshot_below_the_floor_is_kept_and_head_stays(built: tuple[Warehous
     warehouse, first = built
     folder = warehouse.root.parent
     write_questions(folder / "questions.jsonl")
-    corpus = write_corpus(folder / "new", ada=TEXTS["ada.txt"], mill="Somebody founded a brewery.")
+    corpus = write_texts(folder / "new", mill="Somebody founded a brewery.")
 
     code, report = run_build(folder, corpus, 0.9)
     assert (code, report["committed"], report["head"]) == (4, "no", first)
@@ -96,9 +90,7 @@ def test_a_snapshot_below_the_floor_is_kept_and_head_stays(built: tuple[Warehous
     assert "exact_match = 0.5 is below evaluate.floor 0.6" in report["gates"]["floor"]
 
 
-def test_a_measure_of_which_less_is_better_has_a_ceiling(
-    built: tuple[Warehouse, str], tmp_path: Path
-) -> None:
+def test_measure_that_counts_harm_has_ceiling(built: tuple[Warehouse, str], tmp_path: Path) -> None:
     wrong = [{**QUESTIONS[0], "answer": "Marseille"}]
     questions = write_questions(tmp_path / "questions.jsonl", wrong)
     settings = make_settings(questions, wrong_confident=0.5)
@@ -107,44 +99,23 @@ def test_a_measure_of_which_less_is_better_has_a_ceiling(
     assert judge_floor(make_settings(), *built) == {}
 
 
-@pytest.mark.parametrize(
-    ("rows", "floor", "error", "message"),
-    [
-        (QUESTIONS, {"fame": 1.0}, SettingsError, "there is no metric 'fame'; there are precision"),
-        (
-            QUESTIONS,
-            {"precision": 1.0},
-            SettingsError,
-            "precision applies to none of the questions",
-        ),
+def test_a_floor_that_cannot_be_judged_is_refused_before_any_work(tmp_path: Path) -> None:
+    corpus = write_texts(tmp_path / "corpus")
+    none = "precision applies to none of the questions"
+    for rows, floor, error, message in [
+        (QUESTIONS, {"fame": 1.0}, SettingsError, "no metric 'fame'; there are precision"),
+        (QUESTIONS, {"precision": 1.0}, SettingsError, none),
         ([], {"exact_match": 1.0}, InputError, "questions.jsonl"),
         ([{"question": "Who?"}], {"exact_match": 1.0}, InputError, "questions.jsonl"),
-    ],
-)
-def test_a_floor_that_cannot_be_judged_is_refused_before_any_work(
-    tmp_path: Path,
-    rows: list[dict[str, str]],
-    floor: dict[str, float],
-    error: type[Exception],
-    message: str,
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ada=TEXTS["ada.txt"])
-    questions = write_questions(tmp_path / "questions.jsonl", rows)
-    with pytest.raises(error, match=message):
-        build(corpus, Warehouse(tmp_path / "w"), make_settings(questions, **floor))
-    assert not (tmp_path / "w").exists()
-
-
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
+    ]:
+        questions = write_questions(tmp_path / "questions.jsonl", rows)
+        with pytest.raises(error, match=message):
+            build(corpus, Warehouse(tmp_path / "w"), make_settings(questions, **floor))
+        assert not (tmp_path / "w").exists()
+    for values, message in [
         ({"floor": {"f1": 0.5}}, "floor needs questions"),
         ({"questions": "q.jsonl"}, "questions need a floor"),
         ({"questions": "q.jsonl", "floor": {"f1": float("nan")}}, "finite"),
-    ],
-)
-def test_a_floor_without_questions_and_questions_without_a_floor_are_refused(
-    values: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(SettingsError, match=message):
-        check_settings({"evaluate": values}, {"file": "test"})
+    ]:
+        with pytest.raises(SettingsError, match=message):
+            check_settings({"evaluate": values}, {"file": "test"})

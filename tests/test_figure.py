@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 
 from kpyramid.pipeline.report.account import open_tables
 from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, read_figure
@@ -23,18 +22,6 @@ def make_figure(folder: Path) -> Figure:
     return figure
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("figure") / "snapshot"
-    make_account(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def figure(folder: Path) -> Figure:
-    return make_figure(folder)
-
-
 def count_points(svg: str) -> int:
     return len(re.findall(r"M[\d.]+ [\d.]+h0", svg))
 
@@ -43,8 +30,9 @@ def draw(figure: Figure) -> str:
     return load_template("figure.svg.jinja").render(figure=figure)
 
 
-def test_svg_has_three_panels_a_title_a_description_and_all_points(figure: Figure) -> None:
-    svg = draw(figure)
+def test_svg_has_three_panels_a_title_a_description_and_all_points(tmp_path: Path) -> None:
+    make_account(tmp_path / "s")
+    svg = draw(make_figure(tmp_path / "s"))
     root = ElementTree.fromstring(svg)
     assert root.get("role") == "img"
     named = {e.get("id") for e in root.iter() if e.tag in (SVG + "title", SVG + "desc")}
@@ -70,12 +58,9 @@ def test_of_many_phrases_the_same_are_drawn_and_all_are_counted(tmp_path: Path) 
     pq.write_table(type(table).from_pylist(many, schema=table.schema), path)
     path = path.with_name("priorities.parquet")
     table = pq.read_table(path)
+    one = table.slice(0, 1).to_pylist()[0]
     scored = [
-        dict(
-            table.slice(0, 1).to_pylist()[0],
-            triple_id=f"triple-{number}",
-            phrase_id=row["phrase_id"],
-        )
+        one | {"triple_id": f"triple-{number}", "phrase_id": row["phrase_id"]}
         for number, row in enumerate(many)
     ]
     pq.write_table(type(table).from_pylist(scored + table.to_pylist(), schema=table.schema), path)

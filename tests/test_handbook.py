@@ -4,9 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.completion.corrections import Correction, Corrections, load_corrections
 from kpyramid.documents.measures import read_quantity
 from kpyramid.errors import GateError, InputError
@@ -18,9 +16,10 @@ from kpyramid.query import Scope, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.settings import load_settings
 from kpyramid.snapshot.export import run_sql
 from kpyramid.storage.layout import open_warehouse
+from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -90,9 +89,7 @@ VIBORG = ("Viborg plant opened in 2008", "Viborg plant opened in 2009")
 SHIFT = {"Olten plant runs night shift", "Olten plant does not run night shift"}
 
 
-def test_conflicts_have_the_newest_side_first_and_are_seen_where_all_sides_are(
-    handbook: Path,
-) -> None:
+def test_conflicts_have_newest_side_first_and_are_seen_where_all_sides_are(handbook: Path) -> None:
     seen = list_sides(open_main(handbook))
     assert VIBORG in seen, "the visitors' leaflet has a date"
     assert SHIFT in map(set, seen) and len(seen) == 2
@@ -115,13 +112,13 @@ def test_who_is_shown_a_fact_in_conflict_is_shown_all_sides(handbook: Path) -> N
     assert tuple(side.statement for side in shown[0].sides) == VIBORG
     for command in (["conflicts"], ["ask", question]):
         place = ["--warehouse", str(handbook / "warehouse")]
-        said = CliRunner().invoke(app, [*command, *place])
+        said = run(*command, *place)
         assert said.exit_code == 0 and all(f"{side}: “" in said.stdout for side in VIBORG)
 
 
 def test_commands_print_tables_and_refuse_values_that_there_are_not(handbook: Path) -> None:
     def call(*words: str) -> str:
-        done = CliRunner().invoke(app, [*words, "--warehouse", str(handbook / "warehouse")])
+        done = run(*words, "--warehouse", handbook / "warehouse")
         assert done.exit_code in (0, 3)
         return done.output
 
@@ -154,7 +151,7 @@ def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: An
         assert run_sql(open_main(handbook), query) == rows
 
 
-@pytest.mark.parametrize(("entry", "fact", "verdict"), read_rows("handbook.corrections_in_words"))
+@each_row("entry, fact, verdict", "handbook.corrections_in_words")
 def test_a_correction_is_understood_in_other_words_than_the_facts(
     entry: dict[str, str], fact: str, verdict: str
 ) -> None:
@@ -214,8 +211,8 @@ def test_checks_are_a_gate_measured_by_the_time_of_the_run(tmp_path: Path) -> No
     assert load_checks(str(tmp_path / "checks.toml"), general_schema())[-1].answer == "Ada Holm"
 
 
-@pytest.mark.parametrize(("kind", "entry", "said"), read_rows("handbook.a_wrong_entry_is_named"))
-def test_a_wrong_entry_is_named_with_what_is_valid(
+@each_row("kind, entry, said", "handbook.a_wrong_entry_is_named")
+def test_a_wrong_entry_is_named_with_the_valid(
     tmp_path: Path, kind: str, entry: str, said: str
 ) -> None:
     path = tmp_path / f"{kind}.toml"
@@ -225,7 +222,7 @@ def test_a_wrong_entry_is_named_with_what_is_valid(
         load(str(path), general_schema())
 
 
-@pytest.mark.parametrize(("one", "other", "agree"), read_rows("handbook.quantities_that_agree"))
+@each_row("one, other, agree", "handbook.quantities_that_agree")
 def test_quantities_agree_by_value_and_unit(one: str, other: str, agree: bool | None) -> None:
     first, second = read_quantity(one), read_quantity(other)
     comparable = first and second and first.kind == second.kind

@@ -15,11 +15,7 @@ from kpyramid.cli.evaluate import Evaluated
 from kpyramid.cli.render import print_result
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
-from kpyramid.evaluation.harness import (
-    Answers,
-    answer_all,
-    parse_arm,
-)
+from kpyramid.evaluation.harness import Answers, answer_all, parse_arm
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.report import Reader, Sheet, lay_out, plan_grid, render_page
 from kpyramid.evaluation.results import Results
@@ -166,15 +162,8 @@ def test_gold_documents_that_the_corpus_lacks_are_counted_and_titles_are_resolve
     assert recall == [0.5, 1.0, 0.0]
 
 
-def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        if IDS[question.text] == "q2":
-            raise KeyError("no such row")
-        return ask_planted(question, snapshot, backends)
-
-    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+def test_failure_is_counted_and_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks(monkeypatch, "q2", KeyError("no such row"))
     answers = run("brittle")
     (failed,) = answers.failures
     assert (failed.question.id, failed.failure) == ("q2", "KeyError: 'no such row'")
@@ -185,26 +174,25 @@ def test_a_failure_is_counted_with_its_reason_and_the_run_goes_on(
     assert results.to_dict()["failures"][0]["reason"] == "KeyError: 'no such row'"
 
 
-def test_when_every_question_fails_there_is_an_error_and_no_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def breaks(monkeypatch: pytest.MonkeyPatch, at: str, error: Exception) -> None:
+    """A strategy that answers as planted, but for one question, or for all."""
+
     def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        raise InputError("snapshot x is no longer here")
+        if at in (IDS[question.text], "all"):
+            raise error
+        return ask_planted(question, snapshot, backends)
 
     monkeypatch.setitem(STRATEGIES, "brittle", ask)
+
+
+def test_when_all_fails_there_is_error_and_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks(monkeypatch, "all", InputError("snapshot x is no longer here"))
     with pytest.raises(InputError, match=r"not one of 4 questions.*no longer here"):
         run("brittle")
 
 
-def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def ask(question: Question, snapshot: Any, backends: Backends) -> Answer:
-        if IDS[question.text] == "q3":
-            raise EndpointError("nobody there")
-        return ask_planted(question, snapshot, backends)
-
-    monkeypatch.setitem(STRATEGIES, "brittle", ask)
+def test_endpoint_that_is_down_stops_run_with_its_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    breaks(monkeypatch, "q3", EndpointError("nobody there"))
     answers = run("planted", "brittle")
     assert isinstance(answers.stopped, EndpointError)
     assert len(answers.rows) == 6
@@ -214,24 +202,19 @@ def test_an_endpoint_that_is_down_stops_the_run_and_keeps_what_was_answered(
     assert results.to_dict()["stopped"] == "nobody there"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    read_rows("harness.an_arm_that_cannot_be_is_refused_before_anything_is_asked"),
-)
-def test_an_arm_that_cannot_be_is_refused_before_anything_is_asked(text: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        parse_arm(text)
-
-
 def test_no_question_no_arm_and_names_that_stand_twice_are_refused() -> None:
-    with pytest.raises(InputError, match="no question"):
-        run("planted", questions=[])
-    with pytest.raises(InputError, match="name a strategy"):
-        run()
-    with pytest.raises(InputError, match="question id 'q1' stands there twice"):
-        run("planted", questions=[QUESTIONS[0], QUESTIONS[0]])
-    with pytest.raises(InputError, match="arm 'planted' stands there twice"):
-        run("planted", "planted")
+    for arms, questions, message in [
+        (["planted"], [], "no question"),
+        ([], QUESTIONS, "name a strategy"),
+        (["planted"], [QUESTIONS[0]] * 2, "question id 'q1' stands there twice"),
+        (["planted"] * 2, QUESTIONS, "arm 'planted' stands there twice"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            run(*arms, questions=questions)
+    rows = read_rows("harness.an_arm_that_cannot_be_is_refused_before_anything_is_asked")
+    for text, message in rows:
+        with pytest.raises(InputError, match=message):
+            parse_arm(text)
 
 
 def test_the_table_of_answers_has_a_row_per_question_and_arm_with_its_scores() -> None:
@@ -299,13 +282,9 @@ def _grid(monkeypatch: pytest.MonkeyPatch) -> None:
         switched |= {f"top {triples}"} if triples != 10 else set()
         return answer_first(max(0, GRID[frozenset(switched)] - LESS[mode]), question)
 
-    counts = {"direct": 0, "naive": 1, "kaping": 2}
-    for name, count in counts.items():
-        monkeypatch.setitem(
-            STRATEGIES,
-            name,
-            lambda question, snapshot, backends, count=count: answer_first(count, question),
-        )
+    for count, name in enumerate(("direct", "naive", "kaping")):
+        ask = lambda question, *_, count=count: answer_first(count, question)  # noqa: E731
+        monkeypatch.setitem(STRATEGIES, name, ask)
     monkeypatch.setitem(STRATEGIES, "polyrag", ask_polyrag)
 
 

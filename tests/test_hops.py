@@ -4,37 +4,23 @@ from typing import Any
 
 import musique
 import numpy as np
-import pytest
-from sets.musique import (
-    HopFact,
-    is_empty_relation,
-    joins,
-    score_retrieval,
-)
+from sets.musique import HopFact, is_empty_relation, joins, score_retrieval
 
 from tests.corpora import find_bench
-from tests.rows import read_rows
+from tests.rows import each_row
 
 HOP = HopFact("The Harlow Bridge", "John Rennie", "text")
 
 
-@pytest.mark.parametrize(
-    ("triple", "expected"),
-    read_rows("hops.hop_is_joined_by_both_names_in_either_direction"),
-)
-def test_hop_is_joined_by_both_names_in_either_direction(
+@each_row("triple, expected")
+def test_hop_is_joined_by_both_names_either_way(
     triple: tuple[str, str, str], expected: bool
 ) -> None:
     assert joins(triple, HOP) is expected
 
 
-@pytest.mark.parametrize(
-    ("relation", "tail", "expected"),
-    read_rows("hops.relation_without_a_content_word_is_empty_except_before_a_kind"),
-)
-def test_relation_without_a_content_word_is_empty_except_before_a_kind(
-    relation: str, tail: str, expected: bool
-) -> None:
+@each_row("relation, tail, expected")
+def test_relation_without_content_words_is_empty(relation: str, tail: str, expected: bool) -> None:
     assert is_empty_relation(relation, tail, {"bridge"}.__contains__) is expected
 
 

@@ -15,14 +15,10 @@ from kpyramid.errors import SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.facts import StatedPath
-from kpyramid.query.hykge import (
-    find_chains,
-    score_chains,
-)
+from kpyramid.query.hykge import find_chains, score_chains
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact
-from tests import loopback
 from tests.cascade_script import CountingScript
 from tests.tiny_reranker import write_reranker
 
@@ -31,7 +27,6 @@ pytestmark = pytest.mark.usefixtures("passing_gates")
 UNCLE = "Who was the uncle of the author of Grey Water?"
 TOLD = {"answer": "Grey Water is by Mary Stone, a niece of John Harlow and of Quentin Zog."}
 READ = {"says": True, "cites": [1], "answer": "John Harlow", "choices": [], "confidence": 0.9}
-CUT = loopback.Answer("{}", reasoning=100_000)
 
 
 def ask_model(snapshot: Snapshot, told: Any = TOLD, **options: Any) -> tuple[Answer, Any]:
@@ -66,26 +61,24 @@ class _Table:
 
 def test_4_1_the_hypothesis_and_the_reading_are_exactly_two_calls(snapshot: Snapshot) -> None:
     found, asker = ask_model(snapshot)
-
     assert asker.tasks == ["hykge_hypothesis", "hykge_answer"]
     assert found.calls == 2 and found.text == "John Harlow"
+    context = [
+        line for line in asker.asked[-1].messages[1].content.splitlines() if line.startswith("[")
+    ]
+    assert "→" in context[0] or "←" in context[0], "4.4: chains first, with their arrows"
+    assert "→" not in context[-1] and "←" not in context[-1], "descriptions after them"
 
 
-@pytest.mark.parametrize(
-    "told", [FailureKind.REFUSED, FailureKind.INVALID, {"answer": ""}, {"answer": "Zq vv; 42!"}]
-)
-def test_4_1_a_hypothesis_that_is_none_or_nonsense_leaves_the_question(
-    snapshot: Snapshot, told: Any
-) -> None:
-    found, asker = ask_model(snapshot, told)
-
-    assert len(asker.asked) == found.calls == 2
-    assert found.context and any("Grey Water" in line for line in found.recognised)
+def test_4_1_a_hypothesis_that_is_none_or_nonsense_leaves_the_question(snapshot: Snapshot) -> None:
+    nonsense = ({"answer": ""}, {"answer": "Zq vv; 42!"})
+    for told in (FailureKind.REFUSED, FailureKind.INVALID, *nonsense):
+        found, asker = ask_model(snapshot, told)
+        assert len(asker.asked) == found.calls == 2
+        assert found.context and any("Grey Water" in line for line in found.recognised)
 
 
-def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_2_entities_are_taken_from_hypothesis_and_relations_are_not(snapshot: Snapshot) -> None:
     found, _ = ask_model(snapshot, {"answer": "Mary Stone founded John Harlow in Devon."})
 
     (anchors,) = [line for line in found.recognised if line.startswith("anchors: ")]
@@ -93,9 +86,7 @@ def test_4_1_2_entities_are_taken_from_the_hypothesis_and_relations_are_not(
     assert not any("founded → John Harlow" in item.text for item in found.context)
 
 
-def test_4_2_2_chains_are_of_three_kinds_and_paths_run_along_their_arrows(
-    snapshot: Snapshot,
-) -> None:
+def test_4_2_2_chains_are_of_three_kinds_and_paths_follow_their_arrows(snapshot: Snapshot) -> None:
     graph, index = Adjacency(snapshot), snapshot.entities_by_name()
     named = ("grey water", "mary stone", "john harlow", "harlow brewing company", "peter ash")
     rows = graph.locate(index[name][0] for name in named if index.get(name))
@@ -112,21 +103,8 @@ def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
     scores = score_chains(chains, ["a", "b", "c", "d"], stray)
 
     assert scores.tolist() == pytest.approx([0.3, 0.5])
-    assert score_chains(chains, [], CosineReranker(lambda texts: np.eye(len(texts)))).tolist() == [
-        0.0,
-        0.0,
-    ]
-
-
-def test_4_4_chains_are_read_with_their_arrows_and_descriptions_after_them(
-    snapshot: Snapshot,
-) -> None:
-    _, asker = ask_model(snapshot)
-    lines = asker.asked[-1].messages[1].content.splitlines()
-    context = [line for line in lines if line.startswith("[")]
-
-    assert any("→" in line or "←" in line for line in context[:1])
-    assert "→" not in context[-1] and "←" not in context[-1]
+    cosine = CosineReranker(lambda texts: np.eye(len(texts)))
+    assert score_chains(chains, [], cosine).tolist() == [0.0, 0.0]
 
 
 def test_rules_answer_by_a_chain_whose_steps_each_have_a_sentence(snapshot: Snapshot) -> None:
@@ -137,17 +115,14 @@ def test_rules_answer_by_a_chain_whose_steps_each_have_a_sentence(snapshot: Snap
     assert found.context[0].evidence[1].text == "John Harlow was the uncle of Mary Stone."
 
 
-@pytest.mark.parametrize(
-    "switch", ["hypothesis", "fragments", "reranker", "chains", "descriptions"]
-)
-def test_table_2_each_ablation_runs_and_says_what_is_left(snapshot: Snapshot, switch: str) -> None:
-    found = answer(UNCLE, snapshot, "hykge", **{switch: False})
-    texts = [item.text for item in found.context]
-    arrows = [text for text in texts if "→" in text or "←" in text]
-
-    assert bool(arrows) == (switch not in {"chains", "hypothesis"})
-    assert (len(texts) > len(arrows)) == (switch != "descriptions")
-    assert found.trace[-1].reason
+def test_table_2_each_ablation_runs_and_says_what_is_left(snapshot: Snapshot) -> None:
+    for switch in ("hypothesis", "fragments", "reranker", "chains", "descriptions"):
+        found = answer(UNCLE, snapshot, "hykge", **{switch: False})
+        texts = [item.text for item in found.context]
+        arrows = [text for text in texts if "→" in text or "←" in text]
+        assert bool(arrows) == (switch not in {"chains", "hypothesis"})
+        assert (len(texts) > len(arrows)) == (switch != "descriptions")
+        assert found.trace[-1].reason
 
 
 def test_a_cross_encoder_by_path_scores_pairs(tmp_path: Path) -> None:

@@ -55,17 +55,13 @@ def embedder(folder: Path) -> InstructorEmbedder:
     return InstructorEmbedder("tiny", folder, INSTRUCTION)
 
 
-def test_vectors_are_those_of_a_computation_by_hand(
-    embedder: InstructorEmbedder, folder: Path
-) -> None:
+def test_vectors_are_those_computed_by_hand(embedder: InstructorEmbedder, folder: Path) -> None:
     by_hand = [compute_vector(folder, draw_weights(0), INSTRUCTION, text) for text in TEXTS]
 
     assert np.abs(embedder.embed(TEXTS) - np.stack(by_hand)).max() < 1e-6
 
 
-def test_the_instruction_is_read_and_left_out_of_the_mean(
-    embedder: InstructorEmbedder, folder: Path
-) -> None:
+def test_instruction_is_left_out_of_mean(embedder: InstructorEmbedder, folder: Path) -> None:
     """The trap: a mean over the instruction too gives plausible vectors, and others."""
     weights, text = draw_weights(0), TEXTS[0]
     made = embedder.embed([text])[0]
@@ -111,9 +107,7 @@ def _connect_nowhere(*_: object) -> NoReturn:
     raise AssertionError("a local model needs no endpoint")
 
 
-def test_vectors_are_those_of_the_authors_package(
-    embedder: InstructorEmbedder, folder: Path, tmp_path: Path
-) -> None:
+def test_vectors_are_authors(embedder: InstructorEmbedder, folder: Path, tmp_path: Path) -> None:
     """Their package in an environment of its own, laid over this one for torch and numpy."""
     environment = tmp_path / "authors"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import Ports
 from kpyramid.strategies import STRATEGIES
+from tests.rows import read_rows
 from tests.stage_versions import SHAPING
 
 PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
@@ -19,47 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 STAGES = PACKAGE / "pipeline" / "stages"
 
 # What each room may import from the package, inner rooms first. A line names only lines above it.
-ROOMS: dict[str, str] = {
-    "errors": "",
-    "keys": "",
-    "numerics": "errors",
-    "strategies": "",
-    "settings": "errors keys strategies",
-    "storage": "errors keys numerics settings",
-    "llm": "errors keys settings storage",
-    "embeddings": "errors keys llm settings",
-    "documents": "errors keys settings",
-    "extraction": "documents errors keys llm settings",
-    "ontology": "documents embeddings errors extraction keys llm numerics settings storage",
-    "graph": "documents embeddings errors extraction keys llm numerics storage",
-    "completion": (
-        "documents embeddings errors extraction graph keys llm numerics ontology settings storage"
-    ),
-    "condensation": (
-        "documents embeddings errors extraction graph keys llm numerics ontology settings storage"
-    ),
-    "snapshot": "documents embeddings errors keys numerics ontology settings storage",
-    "query": (
-        "documents embeddings errors graph keys llm numerics ontology settings snapshot storage "
-        "strategies"
-    ),
-    "serve": "errors query settings snapshot storage",
-    "integrations": "errors query snapshot",
-    "evaluation": (
-        "documents embeddings errors extraction keys llm numerics ontology query settings snapshot "
-        "storage"
-    ),
-    "pipeline": (
-        "completion condensation documents embeddings errors evaluation extraction graph keys llm "
-        "numerics ontology query settings snapshot storage"
-    ),
-    "cli": (
-        "completion condensation documents embeddings errors evaluation extraction graph keys llm "
-        "ontology pipeline query serve settings snapshot storage strategies"
-    ),
-    "__init__": "errors pipeline query snapshot",
-    "__main__": "cli",
-}
+ROOMS: dict[str, str] = dict(read_rows("layers.rooms"))
 LOADED_BY_NAME = {
     "query/answering.py": [module for module, _ in STRATEGIES.values()],
     "pipeline/wiring.py": [f"kpyramid.pipeline.stages.{stage.name}" for stage in PIPELINE],

@@ -10,7 +10,7 @@ from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import gather_facts
 from kpyramid.query.lookup import choose_values, list_relations, look_up, read_kind_nouns
 from tests.corpora import open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 TEXTS = {
     "holm.txt": "Edda Holm was born in Oslo on 3 May 1931. She died of influenza in Bergen. "
@@ -27,10 +27,7 @@ def told() -> Snapshot:
     return open_told("lookup", TEXTS)
 
 
-@pytest.mark.parametrize(
-    ("question", "value"),
-    read_rows("lookup.a_stored_value_is_given_with_its_sentence"),
-)
+@each_row("question, value")
 def test_a_stored_value_is_given_with_its_sentence(
     told: Snapshot, question: str, value: str
 ) -> None:
@@ -39,10 +36,7 @@ def test_a_stored_value_is_given_with_its_sentence(
     assert found.confidence >= 0.5 and found.evidence
 
 
-@pytest.mark.parametrize(
-    "question",
-    read_rows("lookup.what_is_not_stored_or_of_another_kind_is_silence_with_context"),
-)
+@each_row("question")
 def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
     told: Snapshot, question: str
 ) -> None:
@@ -50,17 +44,12 @@ def test_what_is_not_stored_or_of_another_kind_is_silence_with_context(
     assert (found.text, found.confidence) == ("", 0.0) and found.context
 
 
-@pytest.mark.parametrize(
-    ("question", "nouns"),
-    read_rows("lookup.the_noun_that_says_the_kind_of_answer"),
-)
+@each_row("question, nouns")
 def test_the_noun_that_says_the_kind_of_answer(question: str, nouns: tuple[str, ...]) -> None:
     assert read_kind_nouns(question) == nouns
 
 
-def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(
-    told: Snapshot,
-) -> None:
+def test_the_ontology_answers_by_what_a_statement_is_about_and_by_its_value(told: Snapshot) -> None:
     for question, value in (
         ("Who founded Nordlys Press?", "Edda Holm"),
         ("Who was born in Oslo?", "Edda Holm"),
@@ -86,12 +75,7 @@ def test_the_relation_that_a_question_asks_for(told: Snapshot) -> None:
     assert not list_relations(asked, "Ola Berg", "Oslo", known[1:])
 
 
-@pytest.mark.parametrize(
-    ("question", "options", "choices"),
-    read_rows(
-        "lookup.options_are_chosen_by_what_joins_them_to_the_question__question_options_choices"
-    ),
-)
+@each_row("question, options, choices", "lookup.options_are_chosen")
 @pytest.mark.parametrize("strategy", ["polyrag", "naive"])
 def test_options_are_chosen_by_what_joins_them_to_the_question(
     told: Snapshot, strategy: str, question: str, options: tuple[str, ...], choices: tuple[str, ...]
@@ -100,9 +84,7 @@ def test_options_are_chosen_by_what_joins_them_to_the_question(
 
 
 @pytest.mark.parametrize("strategy", ["wts", "rok", "hykge", "exact", "kaping", "naive"])
-def test_no_strategy_that_follows_a_paper_withholds_an_answer(
-    told: Snapshot, strategy: str
-) -> None:
+def test_no_strategy_that_follows_paper_withholds_answer(told: Snapshot, strategy: str) -> None:
     question = "Where was the founder of Nordlys Press born?"
     assert answer(question, told, strategy) == replace(
         answer(question, told, strategy, floor=0.0), seconds=ANY

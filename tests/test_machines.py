@@ -64,9 +64,7 @@ def is_extracting(process: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
-def test_a_killed_worker_ends_the_build_at_once_and_what_is_done_is_kept(
-    corpus: Path, tmp_path: Path
-) -> None:
+def test_killed_worker_ends_build_and_what_is_done_is_kept(corpus: Path, tmp_path: Path) -> None:
     process = build(corpus, tmp_path)
     deadline = time.monotonic() + 120
     workers: list[int] = []

@@ -9,17 +9,12 @@ import make_questions as make_questions_script
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from making.facts import (
-    Fact,
-    Thing,
-    fold_words,
-    may_be_same,
-)
+from making.facts import Fact, Thing, fold_words, may_be_same
 from making.questions import make_questions, word_for_subject, word_for_value
 
 from kpyramid.evaluation.questions import EvalQuestion, read_questions
 from tests.corpora import copy_shared_build
-from tests.rows import read_rows
+from tests.rows import each_row
 
 PEOPLE = (
     "Ann Alder,Ben Birch,Cay Cedar,Dan Dogwood,Eve Elm,Fay Fir,Gus Gum,Hal Holly,Ida Ivy".split(",")
@@ -107,9 +102,7 @@ _FACTS = st.lists(
 
 @settings(max_examples=40, deadline=None)
 @given(_FACTS, st.integers(0, 5), st.sampled_from(["object", "subject"]))
-def test_no_wrong_option_is_ever_true(
-    triples: list[tuple[str, str, str]], seed: int, side: str
-) -> None:
+def test_no_wrong_option_is_true(triples: list[tuple[str, str, str]], seed: int, side: str) -> None:
     facts = [state(person(s), r, person(o)) for s, r, o in triples]
     made = make_questions(facts, seed=seed, options=4, sides=(side,))
     true = {(r, s, o) if side == "object" else (r, o, s) for s, r, o in triples}
@@ -129,18 +122,12 @@ def test_no_wrong_option_is_ever_true(
             assert " ".join(fold_words(option)) not in " ".join(fold_words(question.text))
 
 
-@pytest.mark.parametrize(
-    ("label", "kind", "expected"),
-    read_rows("making.a_label_becomes_a_question_for_its_value"),
-)
+@each_row("label, kind, expected")
 def test_a_label_becomes_a_question_for_its_value(label: str, kind: str, expected: str) -> None:
     assert expected in word_for_value(label, "S", kind)
 
 
-@pytest.mark.parametrize(
-    ("label", "kind", "expected", "several"),
-    read_rows("making.a_label_becomes_a_question_for_what_has_it"),
-)
+@each_row("label, kind, expected, several")
 def test_a_label_becomes_a_question_for_what_has_it(
     label: str, kind: str, expected: str, several: str
 ) -> None:
@@ -148,10 +135,7 @@ def test_a_label_becomes_a_question_for_what_has_it(
     assert several in word_for_subject(label, "V", kind, "city", several=True)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    read_rows("making.names_that_may_mean_the_same"),
-)
+@each_row("one, other, same")
 def test_names_that_may_mean_the_same(one: str, other: str, *, same: bool) -> None:
     assert may_be_same(person(one), person(other)) is same
     assert may_be_same(person("Xy", one), person(other)) is same

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ from kpyramid.evaluation.metrics import (
     state_same,
 )
 from kpyramid.evaluation.questions import EvalQuestion
-from tests.rows import read_rows
+from kpyramid.evaluation.results import bootstrap, compare_paired, correct_holm
+from tests.rows import each_row
 
 TEXTS = st.text(max_size=40)
 NAMES = TEXTS.filter(lambda text: bool(text.strip()))
@@ -37,10 +39,7 @@ def score(name: str, question: EvalQuestion, text: str) -> float | None:
     return METRICS[name].measure(question, Response(text))
 
 
-@pytest.mark.parametrize(
-    ("name", "question", "response", "expected"),
-    read_rows("metrics.a_measure_scores_as_computed_by_hand"),
-)
+@each_row("name, question, response, expected")
 def test_a_measure_scores_as_computed_by_hand(
     name: str, question: Mapping[str, Any], response: Mapping[str, Any], expected: float | None
 ) -> None:
@@ -50,19 +49,13 @@ def test_a_measure_scores_as_computed_by_hand(
     assert found == (None if expected is None else pytest.approx(expected))
 
 
-@pytest.mark.parametrize(
-    ("said", "gold", "exact", "f1"),
-    read_rows("metrics.answers_score_as_computed_by_hand"),
-)
+@each_row("said, gold, exact, f1")
 def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f1: float) -> None:
     assert score("exact_match", ask(gold), said) == exact
     assert score("token_f1", ask(gold), said) == pytest.approx(f1)
 
 
-@pytest.mark.parametrize(
-    ("gold", "said", "same"),
-    read_rows("metrics.a_date_or_number_is_right_in_any_notation"),
-)
+@each_row("gold, said, same")
 def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: bool) -> None:
     response = Response(said, (said,), confidence=0.9)
     found = {name: METRICS[name].measure(ask(gold), response) for name in
@@ -73,10 +66,7 @@ def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: b
         assert found["wrong_confident"] == float(not same)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "precision", "recall", "f1", "accuracy"),
-    read_rows("metrics.chosen_options_score_as_computed_by_hand"),
-)
+@each_row("chosen, precision, recall, f1, accuracy")
 def test_chosen_options_score_as_computed_by_hand(
     chosen: str, precision: float, recall: float, f1: float, accuracy: float
 ) -> None:
@@ -86,7 +76,7 @@ def test_chosen_options_score_as_computed_by_hand(
     assert found == pytest.approx([precision, recall, f1, accuracy, accuracy])
 
 
-@pytest.mark.parametrize(("text", "verdict"), read_rows("metrics.verdict_is_the_first_word"))
+@each_row("text, verdict")
 def test_verdict_is_the_first_word(text: str, verdict: str | None) -> None:
     assert read_verdict(Response(text)) == verdict
 
@@ -156,3 +146,86 @@ def test_nothing_heavy_is_loaded_before_a_measure_needs_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+FLOATS = st.lists(st.floats(-100, 100), min_size=1, max_size=30)
+
+
+def test_interval_holds_the_planted_mean_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(7)
+    for draw in (
+        lambda: generator.normal(2.0, 1.0, 15),
+        lambda: generator.random(40) + 1.5,
+        lambda: (generator.random(60) < 0.3) + 1.7,
+    ):
+        found = [bootstrap(draw().tolist(), 1, 1000) for _ in range(600)]
+        held = np.mean([one.low <= 2.0 <= one.high for one in found])
+        assert 0.92 <= held <= 0.98  # three standard errors of 600 trials at .95 are .027
+
+
+@given(FLOATS, st.randoms(use_true_random=False))
+def test_order_of_the_questions_does_not_matter(values: list[float], shuffle) -> None:  # type: ignore[no-untyped-def]
+    other = shuffle.sample(values, len(values))
+    assert bootstrap(values, 0, 100) == bootstrap(other, 0, 100)
+
+
+@given(FLOATS)
+def test_interval_lies_within_the_values_and_around_the_mean(values: list[float]) -> None:
+    found = bootstrap(values, 0, 200)
+    assert min(values) <= found.mean <= max(values)
+    # A mean of a sample is rounded, so that it may pass the largest value by that.
+    assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
+    assert found.count == len(values)
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    found = bootstrap([0.1] * 7, 0)
+    assert (found.mean, found.low, found.high) == (0.1, 0.1, 0.1)
+
+
+def test_nothing_and_what_is_no_number_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least one value"):
+        bootstrap([], 0)
+    with pytest.raises(ValueError, match="not a number"):
+        bootstrap([1.0, float("nan")], 0)
+    with pytest.raises(ValueError):
+        compare_paired([1.0], [1.0, 2.0], 0)
+
+
+def test_exact_test_is_that_of_scipy() -> None:
+    from scipy.stats import permutation_test
+
+    generator = np.random.default_rng(2)
+    for count in (3, 8, 12):
+        a, b = generator.random(count) + 0.2, generator.random(count)
+        theirs = permutation_test(
+            (a - b,),
+            lambda x, axis: x.mean(axis=axis),
+            permutation_type="samples",
+            n_resamples=9999,
+        )
+        assert compare_paired(a.tolist(), b.tolist(), 0).p == pytest.approx(theirs.pvalue)
+
+
+def test_questions_without_a_difference_do_not_change_the_chance() -> None:
+    a, b = [0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.2, 0.4]
+    assert compare_paired(a, b, 0).p == compare_paired(a + [0.5] * 40, b + [0.5] * 40, 0).p
+
+
+def test_differences_of_equal_size_on_paper_count_as_equal() -> None:
+    # 0.1 + 0.2 is not 0.3 in floating point; the exact p is 6 of 8 all the same.
+    assert compare_paired([0.1, 0.2, -0.3], [0.0, 0.0, 0.0], 0).p == 1.0
+
+
+def test_holm_corrects_as_in_the_worked_example() -> None:
+    assert correct_holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert correct_holm([]) == []
+
+
+def test_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
+    values = np.random.default_rng(0).random(20).tolist()
+    assert bootstrap(values, 1, 500) == bootstrap(values, 1, 500) != bootstrap(values, 2, 500)
+
+
+def test_one_difference_alone_proves_nothing() -> None:
+    assert compare_paired([1.0, 0.5], [0.0, 0.5], 0).p == 1.0

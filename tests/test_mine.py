@@ -6,12 +6,7 @@ from typing import Any
 import mine as script
 import numpy as np
 import pytest
-from sets.mine import (
-    FEATURES,
-    Triple,
-    measure_support,
-    read_context,
-)
+from sets.mine import FEATURES, Triple, measure_support, read_context
 
 from tests.corpora import HashEmbedder, find_bench
 

@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from kpyramid.numerics.gaussian import find_shrinkage, fit_gaussian, fit_space
 from kpyramid.numerics.moments import Moments, round_digits
-from tests.rows import read_rows
+from tests.rows import each_row
 
 CLOSE = {"rtol": 1e-6, "atol": 1e-6}
 
@@ -123,9 +123,7 @@ def test_shrinkage_is_where_the_oracle_iteration_ends(count: int, size: int) -> 
 @pytest.mark.parametrize("size", [1, 16, 384, pytest.param(768, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("kind", ["different", "equal", "duplicates", "line"])
-def test_few_equal_or_duplicate_points_give_finite_densities(
-    kind: str, count: int, size: int
-) -> None:
+def test_few_or_equal_points_give_finite_densities(kind: str, count: int, size: int) -> None:
     different = np.random.default_rng(1).normal(size=(count, size))
     points = {
         "different": different,
@@ -157,10 +155,7 @@ def test_equal_points_without_a_floor_are_refused() -> None:
 # Rounding
 
 
-@pytest.mark.parametrize(
-    ("value", "kept"),
-    read_rows("numerics.six_digits_and_six_decimals_are_kept"),
-)
+@each_row("value, kept")
 def test_six_digits_and_six_decimals_are_kept(value: float, kept: float) -> None:
     assert round_digits(np.array([value])).tolist() == [kept]
 

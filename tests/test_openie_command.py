@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from kpyramid.cli import openie
-from kpyramid.cli.app import app
+from tests import commands
 from tests.corpora import ROOT
 
 ADA = "Ada Lovelace wrote notes in 1843."
@@ -20,7 +20,7 @@ ROME = "Rome is the capital of Italy."
 
 
 def run(*arguments: object, text: bytes | str | None = None) -> Result:
-    return CliRunner().invoke(app, ["openie", *map(str, arguments)], input=text)
+    return commands.run("openie", *arguments, input=text)
 
 
 def run_json(*arguments: object, text: bytes | str | None = None) -> dict[str, Any]:
@@ -53,9 +53,7 @@ def test_a_line_is_sentence_confidence_predicate_and_arguments(tmp_path: Path) -
     assert list_rows(run("-", text=f"{ADA}\n{ROME}")) == rows
 
 
-def test_bad_lines_are_left_out_and_said_so_and_the_others_read(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_bad_lines_are_left_out_and_named_and_others_read(caplog: pytest.LogCaptureFixture) -> None:
     lines = [b"\xef\xbb\xbf" + ADA.encode(), b"", b" \t ", b"caf\xe9 bad", b"\xff", ROME.encode()]
     lines.append(b"word " * 30_000)
     text = b"\r\n".join(lines) + b"\n" + ADA.encode()
@@ -69,9 +67,7 @@ def test_bad_lines_are_left_out_and_said_so_and_the_others_read(
     assert "longer than 100,000 bytes, first line 7" in caplog.text
 
 
-def test_lines_that_are_no_english_prose_are_left_out_and_said_so(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_lines_of_no_english_prose_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
     lines = [
         ADA,
         "Der Verein wurde 1904 in Hamburg gegründet.",
@@ -113,7 +109,7 @@ def test_odd_text_neither_fails_nor_makes_odd_lines() -> None:
     assert any(row[0] == ADA for row in rows)
 
 
-def test_a_file_that_is_not_there_ends_with_3_and_a_parser_with_2(
+def test_a_missing_file_ends_with_3_and_a_parser_with_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place in (tmp_path / "none.txt", tmp_path):

@@ -12,6 +12,7 @@ from kpyramid.cli import doctor
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import MANIFEST, SUMS
 from kpyramid.storage.verification import check_bytes
+from tests.asked_model import write_llm
 from tests.commands import run
 from tests.corpora import copy_shared_build
 from tests.loopback import serve
@@ -31,7 +32,7 @@ def test_every_turned_bit_of_a_snapshot_is_found(built: tuple[Warehouse, str]) -
 
 
 @pytest.mark.parametrize("name", [SUMS, MANIFEST])
-def test_every_turned_bit_of_what_vouches_for_the_rest_is_found(
+def test_every_turned_bit_of_sums_and_manifest_is_found(
     built: tuple[Warehouse, str], name: str
 ) -> None:
     folder = built[0].snapshots / built[1]
@@ -93,11 +94,8 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr(doctor, "_LEAST_BYTES", 2**60)
-    settings = tmp_path / "settings.toml"
-    settings.write_text(
-        '[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:9/v1"\n'
-        '[condense]\nmode = "llm"\n[embed]\nmodel = "nowhere"\n'
-    )
+    more = '[condense]\nmode = "llm"\n[embed]\nmodel = "nowhere"\n'
+    settings = write_llm(tmp_path, "http://127.0.0.1:9/v1", more)
 
     code, found = diagnose("--warehouse", warehouse.root, "--settings", settings)
 
@@ -109,32 +107,21 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
     assert "base_url" in found["endpoint llm"]["advice"]
 
 
-@pytest.mark.parametrize(
-    ("model", "state"), [("good", "ok"), ("goood", "warn")], ids=["listed", "not listed"]
-)
-def test_doctor_looks_for_the_model_in_the_endpoints_list(
-    tmp_path: Path, model: str, state: str
-) -> None:
-    settings = tmp_path / "settings.toml"
-    with serve(models=["good", "other"]) as server:
-        text = f'[llm]\nprovider = "openai"\nmodel = "{model}"\nbase_url = "{server.base_url}"\n'
-        settings.write_text(f'{text}[condense]\nmode = "llm"\n')
-        _, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
-    assert found["endpoint llm"]["state"] == state
+def test_doctor_looks_for_the_model_in_the_endpoints_list(tmp_path: Path) -> None:
     advice = "mend llm.model, or have the server load it; it lists good, other"
-    assert found["endpoint llm"]["advice"] == ("" if state == "ok" else advice)
+    for model, state, said in (("good", "ok", ""), ("goood", "warn", advice)):
+        with serve(models=["good", "other"]) as server:
+            more = '[condense]\nmode = "llm"\n'
+            settings = write_llm(tmp_path, server.base_url, more, model)
+            _, found = diagnose("--warehouse", tmp_path / "w", "--settings", settings)
+        assert (found["endpoint llm"]["state"], found["endpoint llm"]["advice"]) == (state, said)
 
 
 def test_doctor_refuses_a_store_without_links(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def copy(source: Path, target: Path) -> None:
-        shutil.copy(source, target)
-
-    monkeypatch.setattr(os, "link", copy)
-
+    monkeypatch.setattr(os, "link", lambda source, target: shutil.copy(source, target) and None)
     code, found = diagnose("--warehouse", tmp_path / "w")
-
     assert (code, found["store"]["state"]) == (8, "fail")
     assert "both win a ref" in found["store"]["advice"]
 

@@ -13,7 +13,7 @@ from kpyramid.documents.cleaning import MAX_BLOCK, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.parser import Parser, build_tree
 from kpyramid.extraction.syntax.tree import Tree
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,7 @@ def test_a_long_block_is_cut_without_losing_or_doubling_anything(text: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("unit", "characters"),
-    read_rows("parsing.one_line_of_megabytes_is_cut_in_linear_time"),
-)
+@each_row("unit, characters")
 def test_one_line_of_megabytes_is_cut_in_linear_time(unit: str, characters: int) -> None:
     text = unit * (characters // len(unit))
     began = time.process_time()
@@ -124,10 +121,7 @@ def test_tokens_of_any_text_are_literal(parser: Parser, text: str) -> None:
     check_tree(text, tree)
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    read_rows("parsing.the_parser_reads_words_without_noise_and_knows_where_they_stand"),
-)
+@each_row("text, read")
 def test_the_parser_reads_words_without_noise_and_knows_where_they_stand(
     text: str, read: str
 ) -> None:

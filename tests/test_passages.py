@@ -1,14 +1,12 @@
 """How passages are ranked: their places, crowding, the first ones, and a walk over a bridge."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, open_snapshot, passages
+from kpyramid.query import Snapshot, passages
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import (
     Start,
@@ -21,10 +19,8 @@ from kpyramid.query.passages import (
     read_stems,
 )
 from kpyramid.query.types import Question
-from kpyramid.settings import Settings
 from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import pass_gates, share, write_corpus
+from tests import corpora
 from tests.told import open_told
 
 
@@ -127,14 +123,7 @@ LAMP = {
 
 def open_lamp() -> Snapshot:
     """A pyramid whose lamp, firm and town stand in passages of their own."""
-
-    def make(folder: Path) -> None:
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            pass_gates(monkeypatch)
-            corpus = write_corpus(folder / "corpus", LAMP)
-            build(corpus, open_warehouse(folder / "warehouse"), Settings())
-
-    return open_snapshot("main", share("lamp", make) / "warehouse")
+    return corpora.open_told("lamp", LAMP)
 
 
 def test_a_second_step_goes_on_from_what_a_first_one_reached() -> None:

@@ -29,7 +29,7 @@ from kpyramid.query.paths import (
 from kpyramid.query.types import RULES
 from kpyramid.query.wts import Search
 from kpyramid.snapshot.adjacency import Adjacency
-from tests.rows import read_rows
+from tests.rows import each_row
 
 Fact = tuple[int, int]
 
@@ -218,10 +218,7 @@ def test_nothing_is_found_for_what_is_not_seen(snapshot: Snapshot) -> None:
 # What the words of a question say of a chain.
 
 
-@pytest.mark.parametrize(
-    ("question", "words"),
-    read_rows("paths.words_are_read_in_the_order_away_from_a_name"),
-)
+@each_row("question, words")
 def test_words_are_read_in_the_order_away_from_a_name(question: str, words: str) -> None:
     tokens = question.replace("'s", " 's").casefold().split()
     assert [word for _, word in _order(tokens, "X Y")] == words.split()

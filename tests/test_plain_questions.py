@@ -62,8 +62,6 @@ def test_what_is_of_another_kind_answers_nothing(told: Snapshot, question: str, 
         ("Which disease is the most like marsh fever?", ()),  # asks of all diseases
     ],
 )
-def test_small_letters_name_something_where_nothing_else_does(
-    question: str, names: tuple[str, ...]
-) -> None:
+def test_small_letters_name_where_nothing_else_does(question: str, names: tuple[str, ...]) -> None:
     index = {name: (name,) for name in ("marsh fever", "film", "anna lee")}
     assert link_question(question, index).names == names

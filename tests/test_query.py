@@ -10,14 +10,11 @@ from kpyramid.errors import InputError
 from kpyramid.ontology.names import RELATION
 from kpyramid.query import STRATEGIES, Snapshot, answer, open_snapshot
 from kpyramid.query.decisions import SUFFICIENT
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.tiny_pyramid import TEXTS
 
 
-@pytest.mark.parametrize(
-    ("question", "layer", "expected"),
-    read_rows("query.polyrag_answers_from_the_highest_layer_that_knows"),
-)
+@each_row("question, layer, expected")
 def test_polyrag_answers_from_the_highest_layer_that_knows(
     snapshot: Snapshot, question: str, layer: str, expected: str
 ) -> None:
@@ -26,9 +23,7 @@ def test_polyrag_answers_from_the_highest_layer_that_knows(
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES.keys() - {"direct", "naive", "tools"}))
-def test_every_strategy_shows_evidence_that_stands_in_the_documents(
-    snapshot: Snapshot, strategy: str
-) -> None:
+def test_every_strategy_shows_evidence_of_documents(snapshot: Snapshot, strategy: str) -> None:
     found = answer("Where was Ada Lovelace born?", snapshot, strategy)
     assert found.context and found.evidence and found.trace and found.seconds > 0
     for item in found.evidence:
@@ -45,30 +40,22 @@ def test_layers_can_be_switched_off_one_by_one(snapshot: Snapshot) -> None:
     assert (nothing.layer, nothing.text, nothing.evidence) == (None, "", ())
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "word " * 500,
-        "¿Dónde nació Ada Lovelace?",
-        "エイダはどこで生まれましたか",
-        "Где родилась Ада Лавлейс?",
-        "🏔️🏔️ where 🏔️?",
-        "What\x00 is\x1b[31m there?",
-        "Who founded Atlantis?",
-        "{{ 7 * 7 }} <script>alert(1)</script>",
-        "?",
-        "' OR 1=1 --",
-        '"} DROP ALL {"',
-        "SERVICE <http://127.0.0.1:9/> { ?s ?p ?o }",
-    ],
-)
-def test_an_odd_question_gets_no_answer_that_claims_to_be_right(
-    snapshot: Snapshot, question: str
-) -> None:
-    found = answer(question, snapshot)
-    assert found.text == "" or found.confidence < SUFFICIENT
-    assert found.layer in {"text", None} and found.trace
-    assert not any(c in found.question for c in "\x00\x1b")
+def test_an_odd_question_gets_no_answer_that_claims_to_be_right(snapshot: Snapshot) -> None:
+    for question in (
+        *("word " * 500, "¿Dónde nació Ada Lovelace?", "エイダはどこで生まれましたか"),
+        *("Где родилась Ада Лавлейс?", "🏔️🏔️ where 🏔️?", "What\x00 is\x1b[31m there?"),
+        *("Who founded Atlantis?", "{{ 7 * 7 }} <script>alert(1)</script>", "?", "' OR 1=1 --"),
+        *('"} DROP ALL {"', "SERVICE <http://127.0.0.1:9/> { ?s ?p ?o }"),
+    ):
+        found = answer(question, snapshot)
+        assert found.text == "" or found.confidence < SUFFICIENT
+        assert found.layer in {"text", None} and found.trace
+        assert not any(c in found.question for c in "\x00\x1b")
+    for question in ("Who founded Norway?", "What is the capital of Italy?"):
+        found = answer(question, snapshot)
+        assert found.text == "" and found.choices == ()
+        assert found.context and found.layer == "text"
+        assert found.confidence < SUFFICIENT
 
 
 def test_snapshot_gives_tables_sparql_neighbours_and_evidence(snapshot: Snapshot) -> None:
@@ -126,25 +113,15 @@ def test_a_snapshot_removed_under_a_reader_is_a_clear_error(
         answer("Where was Ada Lovelace born?", opened)
 
 
-@pytest.mark.parametrize(
-    ("name", "told"),
-    [("minilm-int8", "embedded with minilm-int8"), ("mymodel", r"'mymodel'.*--settings")],
-)
-def test_a_snapshot_of_another_embedding_model_is_refused(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+def test_another_embedding_model_is_refused(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened = Snapshot(snapshot.folder)
-    resources = {"embedding": {"name": name, "sha256": "f" * 64}}
-    monkeypatch.setitem(opened.manifest, "resources", resources)
-    with pytest.raises(InputError, match=told):
-        opened.neighbours("anything", 1)
-
-
-@pytest.mark.parametrize("question", ["Who founded Norway?", "What is the capital of Italy?"])
-def test_what_no_text_says_is_not_answered_with_what_lies_nearest(
-    snapshot: Snapshot, question: str
-) -> None:
-    found = answer(question, snapshot)
-    assert found.text == "" and found.choices == ()
-    assert found.context and found.layer == "text"
-    assert found.confidence < SUFFICIENT
+    for name, told in (
+        ("minilm-int8", "embedded with minilm-int8"),
+        ("mymodel", r"'mymodel'.*--settings"),
+    ):
+        opened = Snapshot(snapshot.folder)
+        resources = {"embedding": {"name": name, "sha256": "f" * 64}}
+        monkeypatch.setitem(opened.manifest, "resources", resources)
+        with pytest.raises(InputError, match=told):
+            opened.neighbours("anything", 1)

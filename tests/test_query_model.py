@@ -22,7 +22,7 @@ from kpyramid.query.model.reading import (
 from kpyramid.query.types import Backends, Question, Reading
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, make_item
-from tests.rows import read_rows
+from tests.rows import each_row
 
 WHERE = Question("Where was Leon Batt born?")
 NO_SNAPSHOT: Any = None  # what looks nothing up opens none
@@ -37,20 +37,9 @@ def decide(enough: str, *facts: int, reason: str = "It says so.") -> dict[str, A
     return {"reason": reason, "facts": facts, "enough": enough}
 
 
-def say(
-    answer: str = "",
-    *cites: int,
-    choices: tuple[int, ...] = (),
-    confidence: float = 0.9,
-    says: bool = True,
-) -> dict[str, Any]:
-    return {
-        "says": says,
-        "cites": cites,
-        "answer": answer,
-        "choices": choices,
-        "confidence": confidence,
-    }
+def say(answer: str = "", *cites: int, **changed: Any) -> dict[str, Any]:
+    said = {"says": True, "cites": cites, "answer": answer, "choices": (), "confidence": 0.9}
+    return said | changed
 
 
 def judge(folder: Path, reply: Any, facts: tuple[str, ...] = FACTS) -> tuple[tuple[int, ...], str]:
@@ -63,11 +52,10 @@ def read(folder: Path, reply: Any, question: Question = WHERE, items: Any = ITEM
         return read_by_model(question, items, asker)
 
 
-@pytest.mark.parametrize("facts", [(), (0,), (3, 99, -1)], ids=str)
-def test_a_yes_that_rests_on_no_fact_is_a_no(tmp_path: Path, facts: tuple[int, ...]) -> None:
-    supporting, why = judge(tmp_path, decide("yes", *facts))
-
-    assert not supporting and "names none of the facts" in why
+def test_a_yes_that_rests_on_no_fact_is_a_no(tmp_path: Path) -> None:
+    for number, facts in enumerate([(), (0,), (3, 99, -1)]):
+        supporting, why = judge(tmp_path / str(number), decide("yes", *facts))
+        assert not supporting and "names none of the facts" in why
 
 
 def test_without_facts_nothing_is_asked(tmp_path: Path) -> None:
@@ -88,9 +76,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("reply", "kind"), BROKEN)
-def test_a_reply_that_cannot_be_used_is_no_verdict_and_no_answer(
-    tmp_path: Path, reply: Any, kind: str
-) -> None:
+def test_unusable_reply_is_no_verdict_and_no_answer(tmp_path: Path, reply: Any, kind: str) -> None:
     supporting, why = judge(tmp_path / "kg", reply)
     reading = read(tmp_path / "read", reply)
 
@@ -100,35 +86,23 @@ def test_a_reply_that_cannot_be_used_is_no_verdict_and_no_answer(
 
 
 def test_an_answer_rests_on_the_places_of_what_it_cites(tmp_path: Path) -> None:
-    reading = read(tmp_path, say("Oslo", 2, 2))
-
+    reading = read(tmp_path / "cited", say("Oslo", 2, 2))
     assert (reading.text, reading.choices, reading.confidence) == ("Oslo", ("Oslo",), 0.9)
     assert reading.evidence == ITEMS[1].evidence
     assert reading.reason == "by the model, from 1 of 2 pieces of context"
 
-
-def test_context_that_does_not_say_gives_no_answer(tmp_path: Path) -> None:
-    reading = read(tmp_path, say("Oslo", 2, says=False))
-
+    reading = read(tmp_path / "silent", say("Oslo", 2, says=False))
     assert (reading.text, reading.choices, reading.evidence) == ("", (), ())
     assert reading.confidence == 0.0 and reading.reason == "by the model, the context does not say"
 
-
-@pytest.mark.parametrize("cites", [(), (0,), (3,), (99, -2)], ids=str)
-def test_an_answer_that_cites_nothing_that_there_is_is_refused(
-    tmp_path: Path, cites: tuple[int, ...]
-) -> None:
-    reading = read(tmp_path, say("Oslo", *cites))
-
-    assert (reading.text, reading.evidence, reading.confidence) == ("", (), 0.0)
-    assert reading.reason == "unsupported: the model answers 'Oslo' and cites nothing"
-
-
-def test_a_name_that_what_is_cited_does_not_hold_keeps_little_confidence(tmp_path: Path) -> None:
-    reading = read(tmp_path, say("Bergen", 2, confidence=1.0))
-
+    reading = read(tmp_path / "other", say("Bergen", 2, confidence=1.0))
     assert (reading.text, reading.confidence) == ("Bergen", UNWORDED)
     assert reading.reason.endswith("whose words do not hold it")
+
+    for number, cites in enumerate([(), (0,), (3,), (99, -2)]):
+        reading = read(tmp_path / str(number), say("Oslo", *cites))
+        assert (reading.text, reading.evidence, reading.confidence) == ("", (), 0.0)
+        assert reading.reason == "unsupported: the model answers 'Oslo' and cites nothing"
 
 
 def test_several_values_are_parted_and_each_has_to_be_held(tmp_path: Path) -> None:
@@ -149,17 +123,13 @@ def test_an_explanation_needs_no_words_of_the_context(tmp_path: Path) -> None:
     assert (reading.choices, reading.confidence) == ((text,), 0.9)
 
 
-@pytest.mark.parametrize("confidence", [95, -1.0, 1e9])
-def test_a_confidence_that_is_no_probability_says_nothing(
-    tmp_path: Path, confidence: float
-) -> None:
-    assert read(tmp_path, say("Oslo", 2, confidence=confidence)).confidence == 0.5
+def test_confidence_that_is_no_probability_says_nothing(tmp_path: Path) -> None:
+    for number, confidence in enumerate((95, -1.0, 1e9)):
+        reading = read(tmp_path / str(number), say("Oslo", 2, confidence=confidence))
+        assert reading.confidence == 0.5
 
 
-@pytest.mark.parametrize(
-    ("choices", "answer", "expected", "most"),
-    read_rows("query_model.options_are_chosen_by_number_one_or_several"),
-)
+@each_row("choices, answer, expected, most")
 def test_options_are_chosen_by_number_one_or_several(
     tmp_path: Path, choices: Any, answer: str, expected: Any, most: float
 ) -> None:
@@ -169,11 +139,11 @@ def test_options_are_chosen_by_number_one_or_several(
     assert reading.text == "; ".join(expected)
 
 
-@pytest.mark.parametrize("number", [0, 5, -1])
-def test_an_option_that_there_is_not_breaks_the_reply(tmp_path: Path, number: int) -> None:
-    reading = read(tmp_path, say("Oslo", 2, choices=(2, number)), CHOICE)
-
-    assert reading.choices == () and reading.reason.endswith(f"invalid: option {number} of 4")
+def test_an_option_that_there_is_not_breaks_the_reply(tmp_path: Path) -> None:
+    for number in (0, 5, -1):
+        reading = read(tmp_path / str(number), say("Oslo", 2, choices=(2, number)), CHOICE)
+        assert reading.choices == ()
+        assert reading.reason.endswith(f"invalid: option {number} of 4")
 
 
 def test_without_context_the_model_answers_from_what_it_knows(tmp_path: Path) -> None:
@@ -262,34 +232,18 @@ def test_the_same_question_costs_one_call_and_takes_the_same(tmp_path: Path) -> 
 def test_the_key_of_a_request_stays_what_it_was() -> None:
     request = render(WHERE, ["[1] a"])
     model = {"name": "m", "temperature": 0.0, "seed": 0}
-    known = hash_value(
-        {
-            "endpoint": "chat",
-            "model": model,
-            "task": request.task,
-            "version": request.version,
-            "messages": [[m.role, m.content] for m in request.messages],
-            "schema": request.schema,
-            "max_tokens": request.max_tokens,
-        }
-    )
-
-    assert key_request(request, model) == known
+    parts = ("task", "version", "schema", "max_tokens")
+    known: dict[str, Any] = {name: getattr(request, name) for name in parts}
+    known |= {"endpoint": "chat", "model": model}
+    known["messages"] = [[m.role, m.content] for m in request.messages]
+    assert key_request(request, model) == hash_value(known)
 
 
-@pytest.mark.parametrize(
-    ("text", "answer", "held"),
-    read_rows("query_model.a_text_holds_an_answer_in_its_words"),
-)
+@each_row("text, answer, held")
 def test_a_text_holds_an_answer_in_its_words(text: str, answer: str, held: bool) -> None:
     assert holds_answer(["nothing", text], answer) is held
 
 
-@pytest.mark.parametrize(
-    ("answer", "question", "checked"),
-    read_rows("query_model.names_dates_and_numbers_are_checked_and_explanations_are_not"),
-)
-def test_names_dates_and_numbers_are_checked_and_explanations_are_not(
-    answer: str, question: str, checked: bool
-) -> None:
+@each_row("answer, question, checked")
+def test_names_dates_and_numbers_are_checked(answer: str, question: str, checked: bool) -> None:
     assert is_checkable(answer, question) is checked

@@ -27,12 +27,12 @@ def refuse(path: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["question", "text", "query"])
-@pytest.mark.parametrize("answer", ["answer", "gold_answer", "gold"])
-def test_a_question_with_an_answer_is_open(tmp_path: Path, name: str, answer: str) -> None:
-    rows = {name: "Who wrote Emma?", answer: "Jane Austen", "id": 7}
-    (question,) = read_questions(write_rows(tmp_path / "q.jsonl", rows))
-    assert question == EvalQuestion("7", "Who wrote Emma?", "open", (("Jane Austen",),))
+def test_a_question_with_an_answer_is_open(tmp_path: Path) -> None:
+    for name in ("question", "text", "query"):
+        for answer in ("answer", "gold_answer", "gold"):
+            rows = {name: "Who wrote Emma?", answer: "Jane Austen", "id": 7}
+            (question,) = read_questions(write_rows(tmp_path / "q.jsonl", rows))
+            assert question == EvalQuestion("7", "Who wrote Emma?", "open", (("Jane Austen",),))
 
 
 def test_aliases_are_spellings_of_the_one_answer(tmp_path: Path) -> None:
@@ -61,28 +61,40 @@ def test_gold_documents_without_an_answer_ask_for_retrieval(tmp_path: Path) -> N
     assert read_one(tmp_path, gold_titles=["Emma"]).gold_titles == ("Emma",)
 
 
-@pytest.mark.parametrize(
-    ("options", "gold", "right"),
-    read_rows("questions.right_options_are_texts_letters_or_labels"),
-)
-def test_right_options_are_texts_letters_or_labels(
-    tmp_path: Path, options: object, gold: object, right: tuple[str, ...]
-) -> None:
-    question = read_one(tmp_path, options=options, gold=gold)
-    assert question.kind == "choice"
-    assert question.values == right
+def test_right_options_are_texts_letters_or_labels(tmp_path: Path) -> None:
+    for options, gold, right in read_rows("questions.right_options_are_texts_letters_or_labels"):
+        question = read_one(tmp_path, options=options, gold=gold)
+        assert (question.kind, question.values) == ("choice", right)
 
 
-def test_a_number_says_of_no_option_that_it_is_right(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "q.jsonl", {"question": "a?", "options": ["x", "y"], "gold": 1})
-    assert "gold '1' is none of the options x, y; give its text or its letter" in refuse(path)
+def test_a_row_that_cannot_be_asked_is_refused_with_its_line(tmp_path: Path) -> None:
+    fine: dict[str, object] = {"question": "a?", "options": ["x", "y"], "gold": "x"}
+    swedes: dict[str, object] = {"options": ["Swedes", "Sweden"], "gold": "Swedes"}
+    fields = ("`answer`", "`answers`", "`options` with `gold`", "`gold_doc_ids`")
+    bare: dict[str, object] = {"question": "b?"}
+    for row, *said in [
+        (fine | {"gold": 1}, "gold '1' is none of the options x, y; give its text or its letter"),
+        (fine | {"options": ["x"]}, "line 2: a choice question needs two options"),
+        (bare, "line 2: no answer", *fields),
+        (bare | {"answer": None}, "line 2: no answer", *fields),
+        (bare | {"answers": []}, "line 2: no answer", *fields),
+        (bare | {"answer": "", "kind": "open"}, "line 2: no answer", *fields),
+    ]:
+        refused = refuse(write_rows(tmp_path / "q.jsonl", fine, row))
+        assert all(part in refused for part in said), refused
+        assert "question 2" not in refused
+    for other in ("sweden", "  Sweden ", "SWEDEN"):
+        row = fine | swedes | {"options": ["Swedes", "Sweden", other]}
+        same = f"line 2: options 'Sweden' and {other.strip()!r} are the same"
+        assert same in refuse(write_rows(tmp_path / "q.jsonl", fine, row))
+        with pytest.raises(InputError, match="are the same"):
+            EvalQuestion("q", "a?", "choice", (("Sweden",),), ("Sweden", other))
 
 
 def test_a_table_has_lists_in_cells_and_cells_over_lines(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text(
-        'Question,options,gold,gold_titles\n"Who\nwrote it?",Ann|Bob,b,X|Y\n',
-        "utf-8-sig",
+        'Question,options,gold,gold_titles\n"Who\nwrote it?",Ann|Bob,b,X|Y\n', "utf-8-sig"
     )
     (question,) = read_questions(path)
     assert (question.text, question.candidates) == ("Who\nwrote it?", ("Ann", "Bob"))
@@ -109,56 +121,16 @@ def test_everything_wrong_is_said_at_once_with_its_line(tmp_path: Path) -> None:
     assert "line 7: no answer; name the field" in said
 
 
-def test_a_bad_row_of_a_table_has_the_line_where_it_begins(tmp_path: Path) -> None:
-    path = tmp_path / "q.csv"
-    path.write_text('question,answer\n"two\nlines?",x\nwho?,a,b\n')
-    assert "line 4: more fields than the header" in refuse(path)
-
-
-@pytest.mark.parametrize(
-    "empty", [{}, {"answer": None}, {"answers": []}, {"answer": "", "kind": "open"}]
-)
-def test_a_question_without_an_answer_is_told_which_fields_may_hold_one(
-    tmp_path: Path, empty: dict[str, object]
-) -> None:
-    rows: list[dict[str, object]] = [{"question": "a?", "answer": "x"}, {"question": "b?"} | empty]
-    said = refuse(write_rows(tmp_path / "q.jsonl", *rows))
-    assert "line 2: no answer" in said and "question 2" not in said
-    for field in ("`answer`", "`answers`", "`options` with `gold`", "`gold_doc_ids`"):
-        assert field in said
-
-
-def test_the_line_of_a_question_without_an_id_is_said_once(tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "q.jsonl", {"question": "a?", "options": ["x"], "gold": "x"})
-    assert "line 1: a choice question needs two options" in refuse(path)
-
-
-@pytest.mark.parametrize("other", ["sweden", "  Sweden ", "SWEDEN"])
-def test_options_that_are_one_but_for_case_and_spaces_are_refused_with_their_line(
-    tmp_path: Path, other: str
-) -> None:
-    fine: dict[str, object] = {"question": "a?", "options": ["Swedes", "Sweden"], "gold": "Swedes"}
-    path = write_rows(tmp_path / "q.jsonl", fine, fine | {"options": ["Swedes", "Sweden", other]})
-    assert f"line 2: options 'Sweden' and {other.strip()!r} are the same" in refuse(path)
-    with pytest.raises(InputError, match="are the same"):
-        EvalQuestion("q", "a?", "choice", (("Sweden",),), ("Sweden", other))
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    read_rows("questions.a_file_that_cannot_be_used_is_refused"),
-)
-def test_a_file_that_cannot_be_used_is_refused(
-    tmp_path: Path, name: str, text: str | None, said: str
-) -> None:
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    assert said in refuse(tmp_path / name)
-
-
-def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
+    for name, text, said in read_rows("questions.a_file_that_cannot_be_used_is_refused"):
+        (tmp_path / name).unlink(missing_ok=True)
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        assert said in refuse(tmp_path / name)
     (tmp_path / "q.csv").write_bytes("question,answer\nWho?,Müller\n".encode("latin-1"))
     assert "not UTF-8 at byte" in refuse(tmp_path / "q.csv")
+    (tmp_path / "q.csv").write_text('question,answer\n"two\nlines?",x\nwho?,a,b\n')
+    assert "line 4: more fields than the header" in refuse(tmp_path / "q.csv")
 
 
 def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
@@ -176,11 +148,8 @@ def test_what_is_written_is_read_as_the_same(tmp_path: Path) -> None:
     assert read_questions(path) == questions
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    read_rows("questions.a_question_that_cannot_be_scored_is_refused"),
-)
-def test_a_question_that_cannot_be_scored_is_refused(fields: dict[str, object], said: str) -> None:
+def test_a_question_that_cannot_be_scored_is_refused() -> None:
     whole: dict[str, object] = {"id": "q", "text": "Who?", "kind": "open", "answers": (("x",),)}
-    with pytest.raises(InputError, match=said):
-        EvalQuestion(**(whole | fields))  # type: ignore[arg-type]
+    for fields, said in read_rows("questions.a_question_that_cannot_be_scored_is_refused"):
+        with pytest.raises(InputError, match=said):
+            EvalQuestion(**(whole | fields))

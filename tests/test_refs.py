@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +15,7 @@ from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError
 from kpyramid.settings import Settings
 from kpyramid.storage import publication, runs, store, writing
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.publication import (
-    commit,
-    promote,
-    remove_tag,
-    rollback,
-    tag,
-    write_snapshot,
-)
+from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag, write_snapshot
 from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
@@ -103,16 +97,7 @@ def test_an_unknown_ref_lists_the_known_ones(tmp_path: Path) -> None:
         resolve_ref(Warehouse(tmp_path), "main")
 
 
-def test_a_damaged_entry_is_named(tmp_path: Path) -> None:
-    move(Warehouse(tmp_path), "a")
-    path = tmp_path / "refs" / "main" / "0000000001.json"
-    path.write_bytes(path.read_bytes()[:20])
-
-    with pytest.raises(IntegrityError, match=r"0000000001\.json cannot be read"):
-        read_head(Warehouse(tmp_path), "main")
-
-
-def test_every_flipped_bit_of_an_entry_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_of_entry_is_noticed_and_damaged_one_is_named(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     move(warehouse, "a")
     move(warehouse, "b")
@@ -120,10 +105,9 @@ def test_every_flipped_bit_of_an_entry_is_noticed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     (warehouse.snapshots / ("b" * 16)).mkdir(parents=True)
     assert check_refs(warehouse) == []
-
-    for bit in range(8 * len(whole)):
-        data = bytearray(whole)
-        data[bit // 8] ^= 1 << bit % 8
+    flipped = (1 << bit for bit in range(8 * len(whole)))
+    number = int.from_bytes(whole, "little")
+    for data in (whole[:20], *((number ^ bit).to_bytes(len(whole), "little") for bit in flipped)):
         path.write_bytes(data)
         with pytest.raises(IntegrityError, match=r"0000000002\.json"):
             read_head(warehouse, "main")
@@ -136,14 +120,9 @@ def test_an_entry_of_an_earlier_release_is_still_read(tmp_path: Path) -> None:
     fields = json.loads(path.read_bytes())
     del fields["sha256"]
     path.write_text(json.dumps(fields, indent=1))
-
-    head = read_head(warehouse, "main")
-    moved = move(warehouse, "b")
-
-    assert head is not None
-    assert head.snapshot == "a" * 16
-    assert moved is not None
-    assert moved.parent == head.snapshot
+    head, moved = read_head(warehouse, "main"), move(warehouse, "b")
+    assert head is not None and moved is not None
+    assert head.snapshot == moved.parent == "a" * 16
     (warehouse.snapshots / ("b" * 16)).mkdir(parents=True)
     assert check_refs(warehouse) == []
 
@@ -155,35 +134,25 @@ def rewrite(entry: Path, **changed: str) -> None:
     entry.write_bytes(encode_entry(RefEntry(**{**fields, **changed})))
 
 
-LOGS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "a cut entry": (lambda f: os.truncate(f / "0000000002.json", 9), "0000000002.json cannot be"),
-    "a removed entry": (lambda f: (f / "0000000002.json").unlink(), "0000000002.json is missing"),
-    "a foreign parent": (
-        lambda f: rewrite(f / "0000000002.json", parent="f" * 16),
-        "0000000002.json: its parent is not",
-    ),
-    "an order that goes back": (
-        lambda f: rewrite(f / "0000000003.json", order="2025-01-01"),
-        "0000000003.json: its order is less",
-    ),
-    "a snapshot that is gone": (
-        lambda f: (f.parent.parent / "snapshots" / ("c" * 16)).rmdir(),
-        f"ref 'main' is at snapshot {'c' * 16}: not there",
+LOGS: dict[str, Callable[[Path], object]] = {
+    "0000000002.json cannot be": lambda f: os.truncate(f / "0000000002.json", 9),
+    "0000000002.json is missing": lambda f: (f / "0000000002.json").unlink(),
+    "2.json: its parent is not": lambda f: rewrite(f / "0000000002.json", parent="f" * 16),
+    "3.json: its order is less": lambda f: rewrite(f / "0000000003.json", order="2025-01-01"),
+    f"ref 'main' is at snapshot {'c' * 16}: not there": (
+        lambda f: (f.parent.parent / "snapshots" / ("c" * 16)).rmdir()
     ),
 }
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_a_log_that_does_not_fit_together_is_found(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("expected", LOGS)
+def test_a_log_that_does_not_fit_together_is_found(tmp_path: Path, expected: str) -> None:
     warehouse = Warehouse(tmp_path)
     for letter in "abc":
         move(warehouse, letter)
         (warehouse.snapshots / (letter * 16)).mkdir(parents=True)
     assert check_refs(warehouse) == []
-    damage, expected = LOGS[name]
-
-    damage(warehouse.refs / "main")
-
+    LOGS[expected](warehouse.refs / "main")
     (problem,) = check_refs(warehouse)
     assert expected in problem
 
@@ -250,31 +219,20 @@ def publish_nights(warehouse: Warehouse, count: int = 3) -> list[str]:
 def test_a_rollback_is_an_entry_of_its_own_and_a_second_one_goes_further(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     first, second, third = publish_nights(warehouse)
-
     once = rollback(warehouse, "main", at=NOW)
     assert (once.snapshot, once.parent, once.run) == (second, third, "night 2")
     assert once.order == "2026-01-03"
+    with pytest.raises(OvertakenError, match="HEAD never moves back"):
+        publish(warehouse, "backfill", "2026-01-02")
     assert rollback(warehouse, "main", at=NOW).snapshot == first
     with pytest.raises(InputError, match=r"no snapshot before.*kpyramid log main"):
         rollback(warehouse, "main", at=NOW)
-
     entries = list_entries(warehouse, "main")
     assert [e.action for e in entries] == ["build"] * 3 + ["rollback"] * 2
-    assert check_refs(warehouse) == []
     assert list_standing(entries) == [first]
-
-
-def test_after_a_rollback_a_build_goes_on_after_what_was_undone(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    first, second, _ = publish_nights(warehouse)
-    rollback(warehouse, "main", at=NOW)
-
-    with pytest.raises(OvertakenError, match="HEAD never moves back"):
-        publish(warehouse, "backfill", "2026-01-02")
     fourth = publish(warehouse, "night 4", "2026-01-04")
-
-    assert list_standing(list_entries(warehouse, "main")) == [first, second, fourth]
-    assert rollback(warehouse, "main", at=NOW).snapshot == second
+    assert list_standing(list_entries(warehouse, "main")) == [first, fourth]
+    assert rollback(warehouse, "main", at=NOW).snapshot == first
     assert check_refs(warehouse) == []
 
 
@@ -357,12 +315,7 @@ def test_no_ref_moves_to_a_damaged_snapshot(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path)
     first, second, third = publish_nights(warehouse)
     (warehouse.snapshots / second / "1.txt").write_text("x")
-
-    for act in (
-        lambda: promote(warehouse, "main", second, at=NOW),
-        lambda: tag(warehouse, "t", second, at=NOW),
-        lambda: rollback(warehouse, "main", at=NOW),
-    ):
+    for act in list_acts(warehouse, second).values():
         with pytest.raises(IntegrityError, match=r"1\.txt"):
             act()
     assert resolve_ref(warehouse, "main") == third
@@ -377,20 +330,26 @@ def test_of_two_who_move_a_ref_by_hand_at_once_one_is_told(
     first, second, third = publish_nights(warehouse)
     real = publication._create_entry
 
-    def create(place: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
+    def create(*given: Any) -> bool:
         monkeypatch.setattr(publication, "_create_entry", real)
         rollback(warehouse, "main", at=NOW)
-        return real(place, ref, number, entry)
+        return real(*given)
 
     monkeypatch.setattr(publication, "_create_entry", create)
     with pytest.raises(ConflictError, match=r"moved by somebody else.*kpyramid log main"):
-        if action == "promote":
-            promote(warehouse, "main", first, at=NOW)
-        else:
-            rollback(warehouse, "main", at=NOW)
+        list_acts(warehouse, first)[action]()
 
     assert resolve_ref(warehouse, "main") == second, "undone once, not twice"
     assert [e.snapshot for e in list_entries(warehouse, "main")] == [first, second, third, second]
+
+
+def list_acts(warehouse: Warehouse, snapshot: str) -> dict[str, Callable[[], object]]:
+    """What a person does with refs and a snapshot."""
+    return {
+        "promote": lambda: promote(warehouse, "main", snapshot, at=NOW),
+        "tag": lambda: tag(warehouse, "t", snapshot, at=NOW),
+        "rollback": lambda: rollback(warehouse, "main", at=NOW),
+    }
 
 
 @pytest.mark.parametrize("action", ["promote", "rollback", "tag"])
@@ -405,26 +364,20 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
         path.write_bytes(data[:9])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    acts: dict[str, Callable[[], object]] = {
-        "promote": lambda: promote(warehouse, "main", first, at=NOW),
-        "rollback": lambda: rollback(warehouse, "main", at=NOW),
-        "tag": lambda: tag(warehouse, "t", first, at=NOW),
-    }
+    act = list_acts(warehouse, first)[action]
     for module in (store, writing):
         with monkeypatch.context() as patch:
             patch.setattr(module, "write_and_sync", write)
             with pytest.raises(OSError, match="No space left"):
-                acts[action]()
+                act()
         assert hash_tree(tmp_path) == before
-    assert acts[action]()
+    assert act()
     assert check_refs(warehouse) == []
     assert second in {entry.snapshot for entry in list_entries(warehouse, "main")}
 
 
 @pytest.mark.slow
-def test_what_was_undone_comes_back_by_promote_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_undone_comes_back_by_promote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     warehouse = Warehouse(tmp_path / "w")
     small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:4]))

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import typer.main
-from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.cli.options import print_json
 from kpyramid.cli.render import Result, lay_out, name_values, print_result
+from tests.commands import run
 
 
 def make_sample(**also: Any) -> Result:
@@ -28,9 +28,7 @@ def make_sample(**also: Any) -> Result:
     )
 
 
-def test_words_leave_out_what_is_empty_and_cut_what_is_long(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_words_leave_out_what_is_empty_and_cut_long(capsys: pytest.CaptureFixture[str]) -> None:
     print_result(make_sample(notes=["Do this next."]))
     lines = capsys.readouterr().out.splitlines()
     assert lines[:4] == [
@@ -69,5 +67,5 @@ def test_help_explains_every_option_of_at_most_36_commands() -> None:
     ]
     assert not unexplained
     assert all(command.help.split("\n")[0].endswith(".") for command in commands.values())
-    told = CliRunner().invoke(app, ["--help"]).output
+    told = run("--help").output
     assert "..." not in told.replace("[ARGS]...", ""), "a sentence is cut"

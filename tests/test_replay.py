@@ -142,8 +142,7 @@ def test_a_chunk_that_was_not_recorded_fails_alone_and_is_asked_again(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("row", "wrong"),
-    read_bodies("replay.a_line_that_is_no_recording_is_named"),
+    ("row", "wrong"), read_bodies("replay.a_line_that_is_no_recording_is_named")
 )
 def test_a_line_that_is_no_recording_is_named(row: object, wrong: str, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "r", ROW, row)

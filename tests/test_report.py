@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import IntegrityError
 from kpyramid.pipeline.report.course import draw_trend
 from kpyramid.pipeline.report.index import write_index
@@ -19,48 +17,25 @@ from kpyramid.pipeline.report.words import load_template, word_report
 from kpyramid.storage.layout import open_warehouse
 from tests.accounts import make_account
 from tests.browser import WIDTHS, check_view, open_browser
+from tests.commands import run, run_json
 from tests.corpora import ROOT
 
 COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
 PLAIN: dict[str, Any] = {
-    "run": "r",
-    "snapshot": "s",
+    **dict.fromkeys(("run", "snapshot", "ref", "corpus", "host", "software", "head"), "s"),
+    **{key: [] for key in ("unread", "refused", "withdrawn", "stages", "refused_by", "trend")},
+    **{key: {} for key in ("settings", "rows", "rejects", "gates", "changed")},
+    **dict.fromkeys(("git_sha", "contradicting", "model", "changes", "before", "decisions")),
+    **dict.fromkeys(("withdrawals", "contradictions", "calls", "tokens"), 0),
     "ref": "main",
     "committed": "yes",
-    "head": "s",
-    "corpus": "c",
     "started": "2026-01-02T03:04:05+00:00",
     "ended": "2026-01-02T03:05:05+00:00",
     "took": 60.0,
-    "host": "h",
-    "software": "1",
-    "git_sha": None,
-    "settings": {},
-    "rows": {},
-    "content": {
-        **{n: [] for n in ("classes", "properties", "things", "facts", "silent")},
-        "counts": COUNTS,
-    },
-    "unread": [],
-    "rejects": {},
-    "refused": [],
-    "withdrawn": [],
-    "withdrawals": 0,
-    "contradictions": 0,
-    "contradicting": None,
-    "stages": [],
-    "model": None,
     "cost": 0.0,
-    "calls": 0,
-    "tokens": 0,
-    "gates": {},
-    "refused_by": [],
-    "changes": None,
-    "changed": {},
-    "before": None,
-    "decisions": None,
-    "trend": [],
     "week": None,
+    "content": {key: [] for key in ("classes", "properties", "things", "facts", "silent")}
+    | {"counts": COUNTS},
 }
 STYLE = '{% include "style.css.jinja" %}'
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
@@ -110,14 +85,29 @@ def render(account: Account, **changed: Any) -> str:
     return load_template("report.html.jinja").render(report=report, **drawn)
 
 
-def test_layers_and_space_are_in_figures(account: Account) -> None:
-    completion = account.completion
+def test_layers_merges_and_contradictions_are_in_figures(account: Account) -> None:
+    completion, found = account.completion, account.condensation
     assert completion["layers"] == {
         "graph": {"phrases": 5, "facts": 7},
         "ontology": {"phrases": 1, "facts": 2},
     }
     assert completion["region"] == {"phrases": 2, "facts": 3}
     assert (completion["dimensions"], completion["explained"]) == (2, 0.75)
+    assert (found["triples"], found["condensed"], found["merged_into"]) == (7, 6, 1)
+    assert found["how"] == {"equivalent": 1, "kept": 6}
+    assert (found["anchored"], found["contradictions"]) == (1, 1)
+    (merge,) = found["merges"]  # type: ignore[misc]
+    assert merge["anchor"] == "employer"
+    parts = {part["fact"][1]: part["how"] for part in merge["from"]}
+    assert sorted(parts) == ["is employed by", "works for"]
+    assert Counter(parts.values()) == {"kept": 1, "equivalent": 1}
+    assert parts[merge["fact"][1]] == "kept"
+    (clash,) = found["contradicting"]  # type: ignore[misc]
+    assert clash["anchor"] == "birth place"
+    assert {side["sentence"] for side in clash["sides"]} == {
+        "Dora Lind was born in Ghent",
+        "Dora Lind was born in Evora",
+    }
 
 
 def test_a_proposal_stands_with_ends_examples_and_who_decided(account: Account) -> None:
@@ -134,32 +124,6 @@ def test_a_proposal_stands_with_ends_examples_and_who_decided(account: Account) 
         assert example["sentence"] == " ".join(example["fact"])
 
 
-def test_a_merge_names_its_triples_and_how_each_came_in(account: Account) -> None:
-    (merge,) = account.condensation["merges"]  # type: ignore[misc]
-    assert merge["anchor"] == "employer"
-    parts = {part["fact"][1]: part["how"] for part in merge["from"]}
-    assert sorted(parts) == ["is employed by", "works for"]
-    assert Counter(parts.values()) == {"kept": 1, "equivalent": 1}
-    assert parts[merge["fact"][1]] == "kept"
-
-
-def test_condensation_accounts_for_every_triple(account: Account) -> None:
-    found = account.condensation
-    assert (found["triples"], found["condensed"], found["merged_into"]) == (7, 6, 1)
-    assert found["how"] == {"equivalent": 1, "kept": 6}
-    assert found["anchored"] == 1
-
-
-def test_a_contradiction_shows_the_sentences_of_both_sides(account: Account) -> None:
-    assert account.condensation["contradictions"] == 1
-    (clash,) = account.condensation["contradicting"]  # type: ignore[misc]
-    assert clash["anchor"] == "birth place"
-    assert {side["sentence"] for side in clash["sides"]} == {
-        "Dora Lind was born in Ghent",
-        "Dora Lind was born in Evora",
-    }
-
-
 def test_page_needs_nothing_from_outside_and_is_well_formed(account: Account) -> None:
     text = render(account)
     page = Page(text)
@@ -173,31 +137,28 @@ def test_page_needs_nothing_from_outside_and_is_well_formed(account: Account) ->
     assert {link.removeprefix("#") for link in links} <= set(ids)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "pipeline/report/templates/report.html.jinja",
-        "pipeline/report/templates/index.html.jinja",
-        "evaluation/templates/evaluation.html.jinja",
-    ],
-)
-def test_no_table_or_long_word_makes_a_page_wider_than_the_window(page: str) -> None:
+def test_no_table_or_long_word_makes_a_page_wider_than_the_window() -> None:
     """Tables scroll in a place of their own, and what has no space in it is broken."""
-    path = ROOT / "etl" / "kpyramid" / page
-    folder, text = path.parent, path.read_text("utf-8")
-    if STYLE in text:
-        text = text.replace(STYLE, (folder / "style.css.jinja").read_text("utf-8"))
-    included = [(folder / name).read_text("utf-8") for name in re.findall(r'include "(.+?)"', text)]
-    style = text.partition("<style>")[2].partition("</style>")[0]
+    for page in (
+        *("pipeline/report/templates/report", "pipeline/report/templates/index"),
+        "evaluation/templates/evaluation",
+    ):
+        path = ROOT / "etl" / "kpyramid" / f"{page}.html.jinja"
+        folder, text = path.parent, path.read_text("utf-8")
+        if STYLE in text:
+            text = text.replace(STYLE, (folder / "style.css.jinja").read_text("utf-8"))
+        names = re.findall(r'include "(.+?)"', text)
+        parts = [text, *((folder / name).read_text("utf-8") for name in names)]
+        style = text.partition("<style>")[2].partition("</style>")[0]
 
-    for part in (text, *included):
-        assert "<table" not in part.replace('<div class="wide"><table>', "")
-        assert part.count("</table></div>") == part.count("</table>")
-    assert ".wide { overflow-x: auto }" in style
-    assert re.search(r"body {[^}]*overflow-wrap: anywhere", style)
-    has_figure = any("<figure" in part for part in (text, *included))
-    assert has_figure is bool(re.search(r"svg {[^}]*max-width: 100%", style))
-    assert 'name="viewport" content="width=device-width"' in text
+        for part in parts:
+            assert "<table" not in part.replace('<div class="wide"><table>', "")
+            assert part.count("</table></div>") == part.count("</table>")
+        assert ".wide { overflow-x: auto }" in style
+        assert re.search(r"body {[^}]*overflow-wrap: anywhere", style)
+        has_figure = any("<figure" in part for part in parts)
+        assert has_figure is bool(re.search(r"svg {[^}]*max-width: 100%", style))
+        assert 'name="viewport" content="width=device-width"' in text
 
 
 def test_page_says_what_the_values_say(account: Account) -> None:
@@ -325,8 +286,8 @@ def make_runs(folder: Path) -> Path:
 
 
 def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
-    warehouse = str(make_runs(tmp_path / "w"))
-    done = CliRunner().invoke(app, ["report", "--warehouse", warehouse])
+    place = ("--warehouse", make_runs(tmp_path / "w"))
+    done = run("report", *place)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "w" / "index.html").read_text("utf-8")
     page = Page(text)
@@ -336,16 +297,13 @@ def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     assert all((tmp_path / "w" / link).is_file() for link in links)
     assert "facts: 8, before 5–8" in page.text and max(map(len, re.findall("n+", text))) < 300
     out = tmp_path / "pages" / "two.html"
-    command = ["report", "--warehouse", warehouse, "--compare", "run-0", "last", "--json"]
-    done = CliRunner().invoke(app, [*command, "--output", str(out)])
-    both = json.loads(done.stdout)["compared"]
+    both = run_json("report", *place, "--compare", "run-0", "last", "--output", out)["compared"]
     assert both["rows"]["facts"] == [5, 8]
     assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
     assert "8 (+3)" in Page(out.read_text("utf-8")).text
-    done = CliRunner().invoke(app, ["report", "none", "--warehouse", warehouse])
+    done = run("report", "none", *place)
     assert done.exit_code == 3 and "the last: run-3, run-2, run-1" in done.output
-    empty = ["report", "--warehouse", str(tmp_path / "empty")]
-    assert CliRunner().invoke(app, empty).exit_code == 0
+    assert run("report", "--warehouse", tmp_path / "empty").exit_code == 0
     assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")
 
 

@@ -15,24 +15,23 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from typer.testing import CliRunner
 
-from kpyramid import hold_snapshot
-from kpyramid.cli.app import app
+from kpyramid import hold_snapshot, open_snapshot
 from kpyramid.errors import ConflictError, InputError, IntegrityError, PyramidError
 from kpyramid.pipeline.erasure import find_document
 from kpyramid.storage import retention
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
-from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag, write_snapshot
+from kpyramid.storage.publication import promote, remove_tag, rollback, tag
 from kpyramid.storage.refs import list_entries, list_refs, list_standing, read_head
 from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.verification import check_bytes, check_refs
+from tests import publishers
+from tests.commands import run, run_json
 from tests.corpora import (
     TEXTS,
     build_corpus,
@@ -43,23 +42,12 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-
-START = datetime(2030, 1, 1, tzinfo=UTC)
-"""Later than every file's time, so that only entries and records say how old something is."""
-
-
-def name_day(day: int) -> str:
-    return (START + timedelta(days=day)).isoformat(timespec="seconds")
+from tests.publishers import START, name_day
 
 
 def publish(root: str, letter: str, ref: str, order: str, at: str) -> str:
     """What stage publish does with a small snapshot."""
-    warehouse = Warehouse(Path(root))
-    files: dict[str, bytes | Path] = {"tables/t": letter.encode() * 9, "ontology/o": b"o"}
-    snapshot = write_snapshot(warehouse, files, {"letter": letter})
-    with hold(warehouse, snapshot):
-        commit(warehouse, ref, snapshot=snapshot, order=order, run=letter, at=at)
-    return snapshot
+    return publishers.publish(Warehouse(Path(root)), letter, order, ref, at)
 
 
 def sweep(warehouse: Warehouse, day: int, *, keep: int = 1, days: int = 0) -> Collected:
@@ -108,13 +96,11 @@ def test_refs_of_backfilled_days_retire_by_age(tmp_path: Path) -> None:
             ("d", "other-2026-01-01", 2020),
         ]
     }
-    arguments = ["gc", "--backfills", "30d", "--json", "--warehouse", root]
-
-    looked = json.loads(CliRunner().invoke(app, [*arguments, "--dry-run"]).stdout)
+    words = ["gc", "--backfills", "30d", "--warehouse", root]
+    looked = run_json(*words, "--dry-run")
     assert looked["retired"] == ["demo-2026-01-01"]
     assert {*list_refs(Warehouse(Path(root)))} == {*made}
-    done = json.loads(CliRunner().invoke(app, arguments).stdout)
-
+    done = run_json(*words)
     assert done["retired"] == looked["retired"]
     assert {*list_refs(Warehouse(Path(root)))} == {*made} - {"demo-2026-01-01"}
 
@@ -127,7 +113,7 @@ def test_an_export_of_what_gc_took_meanwhile_says_so(tmp_path: Path, form: str, 
     (warehouse.snapshots / snapshot / gone).unlink()
     arguments = ["export", "main", str(tmp_path / "out"), "--to", form, "--everything"]
 
-    done = CliRunner().invoke(app, [*arguments, "--warehouse", str(warehouse.root)])
+    done = run(*arguments, "--warehouse", warehouse.root)
 
     assert done.exit_code == 7
     assert "run the command again" in done.output
@@ -159,7 +145,7 @@ def test_a_reader_keeps_what_it_holds_and_a_dead_one_does_not(tmp_path: Path) ->
     assert not [*warehouse.leases.iterdir()]
 
 
-def test_what_somebody_came_to_need_while_it_moved_is_put_back(
+def test_what_is_needed_while_it_moves_is_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     warehouse = Warehouse(tmp_path)
@@ -181,7 +167,7 @@ def test_what_somebody_came_to_need_while_it_moved_is_put_back(
 
 
 @pytest.mark.parametrize("damaged", ["run.json", "stages/chunk.json"])
-def test_a_damaged_run_is_named_and_gone_around(
+def test_a_damaged_run_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, damaged: str
 ) -> None:
     warehouse, _ = copy_shared_build(tmp_path / "w")
@@ -190,10 +176,10 @@ def test_a_damaged_run_is_named_and_gone_around(
     (path,) = warehouse.runs.glob(f"*/{damaged}")
     results = {*warehouse.cache.glob("results/*/*")}
     place = ["--warehouse", str(warehouse.root)]
-    assert CliRunner().invoke(app, ["verify", *place]).exit_code == 0
+    assert run("verify", *place).exit_code == 0
     for broken in (b"{", b"[]", b"{}", b"\xff"):
         path.write_bytes(broken)
-        told = CliRunner().invoke(app, ["verify", *place])
+        told = run("verify", *place)
         assert told.exit_code == 6
         assert str(path) in told.stdout
 
@@ -203,13 +189,9 @@ def test_a_damaged_run_is_named_and_gone_around(
         assert path.is_file()
         assert {*warehouse.cache.glob("results/*/*")} == results
         assert str(path) in caplog.text
-    found = find_document(warehouse, find_any_document(warehouse))
+    document = open_snapshot("main", warehouse.root).table("documents")["document_id"][0].as_py()
+    found = find_document(warehouse, document)
     assert path.relative_to(warehouse.runs).parts[0] in found.runs
-
-
-def find_any_document(warehouse: Warehouse) -> str:
-    folder = warehouse.snapshots / list_entries(warehouse, "main")[-1].snapshot
-    return str(pq.read_table(folder / "tables/documents.parquet")["document_id"][0])
 
 
 def test_an_unreadable_ref_or_lease_stops_it_before_anything_moves(tmp_path: Path) -> None:
@@ -237,11 +219,11 @@ def test_a_build_after_gc_is_the_same_and_computes_nothing_that_was_kept(
     small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:2]))
     older = build_corpus(small, warehouse, ref="trial", order="1").snapshot
     shutil.rmtree(warehouse.refs / "trial")
-    place = ["--warehouse", str(warehouse.root), "--older-than", "0d", "--json"]
+    place = ["--warehouse", warehouse.root, "--older-than", "0d"]
 
-    planned = json.loads(CliRunner().invoke(app, ["gc", *place, "--dry-run"]).stdout)
+    planned = run_json("gc", *place, "--dry-run")
     assert list_there(warehouse) == {older, last}
-    done = json.loads(CliRunner().invoke(app, ["gc", *place]).stdout)
+    done = run_json("gc", *place)
 
     assert done["moved"] == planned["moved"]
     assert done["moved"]["snapshots"]["count"] == 1
@@ -249,17 +231,15 @@ def test_a_build_after_gc_is_the_same_and_computes_nothing_that_was_kept(
     assert done["moved"]["results"]["count"] > 0
     assert list_there(warehouse) == {last}
     assert not any(count_recomputed(build_corpus(shared_corpus(), warehouse)).values())
-    freed = json.loads(CliRunner().invoke(app, ["gc", *place]).stdout)
+    freed = run_json("gc", *place)
     assert freed["bytes_deleted"] == done["bytes_moved"]
     assert build_corpus(small, warehouse, ref="trial").snapshot == older
 
 
-@pytest.mark.parametrize("age", ["30", "d", "-1d", "1w", "1.5d", "999999d", ""])
-def test_an_age_that_is_none_is_refused(tmp_path: Path, age: str) -> None:
-    command = ["gc", "--warehouse", str(tmp_path), "--older-than", age]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 2
-    assert "such as 30d or 12h" in done.stderr
+def test_an_age_that_is_none_is_refused(tmp_path: Path) -> None:
+    for age in ("30", "d", "-1d", "1w", "1.5d", "999999d", ""):
+        done = run("gc", "--warehouse", tmp_path, "--older-than", age)
+        assert (done.exit_code, "such as 30d or 12h" in done.stderr) == (2, True), age
 
 
 def test_a_full_disk_in_gc_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,6 @@
 """Retrieval by itself: facts, passages and how they connect, ready for anybody's prompt."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -97,30 +96,19 @@ PROMPTED = Retrieval(
 )
 
 
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ({}, ["A is B", "C is D", "A. A.", "E."]),
-        ({"min_score": 0.05}, ["A is B", "C is D", "A. A."]),
+def test_a_prompt_has_what_scores_enough_and_fits() -> None:
+    every = ["A is B", "C is D", "A. A.", "E."]
+    for options, shown in [
+        ({}, every),
+        ({"min_score": 0.05}, every[:3]),
         ({"min_score": 0.3}, ["A is B", "A. A."]),
         ({"max_tokens": 17}, ["A is B", "A. A.", "E."]),  # 59, 6 and 2 characters of 68
         ({"max_tokens": 4}, ["A is B", "C is D", "E."]),
         ({"max_tokens": 1}, ["E."]),
         ({"min_score": 1.0}, []),
-    ],
-)
-def test_a_prompt_has_what_scores_enough_and_fits(
-    options: dict[str, Any], shown: list[str]
-) -> None:
-    prompt = PROMPTED.to_prompt(**options)
-    said = [text for text in ("A is B", "C is D", "A. A.", "E.") if f"] {text}" in prompt]
-    assert said == shown
-
-
-@pytest.mark.parametrize("options", [{"min_score": 2}, {"max_tokens": 0}])
-def test_a_prompt_that_cannot_be_is_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="min_score"):
-        PROMPTED.to_prompt(**options)
+    ]:
+        prompt = PROMPTED.to_prompt(**options)  # type: ignore[arg-type]
+        assert [text for text in every if f"] {text}" in prompt] == shown
 
 
 def test_facts_and_passages_are_on_one_scale() -> None:
@@ -130,17 +118,17 @@ def test_facts_and_passages_are_on_one_scale() -> None:
     assert all(0 < score < 1 for score in scores)
 
 
-@pytest.mark.parametrize(
-    ("question", "options", "why"),
-    [
+def test_what_cannot_be_asked_or_shown_is_refused() -> None:
+    for question, options, why in [
         ("", {}, "empty"),
         ("Who?", {"facts": -1}, "facts = -1"),
         ("Who?", {"passages": True}, "True"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(question: str, options: dict[str, int], why: str) -> None:
-    with pytest.raises(InputError, match=why):
-        retrieve(question, open_told(), **options)  # type: ignore[arg-type]
+    ]:
+        with pytest.raises(InputError, match=why):
+            retrieve(question, open_told(), **options)  # type: ignore[arg-type]
+    for wrong in ({"min_score": 2}, {"max_tokens": 0}):
+        with pytest.raises(InputError, match="min_score"):
+            PROMPTED.to_prompt(**wrong)  # type: ignore[arg-type]
 
 
 def test_the_public_names_are_those_that_dir_shows() -> None:

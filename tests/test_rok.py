@@ -40,16 +40,17 @@ READ = {"says": True, "cites": [1], "answer": "John Harlow", "choices": [], "con
 CUT = loopback.Answer("{}", reasoning=100_000)
 
 
-def script(**replies: Any) -> Callable[[Request], Any]:
-    made = {
-        "rok_extend": TOLD,
-        "rok_extract": NAMED,
-        "rok_filter": {"facts": [1]},
-        "rok_answer": READ,
-    } | replies
+MADE: dict[str, Any] = {
+    "rok_extend": TOLD,
+    "rok_extract": NAMED,
+    "rok_filter": {"facts": [1]},
+    "rok_answer": READ,
+}
 
+
+def script(**replies: Any) -> Callable[[Request], Any]:
     def reply(request: Request) -> Any:
-        said = made[request.task]
+        said = (MADE | replies)[request.task]
         return said if isinstance(said, FailureKind) else json.dumps(said)
 
     return reply
@@ -66,9 +67,7 @@ def make_fact(head: str, relation: str, tail: str) -> NearFact:
     return NearFact(key, head, head, "ORG", relation, tail, tail, "ORG", 0.5)
 
 
-def test_4_1_key_entities_are_the_questions_then_those_most_passages_name(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_key_entities_are_questions_then_those_most_passages_name(snapshot: Snapshot) -> None:
     texts = ("John Harlow met Mary Stone.", "The mill of John Harlow.")
     found = choose_anchors(["Who wrote Grey Water?"], texts, snapshot, 3)
 
@@ -76,9 +75,7 @@ def test_4_1_key_entities_are_the_questions_then_those_most_passages_name(
     assert choose_anchors(["Who wrote Grey Water?"], texts, snapshot, 1).names == ("Grey Water",)
 
 
-def test_4_1_a_model_writes_a_tentative_answer_whose_entities_are_the_anchors(
-    snapshot: Snapshot,
-) -> None:
+def test_4_1_model_writes_tentative_answer_whose_entities_are_anchors(snapshot: Snapshot) -> None:
     found, asker = ask_model(snapshot)
 
     assert asker.tasks == ["rok_extend", "rok_extract", "rok_filter", "rok_answer"]
@@ -126,21 +123,17 @@ def test_4_2_2_step_a_holds_for_all_branches(snapshot: Snapshot) -> None:
     assert drop_led(about, key, main) == about
 
 
-def test_4_2_2_all_branches_stand_whole_and_numbered_in_one_call(snapshot: Snapshot) -> None:
+def test_4_2_2_all_branches_stand_numbered_in_one_call_and_none_without_room_is_chosen(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _, asker = ask_model(snapshot)
     (prompt,) = [r.messages[1].content for r in asker.asked if r.task == "rok_filter"]
-
     assert "Background knowledge:\n- " in prompt and "Triples:\n[1] " in prompt
     assert "Mary Stone" in prompt.partition("Triples:")[2] or "Harlow" in prompt
 
-
-def test_4_2_2_a_triple_that_the_prompt_had_no_room_for_is_not_chosen(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("kpyramid.query.model.walks.MOST_CHARACTERS", 60)
     found, asker = ask_model(snapshot, rok_filter={"facts": [1, 2, 3]})
     (prompt,) = [r.messages[1].content for r in asker.asked if r.task == "rok_filter"]
-
     assert "[1] " in prompt and "[2] " not in prompt
     assert re.search(r"\b1 of (?!1\b)\d+ branches, by the model", found.trace[-1].reason)
 
@@ -155,27 +148,19 @@ def test_4_3_rules_answer_by_a_path_whose_steps_each_have_a_sentence(snapshot: S
     assert best.evidence[1].text == "John Harlow was the uncle of Mary Stone."
 
 
-@pytest.mark.parametrize(
-    "lost",
-    read_rows("rok.at_most_four_calls_and_what_the_model_does_not_say_rules_do"),
-)
-def test_at_most_four_calls_and_what_the_model_does_not_say_rules_do(
-    snapshot: Snapshot, lost: dict[str, Any]
-) -> None:
-    found, asker = ask_model(snapshot, **lost)
-
-    assert found.calls == len(asker.asked) <= 4
-    assert found.text == "John Harlow"
+def test_at_most_four_calls_and_what_the_model_does_not_say_rules_do(snapshot: Snapshot) -> None:
+    for lost in read_rows("rok.at_most_four_calls_and_what_the_model_does_not_say_rules_do"):
+        found, asker = ask_model(snapshot, **lost)
+        assert found.calls == len(asker.asked) <= 4
+        assert found.text == "John Harlow"
 
 
-@pytest.mark.parametrize("cut", ["rok_extend", "rok_extract", "rok_filter", "rok_answer", "all"])
+@pytest.mark.parametrize("cut", [*MADE, "all"])
 def test_a_cut_off_reply_is_asked_for_once_and_its_stored_run_answers_the_same(
     snapshot: Snapshot, tmp_path: Path, cut: str
 ) -> None:
-    whole = {"rok_extend": TOLD, "rok_extract": NAMED, "rok_filter": {"facts": [1]}}
-    replies = {**whole, "rok_answer": READ}
-    cuts = list(replies) if cut == "all" else [cut]
-    with ask_scripted(tmp_path, **{**replies, **dict.fromkeys(cuts, CUT)}) as (server, asker):
+    replies = MADE | dict.fromkeys(MADE if cut == "all" else [cut], CUT)
+    with ask_scripted(tmp_path, **replies) as (server, asker):
         backends = Backends(reader="llm", walk="llm", asker=asker)
         found = answer(UNCLE, snapshot, "rok", backends=backends)
         made = sum(len(list_prompts(server, task)) for task in replies)

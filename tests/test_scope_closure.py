@@ -1,9 +1,8 @@
 """Every table under a scope has the rows that an independent reading of the rules leaves."""
 
-import json
 import shutil
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,10 @@ from making.ablation import add_index
 from kpyramid.documents.qualifiers import unite_qualifiers
 from kpyramid.documents.validity import date_fact
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.pipeline.build import build
-from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.query import Snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import encode_table, load_contracts
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import make_settings
+from tests.corpora import encode_lines, open_told
 from tests.test_scopes import DECISIONS, LABELLED, PUBLIC_ONES
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -37,15 +34,10 @@ ROWS: list[Row] = [*PUBLIC_ONES, *LABELLED, *MORE]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    corpus = tmp_path_factory.mktemp("corpus")
-    (corpus / "all.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
-    decided = tmp_path_factory.mktemp("decided") / "proposals.toml"
-    decided.write_text(DECISIONS)
-    warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, make_settings(complete={"decisions": str(decided)}))
-    built = open_snapshot("main", warehouse.root, scope=EVERYTHING)
-    yield plant_statements(built, tmp_path_factory.mktemp("planted") / built.id)
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
+    texts = {"all.jsonl": encode_lines(ROWS)}
+    built = open_told("closure", texts, EVERYTHING, decisions=DECISIONS)
+    return plant_statements(built, tmp_path_factory.mktemp("planted") / built.id)
 
 
 def plant_statements(built: Snapshot, folder: Path) -> Snapshot:
@@ -264,10 +256,10 @@ CUT = {
         *("valid_from", "valid_to"),
     },
     "instances": {
-        *("places", "triple_ids", "chunk_id", "start", "end", "subject_span", "object_span"),
+        *("places", "triple_ids", "chunk_id", "start", "end", "subject_span", "object_span")
     },
     "proposals": {
-        *("phrases", "triple_ids", "support", "definition", "note", "inverse_of", "splits"),
+        *("phrases", "triple_ids", "support", "definition", "note", "inverse_of", "splits")
     },
 }
 """Columns of which a part may be hidden; of every other one a seen row has all."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,21 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import InputError
 from kpyramid.ontology.schema import write_schema
-from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES, Answer, Snapshot, answer, open_snapshot, retrieve
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.view import EVERYTHING, EntitiesByName, Scope
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import make_settings
-from tests.rows import read_rows
+from tests import commands
+from tests.corpora import build_told, encode_lines, open_told
+from tests.rows import each_row
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
@@ -68,16 +65,7 @@ label = "smuggler"
 domain = "https://w3id.org/kpyramid/general#Person"
 """
 SECRET = (
-    *(
-        "Vance",
-        "Marbury",
-        "Turin",
-        "chief executive",
-        "Boone",
-        "Aster Pictures",
-        "1643",
-        "closed.jsonl",
-    ),
+    *("Vance", "Marbury", "Turin", "chief executive", "Boone", "Aster Pictures", "1643"),
     *("Quill", "Zorn", "Krell", "Taub", "betray", "smuggler", "Sir John", "boat", "Paris"),
     "closed.jsonl",
 )
@@ -86,15 +74,9 @@ public person, and terms that completion added to the ontology for these documen
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Snapshot]:
-    corpus = tmp_path_factory.mktemp("corpus")
-    for name, rows in (("open.jsonl", PUBLIC_ONES), ("closed.jsonl", LABELLED)):
-        (corpus / name).write_text("\n".join(map(json.dumps, rows)))
-    decided = tmp_path_factory.mktemp("decided") / "proposals.toml"
-    decided.write_text(DECISIONS)
-    warehouse = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, warehouse, make_settings(complete={"decisions": str(decided)}))
-    yield open_snapshot("main", warehouse.root, scope=EVERYTHING)
+def whole() -> Snapshot:
+    texts = {"open.jsonl": encode_lines(PUBLIC_ONES), "closed.jsonl": encode_lines(LABELLED)}
+    return open_told("scopes", texts, EVERYTHING, decisions=DECISIONS)
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +97,8 @@ def has(*labels: str) -> Scope:
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-@pytest.mark.parametrize(
-    "question",
-    read_rows("scopes.without_a_label_nothing_of_a_labelled_document_is_told__question"),
-)
-def test_without_a_label_nothing_of_a_labelled_document_is_told(
+@each_row("question", "scopes.without_a_label_nothing_of_a_labelled_document_is_told__question")
+def test_without_a_label_nothing_labelled_is_told(
     public: Snapshot, strategy: str, question: str
 ) -> None:
     found = answer(question, public, strategy)
@@ -150,9 +129,7 @@ def test_the_ontology_answers_from_what_is_seen(whole: Snapshot, public: Snapsho
     assert not names & {"Clara Boone", "Dorian Vance", "Turin"}
 
 
-def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(
-    public: Snapshot,
-) -> None:
+def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(public: Snapshot) -> None:
     facts = {
         public.read_fact(key).relation
         for key in public.facts_about(link_text("Who is John Harlow?", public).entities)
@@ -160,30 +137,20 @@ def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(
     assert not [relation for relation in facts if "chief" in relation]
 
 
-def test_an_answer_says_that_not_all_documents_were_searched(
-    whole: Snapshot, public: Snapshot
-) -> None:
+def test_answer_says_if_not_all_was_searched(whole: Snapshot, public: Snapshot) -> None:
     question = "Where was Ada Lovelace born?"
     assert "searched: 3 of 7 documents" in answer(question, public, "naive").recognised
     assert "searched: 5 of 7 documents" in answer(question, whole.scoped(has("staff"))).recognised
     assert not [told for told in answer(question, whole).recognised if "searched" in told]
 
 
-@pytest.mark.parametrize(
-    ("scope", "message"),
-    [
-        (
-            Scope(None, documents=frozenset({"opn.jsonl"})),
-            r"'opn.jsonl'; did you mean 'open.jsonl'",
-        ),
+def test_a_scope_of_what_is_not_there_is_refused(whole: Snapshot) -> None:
+    for scope, message in [
+        (Scope(None, frozenset({"opn.jsonl"})), r"'opn.jsonl'; did you mean 'open.jsonl'"),
         (Scope(None, metadata=frozenset({("year", "2031")})), "no document has year = '2031'"),
-    ],
-)
-def test_a_scope_of_what_is_not_there_is_refused(
-    whole: Snapshot, scope: Scope, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        answer("Who is John Harlow?", whole.scoped(scope), "kaping")
+    ]:
+        with pytest.raises(InputError, match=message):
+            answer("Who is John Harlow?", whole.scoped(scope), "kaping")
 
 
 def test_the_view_of_labels_says_what_the_index_goes_by(whole: Snapshot) -> None:
@@ -258,7 +225,9 @@ SURFACE: dict[str, Read] = {
         for p in s.schema.properties
         for one, other in pairwise(sorted({*s.names.values()})[:8])
     ],
-    "describe_scope": lambda s, w: s.describe_scope(),
+    **{name: lambda s, w, name=name: getattr(s, name)() for name in ("describe_scope", "warm")},
+    **{name: lambda s, w, name=name: spell(getattr(s, name)) for name in
+       ("folder", "id", "model", "ontology", "scopes", "types")},
     "embed": lambda s, w: s.embed("Turin").shape,
     "embed_all": lambda s, w: s.embed_all(["Turin"]).shape,
     "embedder": lambda s, w: s.embedder.name,
@@ -281,12 +250,10 @@ SURFACE: dict[str, Read] = {
         s,
     ),
     "find_detailed": lambda s, w: try_keys(s.find_detailed, keys_of(w, "condensed")),
-    "folder": lambda s, w: s.folder,
-    "id": lambda s, w: s.id,
     "link": lambda s, w: [(link_text(q, s).entities, link_text(q, s).names) for q in QUESTIONS],
     "manifest": lambda s, w: json.dumps(s.manifest),
     "mentions_in": lambda s, w: s.mentions_in(keys_of(w, "chunks")),
-    "model": lambda s, w: s.model,
+
     "names": lambda s, w: [
         spell(s.names), len(s.names), [s.names.get(k) for k in keys_of(w, "entities")]
     ],
@@ -317,7 +284,7 @@ SURFACE: dict[str, Read] = {
     "standardise_condensed": lambda s, w: try_keys(
         s.standardise_condensed, keys_of(w, "condensed")
     ),
-    "scopes": lambda s, w: s.scopes,
+
     "sparql": lambda s, w: [
         s.sparql(query, limit=100_000)
         for query in (EVERY_TRIPLE, "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }")
@@ -334,7 +301,7 @@ SURFACE: dict[str, Read] = {
         for table in ("condensed", "chunks")
     ],
     "titles": lambda s, w: s.titles(keys_of(w, "documents")),
-    "types": lambda s, w: spell(s.types),
+
     "vectors_of": lambda s, w: try_keys(
         lambda k: s.vectors_of([k]).shape, keys_of(w, "condensed")
     ),
@@ -349,7 +316,7 @@ SURFACE: dict[str, Read] = {
     "nearest": lambda s, w: [
         s.evidence(key) for q in QUESTIONS for key in s.nearest(q, 1000, "chunks")
     ],
-    "warm": lambda s, w: s.warm(),
+
     "words_holding": lambda s, w: [
         s.evidence(key) for word in SECRET for key, _ in s.words_holding(word, "", 1000)
     ],
@@ -416,9 +383,7 @@ def test_a_person_is_called_as_seen_documents_call_him(whole: Snapshot, public: 
     ]
 
 
-def test_a_filtered_table_keeps_its_contract_and_its_references(
-    whole: Snapshot, public: Snapshot
-) -> None:
+def test_filtered_table_keeps_contract_and_references(whole: Snapshot, public: Snapshot) -> None:
     for snapshot in (public, whole.scoped(has("staff")), whole.scoped(has("board"))):
         tables = {name: snapshot.table(name) for name in FILTERED}
         for name, table in tables.items():
@@ -427,9 +392,7 @@ def test_a_filtered_table_keeps_its_contract_and_its_references(
 
 
 @pytest.mark.parametrize("name", WHOLE_ONLY)
-def test_a_table_that_cannot_be_divided_is_refused(
-    whole: Snapshot, public: Snapshot, name: str
-) -> None:
+def test_table_of_no_parts_is_refused(whole: Snapshot, public: Snapshot, name: str) -> None:
     assert whole.table(name) is not None
     with pytest.raises(InputError, match="cannot be divided by documents"):
         public.table(name)
@@ -449,38 +412,30 @@ def test_a_scope_only_narrows(whole: Snapshot, public: Snapshot) -> None:
 
 def ask(whole: Snapshot, *options: str) -> Result:
     place = ["--warehouse", str(whole.folder.parent.parent), "--json"]
-    return CliRunner().invoke(app, ["ask", "Who founded Aster Pictures?", *options, *place])
+    return commands.run("ask", "Who founded Aster Pictures?", *options, *place)
 
 
 def run(whole: Snapshot, *arguments: str) -> Result:
     place = ["--warehouse", str(whole.folder.parent.parent)]
-    return CliRunner().invoke(app, [*arguments, *place])
+    return commands.run(*arguments, *place)
 
 
-@pytest.mark.parametrize(
-    ("option", "hidden", "missing"),
-    [
+def test_what_is_hidden_is_refused_like_what_there_is_not(whole: Snapshot) -> None:
+    for option, hidden, missing in [
         ("--document", "closed.jsonl", "clised.jsonl"),
         ("--document", "closed.jsonl#plot", "closed.jsonl#plan"),
         ("--where", "year=1643", "year=1644"),
-    ],
-)
-def test_what_is_hidden_is_refused_like_what_there_is_not(
-    whole: Snapshot, option: str, hidden: str, missing: str
-) -> None:
-    first, second = ask(whole, option, hidden), ask(whole, option, missing)
-    assert (first.exit_code, second.exit_code) == (3, 3)
-    error = json.loads(first.stdout)["error"].replace(hidden.removeprefix("year="), "")
-    other = json.loads(second.stdout)["error"].replace(missing.removeprefix("year="), "")
-    assert error == other
-    assert list_secrets(error) == []
-    assert ask(whole, option, hidden, "--everything").exit_code == 0
+    ]:
+        first, second = ask(whole, option, hidden), ask(whole, option, missing)
+        assert (first.exit_code, second.exit_code) == (3, 3)
+        error = json.loads(first.stdout)["error"].replace(hidden.removeprefix("year="), "")
+        other = json.loads(second.stdout)["error"].replace(missing.removeprefix("year="), "")
+        assert error == other
+        assert list_secrets(error) == []
+        assert ask(whole, option, hidden, "--everything").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    "command",
-    read_rows("scopes.commands_show_nothing_hidden_unless_told"),
-)
+@each_row("command")
 def test_commands_show_nothing_hidden_unless_told(
     whole: Snapshot, command: tuple[str, ...]
 ) -> None:
@@ -521,44 +476,36 @@ def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:
     assert json.loads(ask(whole, "--everything", "--where", "year=1931").stdout)["text"]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_the_command_refuses_a_scope_that_makes_no_sense(whole: Snapshot) -> None:
+    for options, message in [
         (["--where", "year"], "say field=value"),
         (["--everything", "--access", "staff"], "leave --access out"),
         (["--document", "nowhere.txt"], "no document has the id or source"),
-    ],
-)
-def test_the_command_refuses_a_scope_that_makes_no_sense(
-    whole: Snapshot, options: list[str], message: str
-) -> None:
-    found = ask(whole, *options)
-    assert found.exit_code == 3
-    assert message in json.loads(found.stdout)["error"]
+    ]:
+        found = ask(whole, *options)
+        assert found.exit_code == 3
+        assert message in json.loads(found.stdout)["error"]
 
 
 def test_a_hidden_title_does_not_tell_what_a_shared_noun_means(tmp_path: Path) -> None:
-    corpus, corrections = tmp_path / "corpus", tmp_path / "corrections.toml"
-    corpus.mkdir()
+    corrections = tmp_path / "corrections.toml"
     rows = [
         {"id": "a", "title": "About Torvane", "text": "The company was founded in 1987."},
         {"id": "b", "title": "Minutes of the vault", "text": "The firm was founded in 1987."},
     ]
     rows[1] |= {"access": ["board"]}
-    (corpus / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
     corrections.write_text('[[correction]]\nsame = ["company", "firm"]\n')
-    warehouse = open_warehouse(tmp_path / "w")
-    build(corpus, warehouse, make_settings(publish={"corrections": str(corrections)}))
+    texts = {"rows.jsonl": encode_lines(rows)}
+    build_told(tmp_path, texts, publish={"corrections": str(corrections)})
 
     def say(snapshot: Snapshot) -> str:
         (fact,) = snapshot.table("condensed").to_pylist()
         tables = (snapshot.table(name).to_pylist() for name in ("triples", "condensed"))
         return str([*tables, snapshot.read_fact(fact["condensed_id"])])
 
-    hidden = "vault"
-    whole = open_snapshot("main", warehouse.root, scope=EVERYTHING)
-    assert hidden in say(whole)
-    public = open_snapshot("main", warehouse.root)
+    hidden, place = "vault", tmp_path / "warehouse"
+    assert hidden in say(open_snapshot("main", place, scope=EVERYTHING))
+    public = open_snapshot("main", place)
     assert hidden not in say(public) and "About Torvane" in say(public)
     told = str(retrieve("When was the company founded?", public).facts[0].qualifiers)
     assert hidden not in told and "About Torvane" in told

@@ -2,7 +2,6 @@
 
 import math
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -30,7 +29,6 @@ from tests.loopback_replies import VECTOR_SIZE, make_vector
 from tests.loopback_server import Loopback
 
 PATH = "/embeddings"
-ROOT = Path(__file__).parent.parent
 TEXTS = [f"text number {number}" for number in range(1100)]
 """Five calls."""
 
@@ -101,47 +99,38 @@ def test_a_reply_in_another_order_is_put_in_order(server: Loopback, tmp_path: Pa
     expect_rows(open_model(tmp_path, server.base_url).embed(texts), texts)
 
 
-@pytest.mark.parametrize(
-    ("fault", "message"),
-    [
-        ("one_missing", "6 vectors came for 7 texts"),
-        ("one_twice", "item 6 of the reply has no index of its own"),
-        ("data_null", "0 vectors came for 7 texts"),
-    ],
-)
-def test_a_reply_whose_vectors_may_be_of_other_texts_is_refused_and_not_kept(
-    fault: str, message: str, server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add(fault, path=PATH, times=1)
+def test_vectors_that_may_be_of_other_texts_are_not_kept(server: Loopback, tmp_path: Path) -> None:
     settings = make_settings(server.base_url)
-    with pytest.raises(EndpointError, match=message):
-        open_cached(tmp_path, settings).embed(TEXTS[:7])
+    for number, (fault, message) in enumerate({
+        "one_missing": "6 vectors came for 7 texts",
+        "one_twice": "item 6 of the reply has no index of its own",
+        "data_null": "0 vectors came for 7 texts",
+    }.items()):  # fmt: skip
+        place, bought = tmp_path / fault, list_inputs(server)
+        server.faults.add(fault, path=PATH, times=1)
+        with pytest.raises(EndpointError, match=message):
+            open_cached(place, settings).embed(TEXTS[:7])
+        expect_rows(open_cached(place, settings).embed(TEXTS[:7]), TEXTS[:7])
+        assert set((list_inputs(server) - bought).values()) == {2}, number
 
-    expect_rows(open_cached(tmp_path, settings).embed(TEXTS[:7]), TEXTS[:7])
-    assert set(list_inputs(server).values()) == {2}
 
-
-@pytest.mark.parametrize("fault", ["short_vector", "vector_null"])
-def test_a_bad_vector_is_refused_and_the_others_of_its_reply_are_kept(
-    fault: str, server: Loopback, tmp_path: Path
+def test_a_bad_vector_is_refused_and_its_neighbours_are_kept(
+    server: Loopback, tmp_path: Path
 ) -> None:
-    server.faults.add(fault, path=PATH, times=1)
     settings = make_settings(server.base_url)
-    with pytest.raises(EndpointError, match=r"1 of 7 vectors are .* 6 of that reply are kept"):
-        open_cached(tmp_path, settings).embed(TEXTS[:7])
-
-    expect_rows(open_cached(tmp_path, settings).embed(TEXTS[:7]), TEXTS[:7])
-    assert list_inputs(server) == Counter(TEXTS[:7]) + Counter(TEXTS[6:7]), "one is bought again"
+    for fault in ("short_vector", "vector_null"):
+        place, bought = tmp_path / fault, list_inputs(server)
+        server.faults.add(fault, path=PATH, times=1)
+        with pytest.raises(EndpointError, match=r"1 of 7 vectors are .* 6 of that reply are kept"):
+            open_cached(place, settings).embed(TEXTS[:7])
+        expect_rows(open_cached(place, settings).embed(TEXTS[:7]), TEXTS[:7])
+        expected = Counter(TEXTS[:7]) + Counter(TEXTS[6:7])
+        assert list_inputs(server) - bought == expected, "one is bought again"
 
 
 def test_of_vectors_in_two_lengths_only_those_of_the_known_length_are_kept() -> None:
-    class Answer:
-        def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
-            rows = [[1.0] * int(message.content) for message in request.messages]
-            return {"data": [{"index": n, "embedding": row} for n, row in enumerate(rows)]}
-
     kept: dict[str, np.ndarray] = {}
-    model = ServedEmbedder("small", None, Answer())
+    model = ServedEmbedder("small", None, Served(lambda text: [1.0] * int(text)))
     with pytest.raises(EndpointError, match=r"None of that reply are kept"):
         model.embed_batch(["3", "4"], kept.update)
     assert not kept, "which of them is right is not known"
@@ -151,29 +140,29 @@ def test_of_vectors_in_two_lengths_only_those_of_the_known_length_are_kept() -> 
     assert kept.keys() == {"3", "03"}
 
 
-@pytest.mark.parametrize(
-    "vector",
-    [[0.0, 0.0], [math.inf, 1.0], [1e300, 1.0], [10**400, 1.0], [True, 1.0], ["1", 1.0], [], "AAA"],
-)
-def test_a_vector_without_direction_or_numbers_is_refused(vector: object) -> None:
-    class Answer:
-        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
-            return {"data": [{"index": 0, "embedding": vector}]}
+class Served:
+    """An endpoint's replies: a vector for each text of a request."""
 
-    with pytest.raises(EndpointError, match="cannot be used"):
-        ServedEmbedder("small", None, Answer()).embed(["a"])
+    def __init__(self, make: Callable[[str], object]) -> None:
+        self.make = make
+
+    def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
+        made = [self.make(message.content) for message in request.messages]
+        return {"data": [{"index": n, "embedding": vector} for n, vector in enumerate(made)]}
 
 
-def test_dimensions_that_the_endpoint_leaves_aside_are_told(tmp_path: Path) -> None:
-    class Answer:
-        def obtain(self, key: str, request: object) -> Mapping[str, Any]:
-            return {"data": [{"index": 0, "embedding": [3, 4]}]}
-
+def test_a_vector_without_direction_or_numbers_is_refused() -> None:
+    for vector in (
+        *([0.0, 0.0], [math.inf, 1.0], [1e300, 1.0], [10**400, 1.0], [True, 1.0], ["1", 1.0]),
+        *([], "AAA"),
+    ):
+        with pytest.raises(EndpointError, match="cannot be used"):
+            ServedEmbedder("small", None, Served(lambda _, v=vector: v)).embed(["a"])
     with pytest.raises(EndpointError, match=r"2 numbers where 5 were.*embed\.dimensions"):
-        ServedEmbedder("small", 5, Answer()).embed(["a"])
+        ServedEmbedder("small", 5, Served(lambda _: [3, 4])).embed(["a"])
 
 
-def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
+def test_an_endpoint_that_stays_down_is_given_up_and_loses_nothing(
     server: Loopback, tmp_path: Path
 ) -> None:
     server.faults.add("500", path=PATH, skip=2)
@@ -186,9 +175,7 @@ def test_an_endpoint_that_stays_down_is_given_up_and_what_came_is_kept(
     assert list_inputs(server) == Counter(TEXTS), "each text is paid for once"
 
 
-def test_known_vectors_cost_nothing_wherever_the_model_is_served(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_known_vectors_cost_nothing_wherever_served(server: Loopback, tmp_path: Path) -> None:
     before = open_cached(tmp_path, make_settings(server.base_url)).embed(TEXTS[:3])
     with serve() as other:
         embedder = open_cached(tmp_path, make_settings(other.base_url, api_key_env="OTHER"))
@@ -200,13 +187,7 @@ def test_known_vectors_cost_nothing_wherever_the_model_is_served(
 
 def serve_size(size: int) -> Connect:
     """An endpoint whose vectors have so many numbers."""
-
-    class Answer:
-        def obtain(self, key: str, request: Any) -> Mapping[str, Any]:
-            rows = range(len(request.messages))
-            return {"data": [{"index": row, "embedding": [1.0] * size} for row in rows]}
-
-    return lambda open_transport, describe: Answer()
+    return lambda open_transport, describe: Served(lambda _: [1.0] * size)
 
 
 def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
@@ -244,9 +225,7 @@ def test_vectors_of_another_length_are_not_stored_by_a_later_run(tmp_path: Path)
     assert later.embed(TEXTS[:4]).shape == (4, 3) and later.function.computed == 2
 
 
-def test_vectors_that_another_program_removes_are_told_and_not_bought_twice(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_vectors_that_another_program_removes_are_told(server: Loopback, tmp_path: Path) -> None:
     class Remover(Progress):
         def advance(self, count: int) -> None:
             shutil.rmtree(tmp_path / "cache" / "rows")
@@ -276,7 +255,7 @@ def test_every_call_is_in_the_books_with_its_stage(server: Loopback, tmp_path: P
     assert ledger.spent().dollars == pytest.approx(billed * 2 / 1_000_000)
 
 
-def test_a_budget_stops_before_its_limit_and_the_next_run_asks_for_the_rest(
+def test_a_budget_stops_before_its_limit_and_the_next_run_goes_on(
     server: Loopback, tmp_path: Path
 ) -> None:
     limited = make_settings(server.base_url, {"budget_tokens": 9_500, "concurrency": 1})
@@ -328,10 +307,3 @@ def test_a_pyramid_of_a_served_model_is_built_asked_and_built_again_for_nothing(
     assert -1 <= nearest[2] <= 1.000001
     files = [path for path in snapshot.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if b"127.0.0.1" in path.read_bytes()]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)

@@ -10,7 +10,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.settings import Settings, load_settings, read_recorded
 from tests.corpora import make_settings
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 def write(folder: Path, text: str) -> Path:
@@ -95,10 +95,7 @@ def test_what_is_fixed_now_is_refused_by_name_and_a_near_miss_is_named(tmp_path:
         load_settings(write(tmp_path, "[publsh]\nstrict = true\n"), {})
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    read_rows("settings.a_wrong_file_is_refused_by_name"),
-)
+@each_row("text, said")
 def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(SettingsError, match="settings") as e:
         load_settings(write(tmp_path, text), {})
@@ -121,9 +118,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused_by_name(tmp_path: Path) 
         ("induce", "ontology", "ontology"),
     ],
 )
-def test_a_model_or_ontology_that_is_not_there_is_named(
-    section: str, name: str, resource: str
-) -> None:
+def test_missing_model_or_ontology_is_named(section: str, name: str, resource: str) -> None:
     settings = make_settings(**{section: {name: "no_such_thing"}})
 
     with pytest.raises(SettingsError, match=rf"{section}\.{name}.*no_such_thing"):

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 import typer.main
-from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.completion.corrections import load_corrections
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.checks import load_checks
 from kpyramid.settings import check_settings
+from tests.commands import run
 from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
 from tests.planted import general_schema
 from tests.tiny_pyramid import TEXTS, open_tiny
@@ -176,7 +176,7 @@ def test_python_of_all_pages_compiles() -> None:
 
 
 @pytest.mark.parametrize("page", pages_with("python", "sparql"))
-def test_python_of_a_page_runs_and_prints_what_it_shows(
+def test_python_of_a_page_prints_its_output(
     page: str, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(workspace)
@@ -233,7 +233,7 @@ def run_command(command: str, folder: Path, where: str) -> str:
     special = (set(word) <= set("|&;<>") or set(word) & set("*$~") for word in words)
     if program != "kpyramid" or any(special):
         return run_shell(command, folder, where)
-    done = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    done = run(*words, env={"COLUMNS": "200"})
     assert done.exit_code == 0, f"{where}:\n{command}\n{done.output[-3000:]}"
     return done.stdout
 

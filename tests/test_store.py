@@ -72,9 +72,7 @@ def test_a_source_that_is_no_address_stays_text() -> None:
     assert '"http://[no address"' in write_instances([odd])
 
 
-def test_every_individual_of_a_snapshot_shows_words_that_stand_in_its_document(
-    tmp_path: Path,
-) -> None:
+def test_every_individual_shows_words_that_stand_in_its_document(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     folder = warehouse.snapshots / snapshot
     turtle = (folder / "ontology/schema.ttl").read_text("utf-8")

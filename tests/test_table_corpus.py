@@ -40,9 +40,7 @@ PAGES = (
         ({"properties": {"hq": "headquarter"}}, r"columns\.properties\.hq: .*: headquarters, "),
     ],
 )
-def test_a_label_of_columns_that_the_ontology_lacks_is_refused(
-    given: dict[str, object], problem: str | None
-) -> None:
+def test_column_ontology_lacks_is_refused(given: dict[str, object], problem: str | None) -> None:
     settings = make_settings(ingest={"columns": {"subject": "name", **given}})
     if problem is None:
         require_ontology(settings)
@@ -53,7 +51,7 @@ def test_a_label_of_columns_that_the_ontology_lacks_is_refused(
 
 
 @pytest.mark.needs("files")
-def test_columns_become_properties_and_evidence_has_its_page(
+def test_columns_become_properties_with_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pass_gates(monkeypatch)

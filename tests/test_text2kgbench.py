@@ -13,23 +13,9 @@ from sets.text2kgbench_ontologies import convert_ontology
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import parse_schema
 from tests.corpora import find_bench
+from tests.rows import read_bodies
 
-ROOT = Path(__file__).parent.parent
-ONTOLOGY = {
-    "title": "Boats",
-    "id": "ont_3_boat",
-    "concepts": [
-        {"qid": "Q1", "label": "boat"},
-        {"qid": "Q2", "label": "person "},
-        {"qid": "Q1", "label": "boat"},
-    ],
-    "relations": [
-        {"pid": "P1", "label": "built by", "domain": "Q1", "range": "Q2"},
-        {"pid": "P2", "label": "launch date", "domain": "Q1", "range": "Date"},
-        {"pid": "P3", "label": "fate", "domain": "Q1", "range": ""},
-        {"pid": "P4", "label": "fleet", "domain": "Q99", "range": "Fleet"},
-    ],
-}
+(ONTOLOGY,) = read_bodies("text2kgbench.ontology")
 GOLD = {
     "1": GoldSentence("Nora built the Otter.", (("Otter", "built by", "Nora"),)),
     "2": GoldSentence("Nothing is said.", (("Otter", "fate", "sunk"),)),

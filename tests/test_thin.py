@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kpyramid.pipeline.build import build
 from kpyramid.query import STRATEGIES
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
+from tests.tiny_pyramid import open_tiny
 
 pytestmark = [
     pytest.mark.slow,  # each starts a process
@@ -41,19 +39,12 @@ print(json.dumps([[m for m in part if "." not in m] for part in loaded]))
 
 
 @pytest.fixture(scope="module")
-def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    corpus = tmp_path_factory.mktemp("corpus")
-    (corpus / "ada.txt").write_text("Ada Lovelace was born in London on 10 December 1815.")
-    (corpus / "hill.txt").write_text("Granite crosses mark the path that pilgrims took.")
-    opened = open_warehouse(tmp_path_factory.mktemp("warehouse"))
-    build(corpus, opened, Settings())
-    return opened.root
+def warehouse() -> Path:
+    return open_tiny().folder.parent.parent
 
 
 @pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"direct", "tools"}))
-def test_neither_import_nor_answer_loads_what_only_a_build_needs(
-    warehouse: Path, strategy: str
-) -> None:
+def test_neither_import_nor_answer_loads_what_builds_need(warehouse: Path, strategy: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(warehouse), strategy],
         capture_output=True,
@@ -88,9 +79,7 @@ MOST_LINES = 10_700
 """Lines of the package in a process that retrieves and lets a model read."""
 
 
-def test_a_model_that_reads_passages_loads_no_other_strategy(
-    warehouse: Path,
-) -> None:
+def test_a_model_that_reads_passages_loads_no_other_strategy(warehouse: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", BY_MODEL, str(warehouse)],
         capture_output=True,

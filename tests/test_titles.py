@@ -1,34 +1,16 @@
 """Titles that texts say: which passages are joined by them, and who may see so."""
 
-import json
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kpyramid.pipeline.build import build
-from kpyramid.query import EVERYTHING, PUBLIC, Scope, Snapshot, open_snapshot
+from kpyramid.query import EVERYTHING, PUBLIC, Snapshot, open_snapshot
 from kpyramid.snapshot.columns import _find_titles, _link_titles
 from kpyramid.snapshot.search import rank_holding, rank_words
 from kpyramid.snapshot.view import View
-from kpyramid.storage.layout import open_warehouse
-from tests.corpora import make_settings, use_quick_models
-
-SAID = [
-    ("Oslo", "She lives in Oslo.", True),
-    ("Oslo", "In oslo, as in the osloer, she lives.", False),  # written small it may be a word
-    ("Brand (play)", "She read Brand there.", True),  # what is in brackets tells titles apart only
-    ("Occupied", "The house was occupied.", False),
-    ("The", "The house stands.", False),  # says nothing
-    ("West Chicago, Illinois", "Born in West Chicago, Illinois, in 1911.", True),
-    ("West Chicago, Illinois", "Born in Chicago, Illinois.", False),
-    ("National debt of Norway", "The national debt of Norway grew.", True),
-    ("National debt of Norway", "The national debt of norway grew.", False),
-    ("Sea Lark", "The Sea Larks won.", False),  # another word
-    ("Jo's Café", "He ate at Jo's Café.", True),
-    ("", "Nothing is said.", False),
-    ("1984", "It was in 1984.", False),  # a year
-]
+from tests.corpora import encode_lines, open_told
+from tests.rows import read_rows
 
 
 def join(titles: list[str], text: str) -> list[int]:
@@ -39,11 +21,10 @@ def join(titles: list[str], text: str) -> list[int]:
     return sorted(row for at in _link_titles(tables, titled)[0].as_py() for row in rows[at])
 
 
-@pytest.mark.parametrize(("title", "text", "joined"), SAID)
-def test_a_text_is_joined_to_what_has_a_title_that_it_says(
-    title: str, text: str, joined: bool
-) -> None:
-    assert join([title], text) == [0] * joined
+def test_a_text_is_joined_to_what_has_a_title_that_it_says() -> None:
+    rows = read_rows("titles.a_text_is_joined_to_what_has_a_title_that_it_says")
+    for title, text, joined in rows:
+        assert join([title], text) == [0] * joined, (title, text)
 
 
 ROWS = [
@@ -59,16 +40,9 @@ ROWS = [
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A published snapshot of four documents, one of them with a label."""
-    place = tmp_path_factory.mktemp("titles")
-    (place / "corpus").mkdir()
-    lines = "".join(json.dumps(row) + "\n" for row in ROWS)
-    (place / "corpus" / "rows.jsonl").write_text(lines)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        use_quick_models(monkeypatch)
-        build(place / "corpus", open_warehouse(place / "w"), make_settings())
-    return place / "w"
+def folder() -> Path:
+    """The warehouse of a published snapshot of documents, some of them with a label."""
+    return open_told("titles", {"rows.jsonl": encode_lines(ROWS)}).folder.parent.parent
 
 
 def list_ids(snapshot: Snapshot, listed: list[list[str]]) -> set[str]:
@@ -83,33 +57,24 @@ def find_chunk(snapshot: Snapshot, name: str) -> str:
     raise KeyError(name)
 
 
-@pytest.mark.parametrize(
-    ("scope", "named", "joined"),
-    [(EVERYTHING, {"who"}, {"who", "dahl"}), (PUBLIC, {"dahl"}, {"dahl"})],
-)
-def test_a_title_of_a_hidden_document_joins_nothing(
-    folder: Path, scope: Scope, named: set[str], joined: set[str]
-) -> None:
-    snapshot = open_snapshot("main", folder, scope=scope)
-    # The longer title covers the shorter one only for who may know of that document.
-    assert list_ids(snapshot, snapshot.find_titled("Where was Ines Dahl born?")) == named
-    assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "play"))) == joined
+def test_a_title_of_a_hidden_document_joins_nothing(folder: Path) -> None:
+    """The longer title covers the shorter one only for who may know of that document.
+
+    Who sees that many share a title sees none named.
+    """
+    few = {f"z{at}" for at in range(5)}
+    for scope, named, joined, many in [
+        (EVERYTHING, {"who"}, {"who", "dahl"}, set()),
+        (PUBLIC, {"dahl"}, {"dahl"}, few),
+    ]:
+        snapshot = open_snapshot("main", folder, scope=scope)
+        assert list_ids(snapshot, snapshot.find_titled("Where was Ines Dahl born?")) == named
+        assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "play"))) == joined
+        assert list_ids(snapshot, snapshot.find_titled("What is the Zeta Plan?")) == many
+        assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "log"))) == many
 
 
-@pytest.mark.parametrize(
-    ("scope", "named"), [(EVERYTHING, set()), (PUBLIC, {f"z{at}" for at in range(5)})]
-)
-def test_who_sees_that_many_share_a_title_sees_none_named(
-    folder: Path, scope: Scope, named: set[str]
-) -> None:
-    snapshot = open_snapshot("main", folder, scope=scope)
-    assert list_ids(snapshot, snapshot.find_titled("What is the Zeta Plan?")) == named
-    assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "log"))) == named
-
-
-def test_an_index_of_the_last_release_has_no_titles(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_index_of_last_release_has_no_titles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = open_snapshot("main", folder, scope=EVERYTHING)
     chunk = find_chunk(snapshot, "play")
     rows = snapshot._view.rows("chunks")

@@ -1,18 +1,19 @@
 """Typed questions: conditions, order, comparisons and paths, with what says so, within a scope."""
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.measures import list_measures, read_measure
 from kpyramid.errors import InputError
 from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
 from kpyramid.snapshot.typed import Members
-from tests.corpora import open_told
-from tests.rows import read_rows
+from tests import commands
+from tests.corpora import encode_lines, open_told
+from tests.rows import each_row
 
 ROWS = [
     {"id": "a", "text": "Red Harbour is a film directed by Hana Volk. It was released in 1992."},
@@ -26,7 +27,7 @@ ROWS = [
     {"id": "g", "text": "Mount Skarn has an elevation of 1.2 km. Mount Ember has an elevation of "
      "950 metres. Night Ferry was not directed by Hana Volk. Nils Vik may have praised Eva Lund."},
 ]  # fmt: skip
-CORPUS = {"rows.jsonl": "\n".join(map(json.dumps, ROWS))}
+CORPUS = {"rows.jsonl": encode_lines(ROWS)}
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +39,9 @@ def name_all(found: Members) -> list[str]:
     return sorted(member.name for member in found.members)
 
 
-@pytest.mark.parametrize(
-    ("class_name", "where", "names"),
-    [
+def test_members_meet_all_conditions(told: Snapshot) -> None:
+    texts = {row["document_id"]: row["text"] for row in told.table("documents").to_pylist()}
+    for class_name, where, names in [
         ("film", {}, ["Dark Tide", "Night Ferry", "Red Harbour", "Salt Road"]),
         ("Films", {"director": "Hana Volk"}, ["Red Harbour", "Salt Road"]),
         ("film", {"director": "hana volk", "released in": (1990, None)}, ["Red Harbour"]),
@@ -56,22 +57,14 @@ def name_all(found: Members) -> list[str]:
         ("thing", {"elevation": ("1000 m", None)}, ["Mount Skarn"]),
         ("thing", {"elevation": (None, "1 km")}, ["Mount Ember"]),
         ("thing", {"may have praised": "Eva Lund"}, []),
-    ],
-    ids=str,
-)
-def test_members_meet_all_conditions(
-    told: Snapshot, class_name: str, where: Any, names: list[str]
-) -> None:
-    found = told.find(class_name, where)
-
-    assert name_all(found) == names
-    assert (int(found.count), str(found.count)) == (len(names), f"at least {len(names)}")
-    for member in found.members:
-        assert member.evidence or where == {"director": None}
-        for place in member.evidence:
-            text = told.table("documents").to_pylist()
-            (whole,) = [row["text"] for row in text if row["document_id"] == place.document_id]
-            assert whole[place.start : place.end] == place.text
+    ]:
+        found = told.find(class_name, where)
+        assert name_all(found) == names, where
+        assert (int(found.count), str(found.count)) == (len(names), f"at least {len(names)}")
+        for member in found.members:
+            assert member.evidence or where == {"director": None}
+            for place in member.evidence:
+                assert texts[place.document_id][place.start : place.end] == place.text
 
 
 def test_a_class_and_a_property_are_named_by_iri_too(told: Snapshot) -> None:
@@ -133,51 +126,42 @@ def test_what_a_scope_hides_is_not_found(told: Snapshot) -> None:
         told.paths("Paper Boats", "Hana Volk")
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda s: s.find("fil"), "there is no class 'fil'; nearest: film, "),
-        (lambda s: s.find("film", {"drector": "x"}), "no property 'drector'; nearest: director, "),
-        (lambda s: s.find("film", order_by="relesed in"), "nearest: was released in, "),
-        (lambda s: s.find(""), 'class "": pass a label'),
-        (lambda s: s.find(None), "class null: pass a label"),
-        (lambda s: s.find("film", "director=x"), 'where "director=x": pass pairs'),
-        (lambda s: s.find("film", 7), "where 7: pass pairs"),
-        (lambda s: s.find("film", ["director"]), 'where has "director": pass a pair'),
-        (lambda s: s.find("film", {"director": True}), "director: true is no condition"),
-        (lambda s: s.find("film", {"director": ""}), 'director: "" is no condition'),
-        (lambda s: s.find("film", {"director": {"or": 1}}), 'director: {"or": 1} is no condition'),
-        (lambda s: s.find("film", {"x": (None, None)}), "no condition"),
-        (lambda s: s.find("film", {"x": (1, 2, 3)}), "no condition"),
-        (lambda s: s.find("film", {"x": ("soon", None)}), '"soon" bounds no range'),
-        (lambda s: s.find("film", {"x": (3, 2)}), "nothing lies between 3 and 2"),
-        (lambda s: s.find("film", {"x": ("3 m", "5 kg")}), "nothing lies between"),
-        (lambda s: s.find("film", limit=0), "limit 0: pass a whole number, 1 or more"),
-        (lambda s: s.find("film", limit=True), "limit true"),
-        (lambda s: s.compare("Dark Tide", "Nobody", "director"), "no thing 'Nobody'"),
-        (lambda s: s.compare("Dark Tide", "Salt Road", "drector"), "no property 'drector'"),
-        (lambda s: s.compare("Dark Tyde", "Salt Road", "director"), "nearest: Dark Tide"),
-        (lambda s: s.paths("Dark Tide", "Salt Road", 5), "hops 5: pass a whole number, from 1"),
-        (
-            lambda s: call_tool("seek", {}, s),
-            "no tool 'seek'; there are overview, retrieve, find, compare, paths",
-        ),
-        (
-            lambda s: call_tool("find", "{", s),
-            "find takes an object with class_name, where, order_by, limit, at: arguments: Invalid",
-        ),
-        (lambda s: call_tool("find", {"class": "film"}, s), "find takes an object with"),
-    ],
-)
-def test_a_bad_question_is_refused(told: Snapshot, ask: Any, message: str) -> None:
+def test_a_bad_question_is_refused_and_names_the_nearest_five(told: Snapshot) -> None:
+    film = partial(told.find, "film")
+    takes = "find takes an object with class_name, where, order_by, limit, at: arguments: Invalid"
+    refused: dict[Callable[[], object], str] = {
+        lambda: told.find("fil"): "there is no class 'fil'; nearest: film, ",
+        lambda: film({"drector": "x"}): "no property 'drector'; nearest: director, ",
+        lambda: film(order_by="relesed in"): "nearest: was released in, ",
+        lambda: told.find(""): 'class "": pass a label',
+        lambda: told.find(None): "class null: pass a label",
+        lambda: film("director=x"): 'where "director=x": pass pairs',
+        lambda: film(7): "where 7: pass pairs",
+        lambda: film(["director"]): 'where has "director": pass a pair',
+        lambda: film({"director": True}): "director: true is no condition",
+        lambda: film({"director": ""}): 'director: "" is no condition',
+        lambda: film({"director": {"or": 1}}): 'director: {"or": 1} is no condition',
+        lambda: film({"x": (None, None)}): "no condition",
+        lambda: film({"x": (1, 2, 3)}): "no condition",
+        lambda: film({"x": ("soon", None)}): '"soon" bounds no range',
+        lambda: film({"x": (3, 2)}): "nothing lies between 3 and 2",
+        lambda: film({"x": ("3 m", "5 kg")}): "nothing lies between",
+        lambda: film(limit=0): "limit 0: pass a whole number, 1 or more",
+        lambda: film(limit=True): "limit true",
+        lambda: told.compare("Dark Tide", "Nobody", "director"): "no thing 'Nobody'",
+        lambda: told.compare("Dark Tide", "Salt Road", "drector"): "no property 'drector'",
+        lambda: told.compare("Dark Tyde", "Salt Road", "director"): "nearest: Dark Tide",
+        lambda: told.paths("Dark Tide", "Salt Road", 5): "hops 5: pass a whole number, from 1",
+        lambda: call_tool("seek", {}, told): "there are overview, retrieve, find, compare, paths",
+        lambda: call_tool("find", "{", told): takes,
+        lambda: call_tool("find", {"class": "film"}, told): "find takes an object with",
+    }
+    for ask, message in refused.items():
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert message in str(caught.value)
     with pytest.raises(InputError) as caught:
-        ask(told)
-    assert message in str(caught.value)
-
-
-def test_nearest_names_are_five(told: Snapshot) -> None:
-    with pytest.raises(InputError) as caught:
-        told.find("film", {"drector": "x"})
+        film({"drector": "x"})
     assert str(caught.value).count(",") == 4
 
 
@@ -196,10 +180,7 @@ def test_tools_are_what_a_model_calls(told: Snapshot) -> None:
     assert {*found["members"][0]["evidence"][0]} >= {"document_id", "chunk_id", "start", "end"}
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "order"),
-    read_rows("typed.measures_are_compared_on_one_scale"),
-)
+@each_row("text, other, order")
 def test_measures_are_compared_on_one_scale(text: str, other: str, order: int | None) -> None:
     one, beside = read_measure(text), read_measure(other)
     assert one is not None and beside is not None
@@ -216,7 +197,7 @@ def test_what_is_no_date_is_no_measure() -> None:
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, ["find", *arguments])
+    return commands.run("find", *arguments)
 
 
 def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
@@ -231,10 +212,7 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    read_rows("typed.bad_arguments_of_find_are_refused"),
-)
+@each_row("arguments, message")
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str
 ) -> None:

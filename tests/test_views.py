@@ -47,26 +47,17 @@ def test_facts_have_names_and_count_their_triples(database: "DuckDBPyConnection"
     assert rows == [(*said, {"time": "1628"}, 0.75, None, f"{NAMESPACE}place", 2)]
 
 
-def test_standard_relations_have_their_wordings_and_distinct_facts(
-    database: "DuckDBPyConnection",
-) -> None:
+def test_standard_relations_have_wordings_and_facts(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "FROM standard_relations")
     assert rows == [("place", 1, 1, 1, ["sank near"])]
 
 
-def test_derivations_lead_from_each_triple_to_its_condensed_fact(
-    database: "DuckDBPyConnection",
-) -> None:
+def test_derivations_lead_from_triples_to_condensed_facts(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, "FROM derivations")
-    assert rows == [
-        ("triple-1", "condensed-1", "broader"),
-        ("triple-2", "condensed-1", "kept"),
-    ]
+    assert rows == [("triple-1", "condensed-1", "broader"), ("triple-2", "condensed-1", "kept")]
 
 
-def test_evidence_quotes_the_document_by_code_points(
-    database: "DuckDBPyConnection",
-) -> None:
+def test_evidence_quotes_the_document_by_code_points(database: "DuckDBPyConnection") -> None:
     rows = fetch(database, 'SELECT triple_id, tail, source, "start", "end", text FROM evidence')
     quote = TEXT[slice(*VASA)]
     assert rows == [

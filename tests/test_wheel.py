@@ -192,9 +192,7 @@ def test_base_install_reads_a_copied_snapshot(base: Path, copied: Path, tmp_path
     assert read_json(run(base, *question, cwd=tmp_path), 0)["text"] == "London"
 
 
-def test_the_newest_python_reads_a_copied_snapshot(
-    wheel: Path, copied: Path, tmp_path: Path
-) -> None:
+def test_newest_python_reads_copied_snapshot(wheel: Path, copied: Path, tmp_path: Path) -> None:
     found = find_python("3.13")
     if found is None:
         pytest.skip("no Python 3.13 on PATH or among pyenv's")
@@ -211,9 +209,7 @@ def find_python(version: str) -> str | None:
     return None
 
 
-def test_base_install_names_the_extra_that_a_command_needs(
-    base: Path, copied: Path, tmp_path: Path
-) -> None:
+def test_base_install_names_missing_extra(base: Path, copied: Path, tmp_path: Path) -> None:
     (tmp_path / "ada.txt").write_text("Ada Lovelace was born in London.")
     (tmp_path / "model.toml").write_text('[llm]\nprovider = "openai"\nmodel = "m"\n')
     asks = ("ask", "Who?", "--ref", copied, "--reader", "llm", "--settings", "model.toml")

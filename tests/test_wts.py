@@ -8,18 +8,15 @@ from typing import Any
 import pytest
 
 from kpyramid.llm.task import FailureKind, Request
-from kpyramid.pipeline.build import build
-from kpyramid.query import STRATEGIES, Backends, Snapshot, answer, open_snapshot
+from kpyramid.query import STRATEGIES, Backends, Snapshot, answer
 from kpyramid.query.analysis import analyse
 from kpyramid.query.types import Outcome
 from kpyramid.query.wts import Search
-from kpyramid.settings import Settings
-from kpyramid.storage.layout import open_warehouse
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import ScriptedAsker
 from tests.commands import run
-from tests.corpora import write_corpus
+from tests.corpora import open_told
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -94,14 +91,15 @@ def test_3_2_1_the_model_extracts_at_most_n_entities_in_one_call(snapshot: Snaps
     assert "not in the graph: Zog" in found.recognised
 
 
-@pytest.mark.parametrize("said", [FailureKind.REFUSED, FailureKind.INVALID, {"entity": 1}])
-def test_3_2_1_no_list_of_entities_leaves_the_names_of_the_question(
-    snapshot: Snapshot, said: Any
-) -> None:
-    found, _ = ask_model(snapshot, wts_extract=said)
-
-    assert found.text == "John Harlow"
-    assert (found.trace[0].layer, found.trace[0].outcome) == ("model", Outcome.FAILED)
+def test_3_2_1_what_the_model_does_not_say_the_question_and_rules_do(snapshot: Snapshot) -> None:
+    for said in (FailureKind.REFUSED, FailureKind.INVALID, {"entity": 1}):
+        found, _ = ask_model(snapshot, wts_extract=said)
+        assert found.text == "John Harlow"
+        assert (found.trace[0].layer, found.trace[0].outcome) == ("model", Outcome.FAILED)
+    for said in (FailureKind.REFUSED, {"triples": "all"}):
+        found, _ = ask_model(snapshot, wts_score=said)
+        assert found.text == "John Harlow"
+        assert "since the model gave no scores" in found.trace[0].reason
 
 
 # Retrieval module.
@@ -129,9 +127,7 @@ def test_3_2_1_the_next_depth_starts_from_entities_not_met_before(snapshot: Snap
     assert "Mary Stone" not in [snapshot.names[entity] for entity in search.ahead]
 
 
-def test_table_2_facts_are_near_to_the_question_to_its_entities_or_to_neither(
-    snapshot: Snapshot,
-) -> None:
+def test_table_2_facts_are_near_to_question_to_entities_or_to_neither(snapshot: Snapshot) -> None:
     steps = {
         way: answer(UNCLE, snapshot, "wts", match=way).trace[0].reason
         for way in ("question", "entity", "exact")
@@ -163,26 +159,14 @@ def test_3_2_1_width_pruning_keeps_the_k_best_scores(snapshot: Snapshot) -> None
     assert found.trace[0].found == (second,)
 
 
-@pytest.mark.parametrize(
-    ("scores", "odd"),
-    read_rows("wts.3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out"),
-)
-def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(
-    snapshot: Snapshot, scores: Any, odd: int
-) -> None:
-    found, asker = ask_model(snapshot, wts_score={"triples": scores})
-
-    assert asker.tasks == ["wts_extract", "wts_score"]  # nothing is kept, so nothing is read
-    assert (found.text, found.context) == ("", ())
-    assert f"({odd} scores of no triple shown or out of range left out)" in found.trace[-1].reason
-
-
-@pytest.mark.parametrize("said", [FailureKind.REFUSED, {"triples": "all"}])
-def test_3_2_1_without_scores_by_the_model_rules_score(snapshot: Snapshot, said: Any) -> None:
-    found, _ = ask_model(snapshot, wts_score=said)
-
-    assert found.text == "John Harlow"
-    assert "since the model gave no scores" in found.trace[0].reason
+def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(snapshot: Snapshot) -> None:
+    for scores, odd in read_rows(
+        "wts.3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out"
+    ):
+        found, asker = ask_model(snapshot, wts_score={"triples": scores})
+        assert asker.tasks == ["wts_extract", "wts_score"]  # nothing is kept, so nothing is read
+        assert (found.text, found.context) == ("", ())
+        assert f"({odd} scores of no triple shown or out of range" in found.trace[-1].reason
 
 
 # Reasoning module and depth pruning.
@@ -210,7 +194,7 @@ def test_algorithm_1_the_last_depth_answers_even_without_confidence(snapshot: Sn
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_calls_are_at_most_one_and_two_for_each_depth(
+def test_calls_are_at_most_one_and_two_a_depth(
     snapshot: Snapshot, tmp_path: Path, depth: int
 ) -> None:
     for cut in ("wts_extract", "wts_score", "wts_reason", ""):
@@ -238,34 +222,33 @@ def test_rules_read_the_likeliest_chain_with_a_sentence_for_every_step(snapshot:
 # Bad input.
 
 
-@pytest.mark.parametrize("walk", ["rules", "llm"])
-def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot, walk: str) -> None:
-    found, asker = ask_model(
-        snapshot, "Who is Zog?", walk=walk, wts_extract={"entities": ["Zq-17 vv"]}
-    )
-
-    assert (found.text, found.context) == ("", ())
-    assert found.trace[-1].outcome is Outcome.EMPTY
-    assert "wts_reason" not in asker.tasks
+def test_no_entity_that_the_graph_knows_is_an_outcome(snapshot: Snapshot) -> None:
+    for walk in ("rules", "llm"):
+        named = {"entities": ["Zq-17 vv"]}
+        found, asker = ask_model(snapshot, "Who is Zog?", walk=walk, wts_extract=named)
+        assert (found.text, found.context) == ("", ())
+        assert found.trace[-1].outcome is Outcome.EMPTY
+        assert "wts_reason" not in asker.tasks
 
 
 # `ask --trace`.
 
 
-def ask_command(snapshot: Snapshot, *arguments: str) -> Any:
-    place = ["--warehouse", str(snapshot._store.folder.parent.parent)]
-    return run("ask", *arguments, *place)
+def ask_command(snapshot: Snapshot, *arguments: object) -> Any:
+    return run("ask", UNCLE, *arguments, "--warehouse", snapshot._store.folder.parent.parent)
 
 
 def test_ask_adds_a_line_of_feedback_for_each_question(snapshot: Snapshot, tmp_path: Path) -> None:
     file = tmp_path / "feedback.jsonl"
-    for _ in range(2):
-        done = ask_command(snapshot, UNCLE, "--strategy", "wts", "--trace", str(file))
+    for strategy in ("wts", *sorted(STRATEGIES), "wts"):
+        done = ask_command(snapshot, "--strategy", strategy, "--trace", file)
         assert done.exit_code == 0, done.output
-    one, two = file.read_text("utf-8").splitlines()
+    one, *others, last = file.read_text("utf-8").splitlines()
+    assert one == last  # no time stands in it
+    rows = [json.loads(line) for line in others]
+    assert [row["strategy"] for row in rows] == sorted(STRATEGIES)
+    assert all(each["words"] for row in rows for each in row["triples"])
     row = json.loads(one)
-
-    assert one == two  # no time stands in it
     assert list(row) == [
         "question", "options", "answer", "gold", "rating", "triples", "depth", "confidence",
         "strategy", "snapshot",
@@ -277,36 +260,18 @@ def test_ask_adds_a_line_of_feedback_for_each_question(snapshot: Snapshot, tmp_p
     words = [triple["words"] for triple in row["triples"]]
     assert "Mary Stone wrote Grey Water" in words and len(set(words)) == len(words)
     assert all(snapshot.evidence(triple["key"]) for triple in row["triples"])
-
-
-def test_a_trace_that_cannot_be_written_is_said_before_anything_is_asked(
-    snapshot: Snapshot, tmp_path: Path
-) -> None:
     for place in (tmp_path, tmp_path / "none" / "f.jsonl"):
-        done = ask_command(snapshot, UNCLE, "--trace", str(place))
+        done = ask_command(snapshot, "--trace", place)
         assert done.exit_code != 0 and "--trace" in done.output
 
 
-@pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-def test_every_strategy_leaves_a_trace(snapshot: Snapshot, tmp_path: Path, strategy: str) -> None:
-    file = tmp_path / "traces.jsonl"
-    done = ask_command(snapshot, UNCLE, "--strategy", strategy, "--trace", str(file))
-    assert done.exit_code == 0, done.output
-    row = json.loads(file.read_text())
-    assert row["strategy"] == strategy and all(each["words"] for each in row["triples"])
-
-
 @pytest.mark.parametrize("strategy", ["wts", "rok", "ksl"])
-def test_when_is_answered_by_a_time_and_who_by_the_end_that_the_verb_asks_for(
-    tmp_path: Path, strategy: str
-) -> None:
+def test_when_is_answered_by_time_and_who_by_end_that_verb_asks_for(strategy: str) -> None:
     texts = {
         "grey.txt": "Mary Stone founded Orbel Works in 1962. Carl Harlow bought Orbel Works.",
         "mary.txt": "Mary Stone was born in Leeds on 14 March 1931.",
     }
-    warehouse = open_warehouse(tmp_path / "w")
-    build(write_corpus(tmp_path / "corpus", texts), warehouse, Settings())
-    opened = open_snapshot("main", warehouse.root)
+    opened = open_told("orbel", texts)
     assert answer("When was Mary Stone born?", opened, strategy).text == "14 March 1931"
     assert answer("Who founded Orbel Works?", opened, strategy).text == "Mary Stone"
     assert answer("Who bought Orbel Works?", opened, strategy).text == "Carl Harlow"

@@ -8,12 +8,13 @@ import importlib.util
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 INSTRUCTION = "Represent the fact for retrieval: "
+FILES = Path(__file__).parent / "rows" / "tiny_instructor.json"
+"""All of the folder but its weights, with the sizes below."""
 WIDTH, SIZE = 16, 12
 """Of a token's vector, and of a text's."""
 LONGEST = 512
@@ -41,7 +42,7 @@ def write_instructor(folder: Path, seed: int = 0) -> Path:
     for name, part in {"pytorch_model.bin": weights, "2_Dense/pytorch_model.bin": dense}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         torch.save({k: torch.from_numpy(v) for k, v in part.items()}, folder / name)
-    for name, value in (_describe_model() | _describe_tokenizer()).items():
+    for name, value in json.loads(FILES.read_bytes()).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(json.dumps(value, ensure_ascii=False, indent=1), "utf-8")
     return folder
@@ -70,105 +71,6 @@ def draw_weights(seed: int) -> dict[str, np.ndarray]:
     weights["encoder.final_layer_norm.weight"] = make(WIDTH, middle=1.0)
     weights["linear.weight"] = make(SIZE, WIDTH)
     return weights
-
-
-def _describe_model() -> dict[str, Any]:
-    parts = ["Transformer", "Pooling", "Dense", "Normalize"]
-    return {
-        "config.json": {
-            "architectures": ["T5EncoderModel"],
-            "model_type": "t5",
-            "vocab_size": len(_VOCABULARY),
-            "d_model": WIDTH,
-            "d_kv": _HEAD_SIZE,
-            "d_ff": _FEED,
-            "num_layers": _LAYERS,
-            "num_heads": _HEADS,
-            "relative_attention_num_buckets": 8,
-            "relative_attention_max_distance": 16,
-            "dropout_rate": 0.1,
-            "layer_norm_epsilon": 1e-6,
-            "feed_forward_proj": "relu",
-            "is_encoder_decoder": True,
-            "use_cache": False,
-            "pad_token_id": 0,
-            "eos_token_id": 1,
-            "decoder_start_token_id": 0,
-        },
-        "sentence_bert_config.json": {"max_seq_length": LONGEST, "do_lower_case": False},
-        "config_sentence_transformers.json": {
-            "__version__": {"sentence_transformers": "2.2.0", "transformers": "4.7.0"}
-        },
-        "modules.json": [
-            {
-                "idx": index,
-                "name": str(index),
-                "path": f"{index}_{part}" if index else "",
-                "type": f"sentence_transformers.models.{part}",
-            }
-            for index, part in enumerate(parts)
-        ],
-        "1_Pooling/config.json": {
-            "word_embedding_dimension": WIDTH,
-            "pooling_mode_cls_token": False,
-            "pooling_mode_mean_tokens": True,
-            "pooling_mode_max_tokens": False,
-            "pooling_mode_mean_sqrt_len_tokens": False,
-        },
-        "2_Dense/config.json": {
-            "in_features": WIDTH,
-            "out_features": SIZE,
-            "bias": False,
-            "activation_function": "torch.nn.modules.linear.Identity",
-        },
-        "3_Normalize/.gitkeep": {},
-    }
-
-
-def _describe_tokenizer() -> dict[str, Any]:
-    flags = dict.fromkeys(["single_word", "lstrip", "rstrip", "normalized"], False)
-    special = [
-        {"id": number, "content": text, "special": True, **flags}
-        for number, text in enumerate(_VOCABULARY[:3])
-    ]
-    scores = [-3.0 - 0.01 * n - 4 * (len(text) == 1) for n, text in enumerate(_VOCABULARY)]
-    words = {"type": "Metaspace", "replacement": "▁", "add_prefix_space": True}
-    end = {"SpecialToken": {"id": "</s>", "type_id": 0}}
-    one, two = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    names = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
-    return {
-        "tokenizer.json": {
-            "version": "1.0",
-            "truncation": None,
-            "padding": None,
-            "added_tokens": special,
-            "normalizer": None,
-            "pre_tokenizer": {
-                "type": "Sequence",
-                "pretokenizers": [{"type": "WhitespaceSplit"}, words],
-            },
-            "post_processor": {
-                "type": "TemplateProcessing",
-                "single": [one, end],
-                "pair": [one, end, two, end],
-                "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}},
-            },
-            "decoder": words,
-            "model": {
-                "type": "Unigram",
-                "unk_id": 2,
-                "vocab": [list(pair) for pair in zip(_VOCABULARY, scores, strict=True)],
-            },
-        },
-        "tokenizer_config.json": {
-            **names,
-            "extra_ids": 0,
-            "additional_special_tokens": [],
-            "model_max_length": LONGEST,
-            "tokenizer_class": "T5Tokenizer",
-        },
-        "special_tokens_map.json": names,
-    }
 
 
 def compute_vector(
