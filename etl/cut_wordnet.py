@@ -22,10 +22,10 @@ senses in WordNet's order, the most frequent first, synsets as their offsets:
 import gzip
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-
-from kpyramid.ontology.bootstrapping import Synset, list_entries, parse_senses, parse_synset
+from typing import NamedTuple
 
 TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet"
 FILES = {
@@ -44,6 +44,63 @@ ENDS = {"music_genre": "GENRE", "musical_instrument": "INSTRUMENT", "discipline"
 """Nouns whose kinds tell a relation's meaning: `plays jazz` and `plays the harp`."""
 SENSES = 6
 """Rarer senses of a word are left out."""
+
+
+class Pointer(NamedTuple):
+    """A link to the synset `key` of a part of speech, from word `source` to word `target`.
+
+    Words count from 1; 0 stands for all of them.
+    """
+
+    symbol: str
+    key: str
+    part: str
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class Synset:
+    """One meaning: its words, most usual first, its gloss and pointers.
+
+    `field` is the number of its lexicographer file, such as 17 for natural objects.
+    """
+
+    key: str
+    field: int
+    words: tuple[str, ...]
+    gloss: str
+    pointers: tuple[Pointer, ...]
+
+
+def parse_synset(line: str) -> Synset:
+    """The synset of a line of `data.*`; IndexError or ValueError where it is broken."""
+    head, _, gloss = line.partition("|")
+    parts = head.split()
+    at = 4 + 2 * int(parts[3], 16)
+    pointers = []
+    for first in range(at + 1, at + 1 + 4 * int(parts[at]), 4):
+        symbol, key, part, ends = parts[first : first + 4]
+        pointers.append(Pointer(symbol, key, part, int(ends[:2], 16), int(ends[2:], 16)))
+    words = tuple(word.replace("_", " ") for word in parts[4:at:2])
+    return Synset(parts[0], int(parts[1]), words, gloss.strip(), tuple(pointers))
+
+
+def parse_senses(line: str) -> tuple[str, list[str]]:
+    """The lemma of a line of `index.*` and the keys of its meanings, the most frequent first.
+
+    IndexError or ValueError where the line is broken.
+    """
+    parts = line.split()
+    keys = parts[6 + int(parts[3]) :]
+    if len(keys) != int(parts[2]):
+        raise ValueError("the number of synsets")
+    return parts[0], keys
+
+
+def list_entries(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a file of WordNet's that are not of its licence."""
+    return (line for line in lines if not line.startswith("  "))
 
 
 def read_synsets(path: Path) -> dict[str, Synset]:

@@ -72,10 +72,10 @@ for title, functions in GROUPS.items():
 ontologies = typer.Typer(
     name="ontology",
     no_args_is_help=True,
-    help="Bring your own ontology, start one from a word, check one, look at what it found.",
+    help="Bring your own ontology, check one, look at what it found.\n\n"
+    "Without one, `kpyramid build FOLDER --ontology auto` makes one from the corpus.",
 )
 command(ontologies)(ontology.import_)
-command(ontologies)(ontology.bootstrap)
 command(ontologies)(ontology.check)
 command(ontologies)(ontology.show)
 batches = typer.Typer(

@@ -1,14 +1,11 @@
-"""`kpyramid ontology`: import, bootstrap, check and show."""
+"""`kpyramid ontology`: import, check and show."""
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kpyramid.cli.console import show_count
-from kpyramid.cli.options import Count
-from kpyramid.cli.render import Result, describe, name_values
+from kpyramid.cli.render import Result, name_values
 from kpyramid.errors import GateError, InputError
 from kpyramid.storage.declarations import locate_declarations, locate_ontology
 from kpyramid.storage.writing import write_durably
@@ -145,73 +142,6 @@ def write_target(target: Path, text: str) -> None:
         write_durably(target, text.encode())
     except OSError as e:
         raise InputError(f"{target} cannot be written: {e}; choose another --output") from e
-
-
-def bootstrap(
-    *,
-    domain: str,
-    depth: Annotated[int, typer.Option(min=1, max=20)] = 3,
-    sense: Count = 1,
-    wordnet: Path = Path("/usr/share/wordnet"),
-    conceptnet: Path | None = None,
-    output: Path | None = None,
-    quiet: bool,
-) -> Result:
-    """Cut a first ontology of a field from WordNet, offline, for a person to review.
-
-    Classes are the meanings below the word, with labels, synonyms and definitions; properties are
-    what WordNet links them by, such as part of. A word has several meanings: they are listed, and
-    --sense chooses. Single things that WordNet knows (Lake Erie) are left: a build finds its own
-    in your text. WordNet's licence stands in the output, as it demands.
-
-    Then review: remove classes you do not need, and add the properties your questions are about,
-    each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
-
-    `domain`: the noun at the top, such as lake, disease or "body of water".
-    `depth`: levels below it.
-    `sense`: which meaning of the word; 1 is the most frequent.
-    `wordnet`: folder of WordNet's database files, data.noun and index.noun.
-    `conceptnet`: ConceptNet 5's assertions, a .csv or .csv.gz you have, to be merged in.
-    `output`: Turtle file to write, not there yet; by default DOMAIN.ttl, here.
-    """
-    from kpyramid.ontology.bootstrapping import (
-        WordNet,
-        build_schema,
-        cut_wordnet,
-        merge_conceptnet,
-    )
-    from kpyramid.ontology.schema import write_schema
-
-    target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))
-    net = WordNet(wordnet)
-    senses = net.find_senses(domain)
-    if sense > len(senses):
-        listed = "".join(f"\n  {i}: {s.gloss}" for i, s in enumerate(senses, 1))
-        raise InputError(f"{domain!r} has {len(senses)} meanings, no number {sense}:{listed}")
-    cut = cut_wordnet(net, senses[sense - 1], depth=depth)
-    watch = partial(show_count, label="assertions read", quiet=quiet)
-    added = merge_conceptnet(cut, conceptnet, depth=depth, watch=watch) if conceptnet else 0
-    schema = build_schema(cut, title=domain)
-    write_target(target, write_schema(schema))
-    made: dict[str, Any] = {
-        "output": str(target),
-        "classes": len(schema.classes),
-        "from_conceptnet": added,
-        "properties": [p.label for p in schema.properties],
-        "instances_left": cut.instances,
-        "deeper_left": cut.deeper,
-    }
-    choices = [
-        f"Sense {at} ({'taken' if at == sense else f'--sense {at} takes it'}): {each.gloss}"
-        for at, each in enumerate(senses, 1)
-    ]
-    return name_values(
-        sense=sense,
-        senses=[each.gloss for each in senses],
-        **made,
-        words=[*choices, *describe(made)],
-        notes=[_NEXT.format(target)],
-    )
 
 
 _JUDGED = ("ontology/schema.ttl", "ontology/instances.nt", "ontology/provenance.nt")

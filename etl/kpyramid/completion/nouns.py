@@ -64,8 +64,8 @@ class Kind(NamedTuple):
     noun: str
     before: tuple[str, ...]
     related: bool
-    completed: bool
-    plural: bool
+    completed: bool = False
+    plural: bool = False
 
 
 def find_filing(graph: GraphLayer) -> Mask:

@@ -16,6 +16,7 @@ from kpyramid.documents.words import lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.graph.synonyms.words import MODIFIERS, load_nouns
+from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds, is_written_as_name
 from kpyramid.ontology.proposals import coin_iri, name_class
@@ -96,8 +97,35 @@ def draft_classes(
         said = f"A kind of {name_class(parent, schema)} that the texts call “{words[0]}”."
         row = {"iri": iri, "label": words[0], "definition": said, "domain": parent}
         rows.append({**row, "kind": "class", "phrases": words, "decided_by": "rules", "note": ""})
-    nothing = dict.fromkeys(("range", "inverse_of", "splits"))
-    return [{**row, **nothing, "state": "accepted", "round": 0, "score": 0.0} for row in rows]
+    return [{**_BLANK, **row} for row in rows]
+
+
+_BLANK = {
+    **{"range": None, "inverse_of": None, "splits": None},
+    **{"state": "accepted", "round": 0, "score": 0.0},
+}
+
+
+def keep_properties(
+    former: Schema, schema: Schema, decisions: Decisions
+) -> list[dict[str, object]]:
+    """Rows of `proposals`, without support, of the properties that the last ontology had.
+
+    Left out are those between classes that `schema` lacks, and those that a person decided on.
+    """
+    ends = {THING, *schema.class_by_iri} | DATATYPES
+    rows: list[dict[str, object]] = []
+    for prop in former.properties:
+        words = sorted({prop.label, *prop.alt_labels})
+        decided = decisions.find("property", prop.label, words)
+        if decided is not None or not {prop.domain, prop.range} <= ends:
+            continue
+        wider = (iri for iri, turned in former.find_entailed(prop.iri) if not turned)
+        row = {"iri": prop.iri, "label": prop.label, "definition": prop.comment, "note": ""}
+        row |= {"domain": prop.domain, "range": prop.range, "inverse_of": prop.inverse_of}
+        row |= {"splits": next((iri for iri in wider if iri != prop.iri), None)}
+        rows.append({**_BLANK, **row, "kind": "property", "phrases": words, "decided_by": "rules"})
+    return rows
 
 
 def _read_uses(
@@ -126,7 +154,8 @@ def _read_uses(
         elif before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
             own.compounds.add(before[0])
     joined: defaultdict[str, _Uses] = defaultdict(_Uses)
-    for word, key in group_alike(found, embedder).items():
+    alike = group_alike(found, embedder) if found else {}
+    for word, key in alike.items():
         lemma = lemmatise(word)  # `men`; but training is no train
         one = found[word]
         all_ = joined[lemma if lemma in found and not word.endswith("ing") else key]

@@ -9,15 +9,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions
-from kpyramid.completion.top import draft_classes
+from kpyramid.completion.top import draft_classes, keep_properties
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.words import IS_A
+from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.keys import content_id
@@ -204,18 +205,23 @@ def _draft(
     decisions: Decisions,
     embedder: Embedder,
 ) -> list[Row]:
-    """The classes that a corpus needs, with the facts of which an end is of them."""
+    """The classes that a corpus needs, and what properties it had, with the facts of each."""
     phrases = zip(*(mentions[c].to_pylist() for c in ("text", "type", "chunk_id")), strict=True)
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
     rows = draft_classes(phrases, schema, old, decisions, embedder)
-    find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
+    grown = adopt_proposals(schema, rows)
+    find = cache(Kinds(grown).find_by_name)
     layer, support = graph.layer, defaultdict[str, set[int]](set)
     for names, types in ((layer.heads, layer.head_types), (layer.tails, layer.tail_types)):
         for place, end in enumerate(zip(names, types, strict=True)):
             for iri in find(*end):
                 support[iri].add(place)
     drafts: list[Row] = []
+    for row in keep_properties(old, grown, decisions) if old else ():
+        said = {normalise_relation(words).key for words in cast("list[str]", row["phrases"])}
+        support[str(row["iri"])] |= {*graph.find_stated(said).tolist()}
+        rows.append(row)
     for row in rows:
         places = pa.array(sorted(support[str(row["iri"])]), pa.int64())
         ids = sorted(graph.ids.take(places).to_pylist())
