@@ -53,7 +53,7 @@ class _Uses:
         """Whether the noun names a kind of thing that the corpus is about."""
         noun = min(self.words, key=lambda word: (-self.words[word], word))
         senses = load_nouns().get(noun, "")
-        if is_quality(noun) and not self.plural:  # `faithful` in a cell
+        if is_quality(noun) and not (self.plural or self.compounds):  # `faithful` in a cell
             return False
         if senses[:1] not in _THINGS:
             least = _HEADED.get(senses[:1], 3)
