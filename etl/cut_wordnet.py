@@ -193,8 +193,8 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
                 if symbol == "!" and part in "vas":
                     other = (verbs if part == "v" else adjectives)[target]
                     opposites[name_word(synset, source)].add(name_word(other, to))
-    for lemma, others in opposites.items():
-        yield ("o", lemma, " ".join(sorted(others)))
+    for lemma, contrary in opposites.items():
+        yield ("o", lemma, " ".join(sorted(contrary)))
 
 
 def cut_nouns(folder: Path) -> Iterator[tuple[str, ...]]:

@@ -121,8 +121,8 @@ def keep_properties(
         if decided is not None or not {prop.domain, prop.range} <= ends:
             continue
         wider = (iri for iri, turned in former.find_entailed(prop.iri) if not turned)
-        row = {"iri": prop.iri, "label": prop.label, "definition": prop.comment, "note": ""}
-        row |= {"domain": prop.domain, "range": prop.range, "inverse_of": prop.inverse_of}
+        row = {name: getattr(prop, name) for name in ("iri", "label", "domain", "range")}
+        row |= {"definition": prop.comment, "inverse_of": prop.inverse_of, "note": ""}
         row |= {"splits": next((iri for iri in wider if iri != prop.iri), None)}
         rows.append({**_BLANK, **row, "kind": "property", "phrases": words, "decided_by": "rules"})
     return rows

@@ -49,7 +49,7 @@ def run(
     relations: pa.Table,
     triples: pa.Table,
     instances: pa.Table,
-    drafts: pa.Table,
+    proposals: pa.Table,
     *,
     settings: CompleteSettings,
     schema: Schema,
@@ -64,14 +64,14 @@ def run(
 
     That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
     the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.
-    Where the corpus makes the ontology, `drafts` are its first classes, and all facts make
+    Where the corpus makes the ontology, `proposals` has its first classes, and all facts make
     proposals: nothing is covered yet.
 
     Raises:
         InputError: an entry of the decisions file does not fit the ontology, or a vector is none.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    if drafted := drafts.to_pylist():
+    if drafted := proposals.to_pylist():
         schema = adopt_proposals(schema, drafted)
         decisions = decisions.leave_out(drafted)
         settings = replace(settings, region_share=1.0, accept_support=_DRAFTED)
@@ -84,15 +84,15 @@ def run(
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
         found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
-        proposals, judges = found.proposals, {}
+        drawn, judges = found.proposals, {}
         measured = measured or replace(found, proposals=())
         if namer is not None:
-            naming = namer.name(proposals, graph.layer, growth.schema, embedder)
-            proposals, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
+            naming = namer.name(drawn, graph.layer, growth.schema, embedder)
+            drawn, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
             rejects += [make_reject("complete", x.reason, x.key, x.detail) for x in naming.losses]
-        if not growth.adopt(proposals, number, judges):
+        if not growth.adopt(drawn, number, judges):
             break
-        del found, proposals  # the next round makes as much
+        del found, drawn  # the next round makes as much
     ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
     stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {
