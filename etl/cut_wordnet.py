@@ -28,9 +28,14 @@ from pathlib import Path
 from kpyramid.ontology.bootstrapping import Synset, list_entries, parse_senses, parse_synset
 
 TARGET = Path(__file__).parent / "kpyramid" / "graph" / "synonyms" / "wordnet"
-FILES = {18: "p", 14: "g", 15: "l", 17: "o", 6: "a", 10: "c", 4: "t", 11: "e"}
+FILES = {
+    **{18: "p", 14: "g", 15: "l", 17: "o", 6: "a", 10: "c", 4: "t", 11: "e"},
+    **{5: "A", 8: "B", 13: "F", 20: "P", 21: "M", 26: "S", 27: "U"},
+    **{3: "x", 7: "x", 23: "x", 24: "x", 25: "x", 28: "x"},
+}
 """Files of the nouns of what has names: person, group, location, object, artifact, communication,
-act, event."""
+act, event; and of what has none and is a thing all the same: animal, body, food, plant, possession,
+state, substance."""
 KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 NAMED = KINDS.keys() | {6, 15, 17}
@@ -131,8 +136,8 @@ def cut(folder: Path) -> Iterator[tuple[str, ...]]:
                 if symbol == "!" and part in "vas":
                     other = (verbs if part == "v" else adjectives)[target]
                     opposites[name_word(synset, source)].add(name_word(other, to))
-    for lemma, others in opposites.items():
-        yield ("o", lemma, " ".join(sorted(others)))
+    for lemma, contrary in opposites.items():
+        yield ("o", lemma, " ".join(sorted(contrary)))
 
 
 def cut_nouns(folder: Path) -> Iterator[tuple[str, ...]]:

@@ -150,7 +150,7 @@ INDUCE = (
 )
 COMPLETE = (
     *("documents", "chunks", "claims", "raw_triples"),
-    *("entities", "relations", "triples", "instances"),
+    *("entities", "relations", "triples", "instances", "proposals"),
 )
 GENERAL = "https://w3id.org/kpyramid/general#"
 PERSON, PLACE = GENERAL + "Person", GENERAL + "PopulatedPlace"
@@ -213,6 +213,8 @@ def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dic
     """Stage induce by rules."""
     return induce.run(
         *pick(tables, *INDUCE),
+        former=None,
+        drafting=None,
         schema=schema or general_schema(),
         shapes=(),
         embedder=MemoEmbedder(),
@@ -236,7 +238,8 @@ def run_complete(
     """Stages induce and complete on a planted graph."""
     tables = plant(statements)
     schema = schema or general_schema()
-    tables["instances"] = run_induce(tables, schema)["instances"]
+    induced = run_induce(tables, schema)
+    tables |= {name: induced[name] for name in ("instances", "proposals")}
     made = complete.run(
         *pick(tables, *COMPLETE),
         settings=CompleteSettings(**{"region_share": 0.8, **options}),

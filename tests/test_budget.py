@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 536,
+    "root": 537,
     "numerics": 333,
     "embeddings": 371,
     "documents": 3363,
@@ -20,15 +20,15 @@ BUDGETS = {
     "extraction": 7997,
     "graph": 2414,
     "ontology": 6046,
-    "completion": 2066,
+    "completion": 2225,
     "condensation": 1707,
-    "snapshot": 4590,
-    "query": 4340,
+    "snapshot": 4215,
+    "query": 4146,
     "serve": 566,
     "integrations": 153,
-    "evaluation": 1210,
-    "pipeline": 8590,
-    "cli": 2934,
+    "evaluation": 1193,
+    "pipeline": 8669,
+    "cli": 2939,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -82,6 +82,8 @@ def run_induce(
     )
     made = induce.run(
         *pick(tables, *names),
+        former=None,
+        drafting=None,
         schema=schema or small_schema(),
         shapes=read_constraints(shapes, source="a test"),
         embedder=WordEmbedder(),

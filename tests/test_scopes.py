@@ -227,7 +227,7 @@ SURFACE: dict[str, Read] = {
     ],
     **{name: lambda s, w, name=name: getattr(s, name)() for name in ("describe_scope", "warm")},
     **{name: lambda s, w, name=name: spell(getattr(s, name)) for name in
-       ("folder", "id", "model", "ontology", "scopes", "types")},
+       ("folder", "id", "model", "scopes", "types")},
     "embed": lambda s, w: s.embed("Turin").shape,
     "embed_all": lambda s, w: s.embed_all(["Turin"]).shape,
     "embedder": lambda s, w: s.embedder.name,

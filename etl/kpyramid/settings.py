@@ -366,11 +366,16 @@ class EmbedSettings:
         return self
 
 
+AUTO = "auto"
+"""Name of the ontology that is made from the corpus."""
+
+
 @dataclass(frozen=True, config=STRICT)
 class InduceSettings:
     """The seed ontology, and who finds its instances (f_ins, PolyRAG Eq. 1).
 
-    `ontology`: a name in `ontology/`, or the path of a Turtle file.
+    `ontology`: a name in `ontology/`, or the path of a Turtle file; `auto` has upper classes only,
+    and completion adds the classes and properties that the corpus needs.
     `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
     a model once per chunk and 64 properties, and nothing where it read windows already;
     `exhaustive` asks, as in the paper, for every property of every class in every chunk.

@@ -36,6 +36,13 @@ def describe_build(
     return Result(values=values, words=word_report(report, page, place, verbose=verbose))
 
 
+def choose_ontology(settings: "Settings", ontology: str | None) -> "Settings":
+    """The settings with another ontology, if one is named."""
+    if ontology is None:
+        return settings
+    return replace(settings, induce=replace(settings.induce, ontology=ontology))
+
+
 def build(
     corpus: Corpus,
     /,
@@ -43,6 +50,7 @@ def build(
     place: "Warehouse",
     ref: Ref = "main",
     loaded: "Settings",
+    ontology: str | None = None,
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int,
@@ -54,6 +62,9 @@ def build(
     Only what changed is computed. After a failure, run the same command again: it goes on
     where it stopped.
 
+    `ontology`: a seed, a Turtle file, or `auto` to make one from the corpus, instead of
+    induce.ontology; later builds of the ref need it too. The result is ontology/schema.ttl of the
+    snapshot; proposals tells what it is made of.
     `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
@@ -66,7 +77,7 @@ def build(
             report = run_build(
                 corpus,
                 place,
-                loaded,
+                choose_ontology(loaded, ontology),
                 ref=ref,
                 order=order,
                 allow_shrink=allow_shrink,

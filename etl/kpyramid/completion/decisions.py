@@ -124,6 +124,13 @@ class Decisions:
         own += [e for e in fitting if row["state"] != "alias" and e.is_renamed(row)]
         return own[0] if own else None
 
+    def leave_out(self, rows: Iterable[Mapping[str, object]]) -> "Decisions":
+        """Without the entries that accepted what some rows of `proposals` are."""
+        known = {(row["kind"], row["label"]) for row in rows}
+        own = (e.decision == "accept" and (e.kind, e.label) in known for e in self.entries)
+        left = (entry for entry, taken in zip(self.entries, own, strict=True) if not taken)
+        return Decisions([*left], self.source)
+
     def list_accepted(self, schema: Schema) -> list[dict[str, object]]:
         """What is accepted, with an IRI each, as `adopt_proposals` takes it.
 

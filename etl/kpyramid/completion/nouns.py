@@ -57,12 +57,15 @@ _ALIKE = 0.6
 class Kind(NamedTuple):
     """What `X is a …` files a thing under: the noun, what stands before it in small letters.
 
-    `related`: whether a name follows to which X is that: `tributary of the Nile`.
+    `related`: whether a name follows to which X is that: `tributary of the Nile`. `completed`:
+    whether `of` follows. `plural`: whether the noun stands in another form than its lemma.
     """
 
     noun: str
     before: tuple[str, ...]
     related: bool
+    completed: bool = False
+    plural: bool = False
 
 
 def find_filing(graph: GraphLayer) -> Mask:
@@ -95,7 +98,9 @@ def find_noun(words: str, kinds: Kinds) -> Kind | None:
     if not (noun.isalpha() and noun.islower()) or len(noun) < 3 or noun in _RELATIVE:
         return None
     before = takewhile(lambda word: word.isalpha() and word.islower(), core[-2::-1])
-    return Kind(noun, tuple(before)[::-1], bool(_RELATED.match(first[len(head) :])))
+    rest = first[len(head) :]
+    form = bool(_RELATED.match(rest)), rest.startswith(" of "), noun != core[-1]
+    return Kind(noun, tuple(before)[::-1], *form)
 
 
 def name_kind(kind: Kind) -> str:

@@ -37,6 +37,7 @@ from kpyramid.completion.types import (
     find_stated,
     may_share,
 )
+from kpyramid.documents.words import JOINING, QUESTION_WORDS
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -74,6 +75,8 @@ def draft_property(
     places: Integers,
     schema: Schema,
     least: int,
+    *,
+    is_open: bool = False,
 ) -> Proposal | None:
     """The property that facts state, named by their most frequent wording.
 
@@ -81,7 +84,7 @@ def draft_property(
     of the graph, whether it reads from value to subject. Such a fact belongs to the property only
     if it fits domain and range; where fewer than half of all facts fit, so do the others. None
     where fewer than `least` facts are left. The score is their number. `agreement` counts all
-    facts, and an end without class and type never agrees.
+    facts, and an end without class and type never agrees, unless it may be one (`is_open`).
     """
 
     def name(key: str, text: str, entity_type: str) -> Named:
@@ -96,11 +99,12 @@ def draft_property(
 
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
     ends = [read_ends(at) for at in sample]
-    domain = find_class([head for head, _ in ends], schema)
-    range_iri = _find_range([tail for _, tail in ends], schema)
+    domain = find_class([head for head, _ in ends], schema, is_open=is_open)
+    range_iri = _find_range([tail for _, tail in ends], schema, is_open)
 
     def fit(both: tuple[Named, Named], guess: bool) -> bool:
-        return _fits(both[0], domain, schema, guess) and _fits(both[1], range_iri, schema, guess)
+        wanted = zip(both, (domain, range_iri), strict=True)
+        return all(_fits(end, iri, schema, guess, is_open) for end, iri in wanted)
 
     fitting = sum(fit(both, True) for both in ends) / len(ends)
     agreement = sum(fit(both, False) for both in ends) / len(ends)
@@ -139,13 +143,18 @@ def draft_property(
     )
 
 
-def find_class(things: Sequence[Named], schema: Schema, *, wider: bool = True) -> str:
+def find_class(
+    things: Sequence[Named], schema: Schema, *, wider: bool = True, is_open: bool = False
+) -> str:
     """The class of most things by what is known of them and their types; else owl:Thing.
 
     Where it is that of too few, with `wider` the narrowest class above it that is that of enough,
-    if any. Where NER labels tell no classes, it has to be that of at least half of them.
+    if any. Where NER labels tell no classes, it has to be that of at least half of them; with
+    `is_open` that of enough, or owl:Thing.
     """
     own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
+    if is_open:
+        own = [classes or {THING} for classes in own]
     found = Counter(iri for classes in own for iri in classes if iri is not None)
     best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
 
@@ -158,13 +167,14 @@ def find_class(things: Sequence[Named], schema: Schema, *, wider: bool = True) -
     if not wider or cover(best) >= _MAIN * classed:
         return best
     above = sorted(schema.find_ancestors(best) - {THING, best}, key=lambda iri: (cover(iri), iri))
-    return next((iri for iri in above if cover(iri) >= _COVERED * classed), best)
+    found_above = (iri for iri in above if cover(iri) >= _COVERED * classed)
+    return next(found_above, THING if is_open else best)
 
 
-def _find_range(ends: Sequence[Named], schema: Schema) -> str:
+def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
-        return find_class(ends, schema)
+        return find_class(ends, schema, is_open=is_open)
     for name in _NUMBERS:
         parsed = sum(parse_literal(text, XSD + name) is not None for text in literals)
         if parsed >= _MOST * len(literals):
@@ -172,10 +182,13 @@ def _find_range(ends: Sequence[Named], schema: Schema) -> str:
     return XSD + "string"
 
 
-def _fits(end: Named, wanted: str, schema: Schema, guess: bool) -> bool:
+def _fits(end: Named, wanted: str, schema: Schema, guess: bool, is_open: bool) -> bool:
     if wanted.startswith(XSD):
         return parse_literal(end.name, wanted) is not None
-    return end.type != LITERAL and fit_class(end, wanted, schema, guess=guess) is not None
+    is_anything = wanted == THING and is_open
+    return end.type != LITERAL and (
+        is_anything or fit_class(end, wanted, schema, guess=guess) is not None
+    )
 
 
 # Classes: nouns that many things are said to be, and that no class names.
@@ -461,7 +474,9 @@ def _propose_properties(
         places = places[counted[places]]
         if len(places) < least:
             return None
-        return draft_property(graph, ontology.classes, units.turned, places, schema, least)
+        is_open = ontology.is_open
+        own = graph, ontology.classes, units.turned, places, schema, least
+        return draft_property(*own, is_open=is_open)
 
     def place(drafts: Iterable[Proposal]) -> list[Proposal]:
         similarity = settings.alias_similarity
@@ -482,10 +497,13 @@ def _propose_properties(
     ]
     if not len(chosen):
         return own
-    points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
-    meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
-    clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
-    groups = [chosen[cluster].tolist() for cluster in clusters]
+    if ontology.is_open:  # few facts place a wording badly: each meaning is a property of its own
+        groups = [[unit] for unit in chosen.tolist()]
+    else:
+        points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
+        meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
+        clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
+        groups = [chosen[cluster].tolist() for cluster in clusters]
     least = settings.min_support
     shared = (g for g in groups if len(g) > 1 and units.missing[g].sum() >= least)
     apart = place_alone((u for group in shared for u in group if units.support[u] < least), 1)
@@ -501,6 +519,8 @@ _NAMING = frozenset(
     "got_name named_at_birth nicknamed renamed same_as stage_name".split()
 )
 """Meanings of our lexicon that give a thing another name."""
+_BEINGS = frozenset("identified_as known_as_role member_of_class occupation same_as".split())
+"""Meanings that say what a thing is."""
 _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of|by)")
 
 
@@ -516,8 +536,10 @@ _BEING = re.compile(
 
 def is_wording(words: str) -> bool:
     """Whether words may name a relation: few, no name, number or second clause among them."""
-    own = words.split()
-    return len(own) <= _LONGEST and words.islower() and words.replace(" ", "").isalpha()
+    own, first = words.split(), name_property(words).partition(" ")[0]
+    joins = first in QUESTION_WORDS | JOINING  # a column's header: `what it does`
+    plain = words.islower() and words.replace(" ", "").isalpha()
+    return len(own) <= _LONGEST and plain and not joins
 
 
 def is_vague(wording: str) -> bool:
@@ -544,6 +566,11 @@ def is_naming(wording: str) -> bool:
     senses = [sense for sense, _ in load_lexicon().find_senses(read_frame(wording))]
     plain = [sense for sense in senses if not sense.weak] or senses
     return bool(plain) and sum(s.meaning.name in _NAMING for s in plain) * 2 > len(plain)
+
+
+def says_being(reading: Reading) -> bool:
+    """Whether a wording says what a thing is, or no more than that something may be so."""
+    return reading.meaning in _BEINGS or bool(reading.qualities)
 
 
 def find_kind(wording: str) -> tuple[str, bool] | None:

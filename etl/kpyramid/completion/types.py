@@ -48,7 +48,8 @@ class GraphLayer:
 class OntologyLayer:
     """The schema and the values that its instances state, as columns of equal length m.
 
-    `classes`: the class of an individual, by its id.
+    `classes`: the class of an individual, by its id. `is_open`: whether the corpus makes it, so
+    that what has no class may be an end of a property.
     """
 
     schema: Schema
@@ -56,6 +57,7 @@ class OntologyLayer:
     properties: Sequence[str]
     pairs: Sequence[Pair]
     classes: Mapping[str, str]
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from kpyramid.graph import synonyms
 from kpyramid.keys import ID_DIGITS, JsonValue, hash_bytes, hash_value
 from kpyramid.ontology.validation.reasoner import find_java
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Function, Stage
-from kpyramid.settings import Settings
+from kpyramid.settings import AUTO, Settings
 from kpyramid.storage.contracts import hash_contract
 from kpyramid.storage.declarations import OntologyFiles, identify_ontology, locate_ontology
 from kpyramid.storage.former import Former
@@ -214,6 +214,9 @@ def _describe_decisions(settings: Settings) -> list[JsonValue]:
 
 _BY_PORT: Mapping[str, Callable[[Settings], JsonValue]] = {
     "decisions": _describe_decisions,
+    "drafting": lambda settings: (
+        _describe_decisions(settings) if settings.induce.ontology == AUTO else None
+    ),
     "corrections": _list_corrections,
     "min_confidence": lambda settings: settings.publish.min_confidence,
 }

@@ -73,7 +73,8 @@ class Stage:
     `ports`: what else `run` is given: `corpus`, `erased` (what is left out of it), `settings` (the
         stage's section), `former` (the ref's last snapshot, whose names go on), `schema` (the seed
         ontology), `shapes` (what its shapes demand of single values), `reader` (of what its
-        examples taught, None without any), `decisions` (of a person on proposals), `corrections`,
+        examples taught, None without any), `decisions` (of a person on proposals), `drafting`
+        (the same where the corpus makes the ontology, else None), `corrections`,
         `min_confidence` (that of section publish, below which a fact is a reject), one of
         `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
         f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
@@ -150,24 +151,24 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=14,
+        version=15,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
         ),
-        writes=("entities", "instances", "vectors", "rejects"),
+        writes=("entities", "instances", "proposals", "vectors", "rejects"),
         ports=(
-            *("schema", "shapes", "embedder", "annotator", "reader"),
+            *("former", "schema", "drafting", "shapes", "embedder", "annotator", "reader"),
             *("cascade", "inducer", "min_confidence", "corrections"),
         ),
         libraries=("anyascii", "numpy", "pyoxigraph", "scikit-learn", "scipy", "simplemma"),
     ),
     Stage(
         "complete",
-        version=22,
+        version=23,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
-            *("entities", "relations", "triples", "instances"),
+            *("entities", "relations", "triples", "instances", "proposals"),
         ),
         writes=(
             *("phrases", "priorities", "layers", "proposals"),

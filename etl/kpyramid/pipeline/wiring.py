@@ -43,7 +43,7 @@ from kpyramid.pipeline.models import Looker, Model, Opener, open_collector
 from kpyramid.pipeline.stage import Progress, Stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.workers import load_extractor, load_parser, share_out
-from kpyramid.settings import ColumnSettings, Settings
+from kpyramid.settings import AUTO, ColumnSettings, Settings
 from kpyramid.storage.copies import bring_corpus
 from kpyramid.storage.declarations import locate_declarations
 from kpyramid.storage.erasure import Erased, load_erased
@@ -143,6 +143,11 @@ class Ports:
     def decisions(self) -> Decisions:
         """What a person decided about proposals."""
         return load_decisions(self.settings.complete)
+
+    @cached_property
+    def drafting(self) -> Decisions | None:
+        """What a person decided about proposals, where the corpus makes the ontology; else None."""
+        return self.decisions if self.settings.induce.ontology == AUTO else None
 
     @cached_property
     def corrections(self) -> Corrections:

@@ -20,6 +20,7 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.numerics.moments import round_digits
 from kpyramid.ontology.constraints import Constraint
+from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.stages.graph import Graph
 from kpyramid.pipeline.stages.growth import Growth
@@ -35,6 +36,9 @@ from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
 
+_DRAFTED = 3
+"""Facts of a property that rules accept where the corpus makes the ontology."""
+
 
 def run(
     documents: pa.Table,
@@ -45,6 +49,7 @@ def run(
     relations: pa.Table,
     triples: pa.Table,
     instances: pa.Table,
+    proposals: pa.Table,
     *,
     settings: CompleteSettings,
     schema: Schema,
@@ -59,26 +64,35 @@ def run(
 
     That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
     the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.
+    Where the corpus makes the ontology, `proposals` has its first classes, and all facts make
+    proposals: nothing is covered yet.
 
     Raises:
         InputError: an entry of the decisions file does not fit the ontology, or a vector is none.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    growth = Growth(graph, instances, schema, shapes, decisions, settings, Comparer(embedder))
+    if drafted := proposals.to_pylist():
+        schema = adopt_proposals(schema, drafted)
+        decisions = decisions.leave_out(drafted)
+        settings = replace(settings, region_share=1.0, accept_support=_DRAFTED)
+    comparer = Comparer(embedder)
+    growth = Growth(
+        graph, instances, schema, shapes, decisions, settings, comparer, is_open=bool(drafted)
+    )
     growth.adopt_decided()
     measured: Completion | None = None
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
         found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
-        proposals, judges = found.proposals, {}
+        drawn, judges = found.proposals, {}
         measured = measured or replace(found, proposals=())
         if namer is not None:
-            naming = namer.name(proposals, graph.layer, growth.schema, embedder)
-            proposals, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
+            naming = namer.name(drawn, graph.layer, growth.schema, embedder)
+            drawn, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
             rejects += [make_reject("complete", x.reason, x.key, x.detail) for x in naming.losses]
-        if not growth.adopt(proposals, number, judges):
+        if not growth.adopt(drawn, number, judges):
             break
-        del found, proposals  # the next round makes as much
+        del found, drawn  # the next round makes as much
     ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
     stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {

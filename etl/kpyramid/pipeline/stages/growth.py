@@ -13,7 +13,14 @@ import pyarrow.compute as pc
 from kpyramid.completion.clusters import name_relation, says_something
 from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.nouns import find_filing
-from kpyramid.completion.proposals import LEAST, find_kind, is_naming, is_vague, name_property
+from kpyramid.completion.proposals import (
+    LEAST,
+    find_kind,
+    is_naming,
+    is_vague,
+    name_property,
+    says_being,
+)
 from kpyramid.completion.types import OntologyLayer, Pair, Proposal
 from kpyramid.documents.words import normalise_relation
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -151,6 +158,8 @@ class Growth:
     decisions: Decisions
     settings: CompleteSettings
     comparer: Comparer
+    is_open: bool = False
+    """Whether the corpus makes the ontology, so that any noun may be an end."""
     rows: list[dict[str, object]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
@@ -182,6 +191,7 @@ class Growth:
             [iri for _, iri, _, _ in rows],
             pairs,
             {key: self._pick_class(classes) for key, classes in self._known.items()},
+            self.is_open,
         )
 
     def _pick_class(self, classes: Collection[str]) -> str:
@@ -223,7 +233,7 @@ class Growth:
 
     def list_dropped(self) -> list[Row]:
         """A reject for each proposal that no round lists, with the reason of the last."""
-        listed = {_identify(row): row["proposal_id"] for row in self.rows}
+        listed = {identify(row): row["proposal_id"] for row in self.rows}
         there = {row["proposal_id"] for row in self.list_rows()}
         reasons = {key: why for key, why in self.dropped.items() if key not in listed}
         reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
@@ -239,7 +249,7 @@ class Growth:
 
         `judges`: the model that said what a proposal is, by place, where it was not the rules.
         """
-        proposals = [p for p in proposals if p.kind == "class" or not is_naming(p.label)]
+        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows: list[dict[str, object]] = []
@@ -248,7 +258,7 @@ class Growth:
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
-            if any(_identify(row) == _identify(other) for other in rows):
+            if any(identify(row) == identify(other) for other in rows):
                 # `died in` and `died on` are both `year died`: the later keeps its wording.
                 row["label"] = proposal.label
                 row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
@@ -258,19 +268,24 @@ class Growth:
             if row["label"] != proposal.label and row["label"] in kinds:
                 why = why or "says_a_kind"  # `has album`
             if why:
-                passed[_identify(row)] = why
+                passed[identify(row)] = why
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
             found = self._find_gain(rows, grown)
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
-        left = {_identify(row): row for row in rows if row["state"] == "open"}
+        left = {identify(row): row for row in rows if row["state"] == "open"}
         passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
-        rows = [row for row in rows if row["state"] != "open" or _identify(row) not in passed]
+        rows = [row for row in rows if row["state"] != "open" or identify(row) not in passed]
         self.dropped |= {key: why for key, why in passed.items() if key in left}
         self._keep(rows, grown, found, number)
         return any(row["state"] in _ADOPTED for row in rows)
+
+    def _is_copular(self, wording: str) -> bool:
+        """Whether a wording names a thing, or says what it is where every wording is news."""
+        is_being = self.is_open and says_being(self.comparer.read(wording))
+        return is_being or is_naming(wording)
 
     def _judge(
         self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
@@ -288,13 +303,13 @@ class Growth:
             iri, state, by = str(next(accepted)["iri"]), "alias", "file"
         elif p.existing is not None and (p.kind == "class" or not self._is_unclear(p)):
             state = "alias"
-        elif self._is_unclear(p) or THING in (p.domain, p.range):
+        elif self._is_unclear(p) or (THING in (p.domain, p.range) and not self.is_open):
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
         elif not self._is_said_of(p, *self._enough):
             notes.append("few facts, or of few things")
-        elif p.kind == "property" and is_vague(p.label):
+        elif p.kind == "property" and is_vague(p.label) and not self._names_ends(p):
             notes.append("the verb alone says too little")
         elif p.agreement < self.settings.accept_score:
             notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
@@ -361,8 +376,13 @@ class Growth:
         Where NER labels tell classes, an end without is a noun ("conducts research"), of which
         there are no instances, and words that are no number tell nothing.
         """
-        is_open = not {THING, XSD + "string"}.isdisjoint((proposal.domain, proposal.range))
-        return is_open and self.schema.knows_types
+        nothing = {XSD + "string"} if self.is_open else {THING, XSD + "string"}
+        return self.schema.knows_types and not nothing.isdisjoint((proposal.domain, proposal.range))
+
+    def _names_ends(self, proposal: Proposal) -> bool:
+        """Whether an end of a property is of a class that the corpus made, or of an upper one."""
+        ends = {proposal.domain, proposal.range or THING} & self.schema.class_by_iri.keys()
+        return self.is_open and any(len(self.schema.find_ancestors(iri)) > 1 for iri in ends)
 
     @cached_property
     def _defined(self) -> set[str]:
@@ -382,7 +402,8 @@ class Growth:
         """Whether the text says what so many of a property's subjects are, or as many as usual."""
         subjects = set(self._list_ends(proposal)[0])
         least = min(share, self._usually_defined) * len(subjects)
-        return proposal.kind == "class" or len(subjects & self._defined) >= least
+        known = self.is_open or len(subjects & self._defined) >= least
+        return proposal.kind == "class" or known
 
     def _is_narrowed(self, proposal: Proposal) -> bool:
         """Whether a class of an earlier round has most things of its noun: `high school`."""
@@ -568,7 +589,7 @@ class Growth:
         self.rejects += found.rejects
         for row in rows:
             alias = ["alias"] if row["state"] == "alias" else []
-            row["proposal_id"] = content_id("proposal", *_identify(row), *alias)
+            row["proposal_id"] = content_id("proposal", *identify(row), *alias)
             self.rows.append(row)
         for made in found.made:
             self._known[str(made["subject_id"])].add(str(made["class_iri"]))
@@ -597,7 +618,8 @@ def _name(iri: str, schema: Schema) -> str:
     return found.label if found else iri
 
 
-def _identify(row: Row) -> tuple[str, ...]:
+def identify(row: Row) -> tuple[str, ...]:
+    """What tells a proposal from others."""
     return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))
 
 

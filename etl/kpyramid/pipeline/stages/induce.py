@@ -5,17 +5,23 @@ from a language model, if there is one. All go through the same funnel: linked t
 fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from kpyramid.completion.corrections import Corrections
+from kpyramid.completion.decisions import Decisions
+from kpyramid.completion.top import draft_classes, keep_properties
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.words import IS_A
+from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.reading import Cascade
+from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
 from kpyramid.ontology.population.checking import (
     COPULAS,
@@ -39,8 +45,10 @@ from kpyramid.ontology.population.witnesses import (
     find_confidence,
     find_deed,
 )
-from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.pipeline.stages.graph import Graph, MentionTable
+from kpyramid.pipeline.stages.growth import identify
 from kpyramid.pipeline.stages.instances import (
     Places,
     index_phrases,
@@ -66,6 +74,7 @@ from kpyramid.pipeline.stages.texts import (
     read_kinds,
     read_passages,
 )
+from kpyramid.storage.former import Former
 
 _BESIDE = 80
 """Characters before and after a mention that may say its kind."""
@@ -85,7 +94,9 @@ def run(
     relations: pa.Table,
     triples: pa.Table,
     *,
+    former: Former | None,
     schema: Schema,
+    drafting: Decisions | None,
     shapes: Sequence[Constraint],
     embedder: Embedder,
     annotator: Callable[[Sequence[str]], Sequence[str]],
@@ -97,13 +108,20 @@ def run(
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
+    With `drafting` also `proposals`: the classes that the ontology is given before, which keep the
+    names that they have in `former`.
+
     `entities` are the individuals that a reader or a model found and the graph has no fact of.
     What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
     the facts are that sure already.
     """
+    graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
+    drafts: list[Row] = []
+    if drafting is not None:
+        drafts = _draft(mentions, graph, schema, former, drafting, embedder)
+        schema = adopt_proposals(schema, drafts)
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
-    graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
     places, index = graph.places, index_phrases(schema.properties)
     found = MentionTable(mentions, chunks, entities)
     linker = Linker(_walk_rows(entities), found, kinds.find_by_name)
@@ -173,9 +191,45 @@ def run(
     return {
         "entities": build_table("entities", made),
         "instances": build_table("instances", rows),
+        "proposals": build_table("proposals", drafts),
         "vectors": build_vectors("instances", *state_values(rows, schema, names), embedder),
         "rejects": build_rejects(rejects + refused),
     }
+
+
+def _draft(
+    mentions: pa.Table,
+    graph: Graph,
+    schema: Schema,
+    former: Former | None,
+    decisions: Decisions,
+    embedder: Embedder,
+) -> list[Row]:
+    """The classes that a corpus needs, and what properties it had, with the facts of each."""
+    phrases = zip(*(mentions[c].to_pylist() for c in ("text", "type", "chunk_id")), strict=True)
+    old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
+    old = old if old and old.base == schema.base else None
+    rows = draft_classes(phrases, schema, old, decisions, embedder)
+    grown = adopt_proposals(schema, rows)
+    find = cache(Kinds(grown).find_by_name)
+    layer, support = graph.layer, defaultdict[str, set[int]](set)
+    for names, types in ((layer.heads, layer.head_types), (layer.tails, layer.tail_types)):
+        for place, end in enumerate(zip(names, types, strict=True)):
+            for iri in find(*end):
+                support[iri].add(place)
+    drafts: list[Row] = []
+    for row in keep_properties(old, grown, decisions) if old else ():
+        said = {normalise_relation(words).key for words in cast("list[str]", row["phrases"])}
+        support[str(row["iri"])] |= {*graph.find_stated(said).tolist()}
+        rows.append(row)
+    for row in rows:
+        places = pa.array(sorted(support[str(row["iri"])]), pa.int64())
+        ids = sorted(graph.ids.take(places).to_pylist())
+        if ids or row["decided_by"] == "file":
+            key = content_id("proposal", *identify(row))
+            found = {"proposal_id": key, "support": len(ids), "triple_ids": ids, "agreement": 1.0}
+            drafts.append({**row, **found})
+    return drafts
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:

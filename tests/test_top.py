@@ -1,0 +1,188 @@
+"""An ontology that is made from the corpus: its classes, its properties, and what lasts of them."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kpyramid.completion.decisions import Decision, Decisions
+from kpyramid.completion.top import MOST, draft_classes, keep_properties
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
+from kpyramid.ontology.validation.consistency import judge_consistency
+from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.settings import AUTO
+from kpyramid.storage.declarations import locate_ontology
+from kpyramid.storage.layout import Warehouse
+from tests.corpora import (
+    HashEmbedder,
+    build_corpus,
+    make_settings,
+    read_snapshot,
+    use_quick_models,
+)
+
+FILES = locate_ontology(AUTO)
+assert FILES is not None
+UPPER = parse_schema(FILES.turtle.read_text("utf-8"), source="auto.ttl")
+EMBEDDER = HashEmbedder("hash", Path(), Path())
+BASE = UPPER.base
+
+PLANTED = [
+    *("savings account", "checking account", "new account", "bank accounts"),
+    *("employee", "other employees", "the employee"),
+    *("Travel Policy", "Password Policy", "Expenses Policy"),
+    # Said as often, and no kind of thing:
+    *("number of accounts", "large number", "number"),
+    *("part of the year", "second part", "part"),
+    *("way", "best way", "only way"),
+    *("use of drugs", "use of cards", "frequent use"),
+    *("good question", "question", "the question"),
+    *("faithful", "faithful", "faithful"),
+    *("patients", "one patient"),  # in two chunks
+]
+
+
+def list_phrases(texts: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(t, "ORG" if t.istitle() else "NOUN", f"chunk {at}") for at, t in enumerate(texts)]
+
+
+def draft(
+    texts: Sequence[str], former: Schema | None = None, decisions: Sequence[Decision] = ()
+) -> dict[str, dict[str, object]]:
+    given = Decisions(decisions, "decisions.toml")
+    rows = draft_classes(list_phrases(texts), UPPER, former, given, EMBEDDER)
+    return {str(row["label"]): row for row in rows}
+
+
+def test_what_heads_compounds_or_names_a_thing_is_a_class_and_a_measure_is_none() -> None:
+    rows = draft(PLANTED)
+    assert set(rows) == {"account", "employee", "policy"}
+    assert rows["employee"]["domain"] == f"{BASE}Person"
+    assert rows["account"]["domain"] == f"{BASE}Entity"
+    assert rows["account"]["iri"] == f"{BASE}Account"
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["…", "12", "of"], ["of of of"] * 5])
+def test_a_corpus_without_nouns_has_no_class(texts: list[str]) -> None:
+    assert draft(texts) == {}
+
+
+def test_the_order_of_mentions_changes_nothing() -> None:
+    assert draft(PLANTED[::-1]) == draft(PLANTED)
+
+
+def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None:
+    rare = "dog cat cow pig hen fox owl bee ant elk ram ewe otter".split()
+    common = (
+        "robin finch crow raven gull heron stork swan duck goose eagle hawk kite wren lark trout "
+        "salmon pike perch carp eel cod herring tuna shark wolf bear deer hare mole rat".split()
+    )
+    first = draft([text for noun in rare for text in [noun] * 3])
+    former = UPPER.extend(
+        [
+            type(UPPER.classes[0])(str(r["iri"]), label, (), "", (str(r["domain"]),))
+            for label, r in first.items()
+        ],
+        [],
+    )
+    texts = [text for noun in rare for text in [noun] * 3]
+    texts += [text for noun in common for text in [noun] * 6]
+    assert set(first) == set(rare)
+    grown = draft(texts, former)
+    assert len(grown) == MOST
+    assert set(rare) <= set(grown)
+    assert {label: row["iri"] for label, row in first.items()}.items() <= {
+        label: row["iri"] for label, row in grown.items()
+    }.items()
+    assert set(rare).isdisjoint(draft(texts))
+
+
+def test_what_a_person_rejected_is_not_drafted_and_what_was_renamed_has_its_name() -> None:
+    kept = Decision(
+        "accept",
+        "class",
+        "bank account",
+        iri=f"{BASE}BankAccount",
+        domain=f"{BASE}Entity",
+        phrases=("account",),
+    )
+    rows = draft(PLANTED, decisions=[Decision("reject", "class", "employee"), kept])
+    assert set(rows) == {"bank account", "policy"}
+    assert rows["bank account"]["decided_by"] == "file"
+
+
+def test_properties_of_the_last_ontology_stay_where_their_classes_do() -> None:
+    ends = {"domain": f"{BASE}Person", "range": f"{BASE}Organisation"}
+    props = [
+        OntologyProperty(f"{BASE}works_in", "works in", (), "", **ends),
+        OntologyProperty(f"{BASE}owns", "owns", (), "", f"{BASE}Person", f"{BASE}Policy"),
+        OntologyProperty(f"{BASE}leads", "leads", (), "", **ends),
+    ]
+    policy = type(UPPER.classes[0])(f"{BASE}Policy", "policy", (), "", (f"{BASE}Entity",))
+    former = UPPER.extend([policy], props)
+    refused = Decisions([Decision("reject", "property", "leads")], "decisions.toml")
+    assert [r["label"] for r in keep_properties(former, UPPER, refused)] == ["works in"]
+
+
+@pytest.mark.skipif(find_java() is None, reason="no Java")
+def test_the_upper_classes_are_consistent() -> None:
+    assert judge_consistency(FILES.turtle.read_text("utf-8"), "", seconds=60).startswith("pass")
+
+
+TEXTS = {
+    "a.txt": "Ann Lee works in Treasury Services. Tom Ray works in Passenger Services. "
+    "Sue Fox works in Fleet Operations. Treasury Services owns the Travel Policy. "
+    "Passenger Services owns the Password Policy. Fleet Operations owns the Release Policy.",
+    "b.txt": "Bob Orr works in Treasury Services. The Travel Policy replaces the Expenses Policy. "
+    "The Release Policy replaces the Shipping Policy. Ida Moe works in Human Resources. "
+    "Product Design owns the Design Policy.",
+    "c.txt": "Human Resources owns the Remote Work Policy. Eve Ash works in Product Design. "
+    "The Password Policy replaces the Access Policy. Max Orm is employed by Product Design. "
+    "Product Design employs Lea Orm. Kim Roe is employed by Product Design.",
+}
+
+
+def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch, judged=find_java() is not None)
+    corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "warehouse")
+    corpus.mkdir()
+    chunk = {"max_tokens": 24, "overlap_tokens": 6}
+    settings = make_settings(chunk=chunk, induce={"ontology": AUTO})
+    terms: list[dict[str, str]] = []
+    for name, text in TEXTS.items():
+        (corpus / name).write_text(text)
+        snapshot = build_corpus(corpus, warehouse, settings).snapshot
+        terms.append(read_terms(warehouse, snapshot))
+    assert {"policy", "works in", "owns"} <= {*terms[-1].values()}
+    for before, after in pairwise(terms):
+        assert before.items() <= after.items()
+    values = read_snapshot(warehouse, snapshot)["instances"].to_pylist()
+    assert any(row["property_iri"] == f"{BASE}works_in" for row in values)
+    assert any(row["class_iri"] == f"{BASE}Policy" for row in values)
+
+    decisions = tmp_path / "decisions.toml"
+    decisions.write_text(
+        '[[proposal]]\ndecision = "reject"\nkind = "property"\nlabel = "owns"\n'
+        '[[proposal]]\ndecision = "accept"\nkind = "class"\nlabel = "rule"\n'
+        f'domain = "{BASE}Entity"\nphrases = ["policy"]\n'
+    )
+    decided = make_settings(
+        chunk=chunk, induce={"ontology": AUTO}, complete={"decisions": str(decisions)}
+    )
+    for text in ("", " Fay Lin works in Human Resources."):
+        (corpus / "c.txt").write_text(TEXTS["c.txt"] + text)
+        snapshot = build_corpus(corpus, warehouse, decided).snapshot
+        labels = {*read_terms(warehouse, snapshot).values()}
+        assert {"rule", "works in"} <= labels
+        assert labels.isdisjoint({"owns", "policy"})
+        rows = read_snapshot(warehouse, snapshot)["instances"].to_pylist()
+        assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
+
+
+def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
+    turtle = (warehouse.snapshots / snapshot / "ontology" / "schema.ttl").read_text("utf-8")
+    schema = parse_schema(turtle, source=snapshot)
+    return {t.iri: t.label for t in (*schema.classes, *schema.properties)}
