@@ -65,6 +65,8 @@ class CascadeSettings:
     disambiguation: Maker = "rules"
     mode: Literal["merged", "paper"] = "merged"
     window: Annotated[int, Field(strict=True, ge=50, le=20_000)] = 1400
+    glean: Annotated[int, Field(strict=True, ge=0, le=1)] = 0
+    check_share: Share = 0.0
     domain: str = "general"
     language: str = "English"
     examples: tuple[Example, ...] = ()
@@ -80,6 +82,11 @@ class CascadeSettings:
             raise ValueError(
                 "relations = 'rules' reads the text itself, so paraphrase = 'llm' is paid for "
                 "nothing: set relations = 'llm', or paraphrase = 'rules'"
+            )
+        if (self.glean or self.check_share) and not self.reads_windows:
+            raise ValueError(
+                "glean and check_share are of windows that a model reads: set paraphrase, entities "
+                "and relations to 'llm' and mode to 'merged', or leave both out"
             )
         return self
 

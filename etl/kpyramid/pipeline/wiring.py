@@ -219,6 +219,7 @@ class Ports:
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
             progress=self._progress,
+            seed=self.settings.llm.seed,
         )
 
     @cached_property

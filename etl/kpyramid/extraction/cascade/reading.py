@@ -11,6 +11,15 @@ from typing import Protocol, TypeVar
 from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text
 from kpyramid.extraction.cascade.grounding import ground_statements, ground_triples, show_row
+from kpyramid.extraction.cascade.review import (
+    apply_verdicts,
+    ask_check,
+    ask_second,
+    draw_facts,
+    join_readings,
+    list_unread,
+    read_verdicts,
+)
 from kpyramid.extraction.cascade.tasks import (
     Form,
     Statement,
@@ -26,13 +35,15 @@ from kpyramid.extraction.cascade.tasks import (
 )
 from kpyramid.extraction.cascade.windows import (
     NO_VOCABULARY,
+    Reading,
     Vocabulary,
+    WindowExtraction,
     ask_window,
     ground_window,
     read_window,
 )
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.caller import Asker, is_due
 from kpyramid.llm.task import Failure, Request
 from kpyramid.settings import CascadeSettings
 
@@ -100,8 +111,8 @@ class Cascade:
     """Reads chunks with a model; `model` is the name that its rows bear.
 
     In mode `merged` the chunks are windows, and `vocabulary` says what kinds and relations there
-    are. `concurrency` chunks are under way at a time, each in one thread from its first step to its
-    last.
+    are. `seed` draws the facts that are checked. `concurrency` chunks are under way at a time, each
+    in one thread from its first step to its last.
     """
 
     def __init__(
@@ -114,11 +125,13 @@ class Cascade:
         concurrency: int,
         progress: Progress,
         vocabulary: Vocabulary = NO_VOCABULARY,
+        seed: int = 0,
     ) -> None:
         self.model = model
         self.settings = settings
         self._asker = asker
         self._vocabulary = vocabulary
+        self._seed = seed
         self._form = Form(settings, max_tokens)
         self._concurrency = concurrency
         self._progress = progress
@@ -197,7 +210,30 @@ class Cascade:
     def _merge(self, draft: _Draft) -> None:
         request = ask_window(draft.chunk, self.settings, self._vocabulary, self._form.max_tokens)
         reading = self._ask(request, read_window)
-        draft.finish(ground_window(draft.text, reading, self._vocabulary))
+        draft.finish(self._review(draft, reading))
+
+    def _review(self, draft: _Draft, reading: Reading) -> WindowExtraction:
+        """What a reading comes to after a second look and a check, as far as these are answered.
+
+        Facts are checked when no second look is due any more, lest they be checked twice.
+        """
+        form, settings = self._form, self.settings
+        made = ground_window(draft.text, reading, self._vocabulary)
+        unread = list_unread(made, draft.chunk) if settings.glean else []
+        if unread:
+            asked = (settings, self._vocabulary, form.max_tokens)
+            second = self._asker.ask(ask_second(draft.chunk, reading, unread, *asked), read_window)
+            if not isinstance(second, Failure):
+                joined = join_readings(reading, second)
+                made = ground_window(draft.text, joined, self._vocabulary)
+            elif is_due(second):
+                return made
+        if drawn := draw_facts(made, settings.check_share, self._seed):
+            request = ask_check(draft.chunk, made, drawn, settings, form.max_tokens)
+            verdicts = self._asker.ask(request, read_verdicts)
+            if not isinstance(verdicts, Failure):
+                made = apply_verdicts(draft.text, made, drawn, verdicts)
+        return made
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self.settings.paraphrase == "llm":

@@ -172,12 +172,17 @@ def list_sentences(text: str) -> list[Span]:
 
 def show_window(chunk: Chunk) -> str:
     """The material of a question: title, what stands before, numbered sentences."""
+    return show_lines(chunk, {}, range(1, len(list_sentences(chunk.text)) + 1))
+
+
+def show_lines(chunk: Chunk, more: Mapping[str, str], numbers: Iterable[int]) -> str:
+    """Title, what stands before, what `more` is shown, and the sentences of some numbers."""
     title = flatten(chunk.title or "", 300)
     lines = [f"Title: {title}"] if title else []
-    lines += [f"{name}: {words}" for name, words in chunk.context]
+    lines += [f"{name}: {words}" for name, words in (*chunk.context, *more.items())]
     spans = list_sentences(chunk.text)
-    sentences = (" ".join(chunk.text[span.start : span.end].split()) for span in spans)
-    return "\n".join([*lines, "Text:", *(f"{n}| {words}" for n, words in enumerate(sentences, 1))])
+    shown = ((n, chunk.text[spans[n - 1].start : spans[n - 1].end]) for n in numbers)
+    return "\n".join([*lines, "Text:", *(f"{n}| {' '.join(words.split())}" for n, words in shown)])
 
 
 # Replies: rows of numbers and words, which schema and parser bound and nothing else.
@@ -192,14 +197,15 @@ _ROW: dict[str, JsonValue] = {
         ]
     },
 }
-_Rows = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
+RowList = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
+"""Rows of a reply, of any form."""
 
 
 class Notes(Strict):
     """The reply; its rows are read one by one, so that a broken one costs no other."""
 
-    entities: _Rows = Field(default_factory=list)
-    facts: _Rows
+    entities: RowList = Field(default_factory=list)
+    facts: RowList
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +254,14 @@ def read_window(content: str) -> Reading:
     rows: list[Row] = []
     broken: list[str] = []
     for row in notes.entities:
-        match _clean(row):
+        match clean_row(row):
             case [int() as number, str() as name, *others] if name and number not in things:
                 kind, *more = [each for each in others if isinstance(each, str)] or [""]
                 things[number] = Thing(name, kind, tuple(each for each in more if each))
             case _:
                 broken.append(_show(row))
     for row in notes.facts:
-        match _clean(row):
+        match clean_row(row):
             case [head, str() as relation, (int() | str()) as tail, cited, *marks] if relation:
                 sentences = _read_numbers(cited)
                 words = tuple(mark for mark in marks if isinstance(mark, str) and mark)
@@ -266,7 +272,7 @@ def read_window(content: str) -> Reading:
     return Reading(things, tuple(rows), tuple(broken))
 
 
-def _clean(row: object) -> list[Any]:
+def clean_row(row: object) -> list[Any]:
     """The parts of a row, words with single spaces; a subject in digits is a number."""
     if not isinstance(row, list):
         return []

@@ -3,6 +3,7 @@
 Asked of its tables in SQL.
 """
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -171,6 +172,26 @@ def _pick_facts(database: "Database") -> Iterator[Row]:
 
 
 _FACTS, _SHORT = 3, 180
+
+
+def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
+    """What a model said of the facts that it held against their sentences; None of none.
+
+    `precision`: the share that these state, `low` to `high` its 95 % interval by Wilson's score.
+    """
+    (row,) = select_rows(database, read_query("checked"))
+    count = sum(row[name] for name in _VERDICTS)
+    if not count:
+        return None
+    share, square = row["stated"] / count, _NORMAL**2
+    middle = (share + square / (2 * count)) / (1 + square / count)
+    width = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
+    width /= 1 + square / count
+    bounds = {"precision": share, "low": middle - width, "high": middle + width}
+    return {**row, "checked": count, **{name: round(v, 4) for name, v in bounds.items()}}
+
+
+_VERDICTS, _NORMAL = ("stated", "partly", "not_stated"), 1.96
 
 
 def describe_rejects(database: "Database") -> list[Row]:
