@@ -24,6 +24,7 @@ from kpyramid.extraction.cascade.evidence import (
     supports,
 )
 from kpyramid.extraction.cascade.tasks import Statement, Triple
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.extraction.types import (
     MAX_RELATION_WORDS,
@@ -52,7 +53,7 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     """Relation and tail, the relation without its negation, and whether it had one.
 
     What says nothing by itself is completed as the rules do: "is" before a kind, which has an
-    article in the evidence or a small letter, is "is a"; "is | king of Poland" is
+    article in the evidence or names one, is "is a"; "is | king of Poland" is
     "is king of | Poland"; "is in" before a place is "is located in".
     """
     said = _strip_ends(row)
@@ -67,17 +68,20 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         office = _OFFICE.fullmatch(tail)
         if office:
             relation, tail = f"{relation} {office[1]} of", office[2]
-        elif _lacks_article(tail, quoted):
-            relation = f"{'was' if relation.casefold() in ('was', 'were') else 'is'} a"
+        elif relation.casefold() in ("is", "was") and _lacks_article(tail, quoted):
+            relation = f"{relation.casefold()} a"
     return relation, tail, negated
 
 
 def _lacks_article(tail: str, quoted: str) -> bool:
-    """Whether a tail is a kind without its article; "the primary agency" has its own."""
+    """Whether a tail is a kind whose article the text has before it, or before an item it joins.
+
+    "rare", "normal" and "to replace your income" are none.
+    """
     if tail.split()[0].casefold() in ARTICLES:
         return False
     found = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
-    return tail[0].islower() or found is not None
+    return found is not None or find_kind_label(tail.split()[-1]) is not None
 
 
 def _strip_ends(row: Triple) -> list[str]:

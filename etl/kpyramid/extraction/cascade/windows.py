@@ -179,7 +179,7 @@ def show_lines(chunk: Chunk, more: Mapping[str, str], numbers: Iterable[int]) ->
     """Title, what stands before, what `more` is shown, and the sentences of some numbers."""
     title = flatten(chunk.title or "", 300)
     lines = [f"Title: {title}"] if title else []
-    lines += [f"{name}: {words}" for name, words in (*chunk.context, *more.items())]
+    lines += [f"{name}: {words}" for name, words in (*chunk.context, *more.items()) if words]
     spans = list_sentences(chunk.text)
     shown = ((n, chunk.text[spans[n - 1].start : spans[n - 1].end]) for n in numbers)
     return "\n".join([*lines, "Text:", *(f"{n}| {' '.join(words.split())}" for n, words in shown)])
@@ -228,7 +228,8 @@ class Row:
     marks: tuple[str, ...] = ()
 
 
-_DIGITS = re.compile(r"\d{1,5}")
+_DIGITS = re.compile(r"(?:(?<=\d)-|(?<!-)\b)(\d{1,5})")
+"""Of a number that is not negative, or of a range."""
 _MOST_CITED = 12
 _LONGEST_ROW = 600
 """Characters of a row that a reject shows."""
@@ -398,7 +399,7 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
 _HELD = {"possible", "planned", "former"}
 _FLAGS = _HELD | {"reported"}
 _FIRST = frozenset("i me my we us our".split())
-_LEAD = {"time": re.compile(r"(?:in|on|at|during) "), "place": re.compile(r"(?:in|at) ")}
+_LEAD = {"time": re.compile(r"\A(?i:in|on|at|during) "), "place": re.compile(r"\A(?i:in|at) ")}
 """Prepositions that say nothing more than the time or the place does; the rules leave them out."""
 _KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
 
