@@ -57,7 +57,7 @@ def disturb(reply: dict[str, Any]) -> dict[str, Any]:
     if "Ada" in names:
         facts += [[1, f"rules {n} of", "Rome", 1] for n in range(5000)]
     elif "Dora" in names:
-        facts += [[1, "rules", "Rome", cited] for cited in (99, 0, -1)]
+        facts += [[1, f"rules {cited} of", "Rome", cited] for cited in (99, 0, -1)]
         facts += [["Zorg", "besitzt", "ganz Rom", 1], ["Зорг", "владеет", "Римом", 1]]
     elif "Finn" in names:
         return {name: [[*map(str, row)] for row in reply[name]] for name in reply}

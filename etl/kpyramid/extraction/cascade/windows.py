@@ -228,7 +228,7 @@ class Row:
     marks: tuple[str, ...] = ()
 
 
-_DIGITS = re.compile(r"(?:(?<=\d)-|(?<!-)\b)(\d{1,5})")
+_DIGITS = re.compile(r"(?:(?<=\d)-|(?<![-\d]))(\d{1,5})")
 """Of a number that is not negative, or of a range."""
 _MOST_CITED = 12
 _LONGEST_ROW = 600
