@@ -4,8 +4,9 @@ The second look is at the sentences that no fact cites though the rules find a p
 check holds facts against their sentences; what these do not say is withheld.
 """
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.cascade.evidence import Text, locate_quotation
@@ -73,12 +74,12 @@ def ask_second(
     known = "; ".join(f"{number} = {thing.name}" for number, thing in reading.things.items())
     shown = {"Entities so far": known, "Sentences in question": ", ".join(map(str, numbers))}
     spans = list_sentences(chunk.text)
-    asked = " ".join(_read_sentence(chunk, spans[number - 1]) for number in numbers)
+    asked = (spans[number - 1] for number in numbers)
     return SECOND.request(
         _instruct_second(settings, vocabulary),
         show_lines(chunk, shown, _list_near(numbers, 1)),
         max_tokens=max_tokens,
-        subject=asked,
+        subject=" ".join(chunk.text[span.start : span.end] for span in asked),
         document=chunk.document,
     )
 
@@ -98,10 +99,6 @@ def join_readings(first: Reading, second: Reading) -> Reading:
 def _list_near(numbers: Sequence[int], before: int) -> list[int]:
     """The numbers, and so many before each."""
     return sorted({n for number in numbers for n in range(max(1, number - before), number + 1)})
-
-
-def _read_sentence(chunk: Chunk, span: Span) -> str:
-    return " ".join(chunk.text[span.start : span.end].split())
 
 
 # The check.
@@ -183,12 +180,8 @@ def _show_fact(fact: Fact) -> str:
     return " | ".join([fact.head, fact.relation, fact.tail, "; ".join(marks) or "-"])
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a reply says of a fact, and the words of the text that decide it."""
-
-    evidence: str
-    verdict: str
+Verdict = tuple[str, str]
+"""The words of the text that decide, and what they come to."""
 
 
 def read_verdicts(content: str) -> Mapping[int, Verdict]:
@@ -201,10 +194,9 @@ def read_verdicts(content: str) -> Mapping[int, Verdict]:
     for row in parse_json(content, Verdicts).verdicts:
         match clean_row(row):
             case [int() | str() as fact, str() as evidence, str() as said]:
-                number = str(fact).lstrip("Ff")
-                named = said.casefold().replace(" ", "_")
-                if number.isascii() and number.isdigit() and named in (STATED, PARTLY, NOT_STATED):
-                    verdicts.setdefault(int(number[:6]), Verdict(evidence, named))
+                number, verdict = re.fullmatch(r"F?(\d{1,6})", str(fact)), said.replace(" ", "_")
+                if number and verdict in (STATED, PARTLY, NOT_STATED):
+                    verdicts.setdefault(int(number[1]), (evidence, verdict))
     return verdicts
 
 
@@ -215,22 +207,18 @@ def apply_verdicts(
 
     A verdict whose evidence the text does not hold is none.
     """
-    marked: dict[int, Verdict] = {}
-    for place, at in enumerate(drawn, 1):
-        verdict = verdicts.get(place)
-        if verdict and (
-            not verdict.evidence or locate_quotation(text.chunk.text, text.folded, verdict.evidence)
-        ):
-            marked[at] = verdict
-    facts: list[Fact] = []
+    facts = dict(enumerate(made.facts))
     dropped = list(made.dropped)
-    for at, fact in enumerate(made.facts):
-        if at not in marked:
-            facts.append(fact)
-        elif marked[at].verdict != NOT_STATED:
-            facts.append(replace(fact, verdict=marked[at].verdict))
-        else:
-            spans = made.claims[fact.claim].spans
-            shown = f"{fact.head} | {fact.relation} | {fact.tail}: {marked[at].evidence or '-'}"
-            dropped.append(Dropped(NOT_STATED, shown, Span(spans[0].start, spans[-1].end)))
-    return replace(made, facts=tuple(facts), dropped=tuple(dropped))
+    for place, at in enumerate(drawn, 1):
+        evidence, verdict = verdicts.get(place, ("", ""))
+        if evidence and not locate_quotation(text.chunk.text, text.folded, evidence):
+            continue
+        fact = facts[at]
+        if verdict != NOT_STATED:
+            facts[at] = replace(fact, verdict=verdict or None)
+            continue
+        spans = made.claims[fact.claim].spans
+        shown = f"{fact.head} | {fact.relation} | {fact.tail}: {evidence or '-'}"
+        dropped.append(Dropped(NOT_STATED, shown, Span(spans[0].start, spans[-1].end)))
+        del facts[at]
+    return replace(made, facts=tuple(facts.values()), dropped=tuple(dropped))

@@ -3,7 +3,6 @@
 Asked of its tables in SQL.
 """
 
-import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -180,18 +179,14 @@ def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
     `precision`: the share that these state, `low` to `high` its 95 % interval by Wilson's score.
     """
     (row,) = select_rows(database, read_query("checked"))
-    count = sum(row[name] for name in _VERDICTS)
+    count = row["stated"] + row["partly"] + row["not_stated"]
     if not count:
         return None
-    share, square = row["stated"] / count, _NORMAL**2
-    middle = (share + square / (2 * count)) / (1 + square / count)
-    width = _NORMAL * math.sqrt(share * (1 - share) / count + square / (4 * count**2))
-    width /= 1 + square / count
-    bounds = {"precision": share, "low": middle - width, "high": middle + width}
-    return {**row, "checked": count, **{name: round(v, 4) for name, v in bounds.items()}}
+    from scipy.stats import binomtest  # loaded where facts were checked
 
-
-_VERDICTS, _NORMAL = ("stated", "partly", "not_stated"), 1.96
+    interval = binomtest(row["stated"], count).proportion_ci(method="wilson")
+    shares = {"precision": row["stated"] / count, "low": interval.low, "high": interval.high}
+    return {**row, "checked": count, **{name: round(v, 4) for name, v in shares.items()}}
 
 
 def describe_rejects(database: "Database") -> list[Row]:
