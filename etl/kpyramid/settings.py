@@ -56,7 +56,7 @@ class CascadeSettings:
     `mode`: `merged` asks once per window for entities with their classes and facts that cite
     sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
     per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
-    `glean`: so many more looks at the sentences that no fact cites though the rules find a predicate
+    `glean`: so many more looks at sentences that no fact cites though the rules find a predicate
     there. `check_share`: of the facts, those that the model checks against their sentences, drawn
     by their hash; what these do not say is withheld, and the report has the share that they state.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
