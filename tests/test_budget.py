@@ -11,13 +11,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 536,
+    "root": 543,
     "numerics": 333,
     "embeddings": 371,
     "documents": 3363,
     "storage": 3055,
-    "llm": 2738,
-    "extraction": 7997,
+    "llm": 2743,
+    "extraction": 8146,
     "graph": 2414,
     "ontology": 6046,
     "completion": 2066,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1210,
-    "pipeline": 8590,
+    "pipeline": 8624,
     "cli": 2934,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
