@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-
 from query import make_warehouse
 
 from kpyramid.snapshot.export import export

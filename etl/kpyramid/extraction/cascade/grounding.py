@@ -1,7 +1,7 @@
 """Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -191,26 +191,42 @@ def ground_triples(
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
+
+    def ground() -> Iterator[Grounded]:
+        for number, (claim, rows) in enumerate(zip(claims, triples, strict=True)):
+            for row in rows:
+                made: Fact | str | None = ruled_words.get(
+                    (number, row.head, row.relation, row.tail)
+                )
+                if made is None and (fact := ruled.get((number, row.head, row.tail))):
+                    made = replace(fact, relation=row.relation, relation_span=None)
+                made = made or _ground_triple(text, number, claim, row)
+                yield made, show_row(row), cover(claim.spans)
+
+    found, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    mentions = find_mentions(text, claims, entities, found)
+    return Extraction(tuple(claims), mentions, found, dropped)
+
+
+Grounded = tuple[Fact | str, str, Span]
+"""What a row of a reply comes to, a fact or the reason why it is none; its words, and where."""
+
+
+def take_facts(rows: Iterable[Grounded], room: int) -> tuple[tuple[Fact, ...], tuple[Dropped, ...]]:
+    """The facts, each once and at most `room`, and the rest with its reasons."""
     kept: dict[tuple[object, ...], Fact] = {}
     dropped: list[Dropped] = []
-    room = count_allowed(text.chunk.text)
-    for number, (claim, rows) in enumerate(zip(claims, triples, strict=True)):
-        for row in rows:
-            made: Fact | str | None = ruled_words.get((number, row.head, row.relation, row.tail))
-            if made is None and (fact := ruled.get((number, row.head, row.tail))):
-                made = replace(fact, relation=row.relation, relation_span=None)
-            made = made or _ground_triple(text, number, claim, row)
-            if isinstance(made, Fact):
-                words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
-                key = (*words, made.negated, made.modality, made.attribution)
-                if key not in kept and len(kept) < room:
-                    kept[key] = made
-                    continue
-                made = "repeated" if key in kept else "too_many"
-            dropped.append(Dropped(made, show_row(row), _cover(claim.spans)))
-    found = tuple(kept.values())
-    mentions = find_mentions(text, claims, entities, found)
-    return Extraction(tuple(claims), mentions, found, tuple(dropped))
+    for made, shown, span in rows:
+        if isinstance(made, Fact):
+            words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
+            stance = (made.negated, made.modality, made.attribution)
+            key = (*words, *stance, *sorted(made.qualifiers.items()))
+            if key not in kept and len(kept) < room:
+                kept[key] = made
+                continue
+            made = "repeated" if key in kept else "too_many"
+        dropped.append(Dropped(made, shown, span))
+    return tuple(kept.values()), tuple(dropped)
 
 
 def show_row(row: Triple) -> str:
@@ -218,7 +234,8 @@ def show_row(row: Triple) -> str:
     return f"{row.head} | {row.relation} | {row.tail}"
 
 
-def _cover(spans: Sequence[Span]) -> Span:
+def cover(spans: Sequence[Span]) -> Span:
+    """From the first of some stretches to the last."""
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
 

@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.cascade.evidence import Text, locate_quotation
+from kpyramid.extraction.cascade.grounding import cover
 from kpyramid.extraction.cascade.tasks import render_prompt
 from kpyramid.extraction.cascade.windows import (
     NO_VOCABULARY,
@@ -217,8 +218,7 @@ def apply_verdicts(
         if verdict != NOT_STATED:
             facts[at] = replace(fact, verdict=verdict or None)
             continue
-        spans = made.claims[fact.claim].spans
         shown = f"{fact.head} | {fact.relation} | {fact.tail}: {evidence or '-'}"
-        dropped.append(Dropped(NOT_STATED, shown, Span(spans[0].start, spans[-1].end)))
+        dropped.append(Dropped(NOT_STATED, shown, cover(made.claims[fact.claim].spans)))
         del facts[at]
     return replace(made, facts=tuple(facts.values()), dropped=tuple(dropped))

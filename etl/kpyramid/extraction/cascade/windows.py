@@ -34,11 +34,14 @@ from kpyramid.extraction.cascade.evidence import (
 from kpyramid.extraction.cascade.grounding import (
     CONFIDENCE,
     RESOLVED_CONFIDENCE,
+    Grounded,
     complete_relation,
     count_allowed,
+    cover,
     find_mentions,
     find_relation_fault,
     show_row,
+    take_facts,
 )
 from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, split_commas
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
@@ -421,7 +424,6 @@ class _Window:
     sentences: list[Span]
     known: frozenset[str]
     claims: dict[tuple[int, ...], int] = field(default_factory=dict)
-    facts: dict[tuple[object, ...], Fact] = field(default_factory=dict)
     dropped: list[Dropped] = field(default_factory=list)
 
     def drop(self, reason: str, words: str, span: Span | None = None) -> None:
@@ -449,27 +451,17 @@ def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> Windo
     window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
     for shown in reading.broken:
         window.drop("not_a_triple", shown)
-    room = count_allowed(text.chunk.text)
-    for row in reading.rows:
-        head, tail = (_show_end(end, reading) for end in (row.head, row.tail))
-        shown, spans = show_row(Triple(head, row.relation, tail)), _cite(window, row)
-        cover = Span(spans[0].start, spans[-1].end) if spans else None
-        made = _ground_row(window, row, spans) if spans else "no_evidence"
-        if isinstance(made, Fact):
-            words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
-            stance = (
-                made.negated,
-                made.modality,
-                made.attribution,
-                *sorted(made.qualifiers.items()),
-            )
-            key = (*words, *stance)
-            if key not in window.facts and len(window.facts) < room:
-                window.facts[key] = made
-                continue
-            made = "repeated" if key in window.facts else "too_many"
-        window.drop(made, shown[:_LONGEST_ROW], cover)
-    return _finish(window, vocabulary.types)
+
+    def ground() -> Iterator[Grounded]:
+        for row in reading.rows:
+            head, tail = (_show_end(end, reading) for end in (row.head, row.tail))
+            shown, spans = show_row(Triple(head, row.relation, tail)), _cite(window, row)
+            made = _ground_row(window, row, spans) if spans else "no_evidence"
+            yield made, shown[:_LONGEST_ROW], cover(spans) if spans else text.whole
+
+    facts, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    window.dropped += dropped
+    return _finish(window, facts, vocabulary.types)
 
 
 def _cite(window: _Window, row: Row) -> list[Span]:
@@ -582,14 +574,13 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
     return found
 
 
-def _finish(window: _Window, types: Mapping[str, str]) -> WindowExtraction:
+def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) -> WindowExtraction:
     text, things = window.text, window.reading.things.values()
     claims = []
     for numbers in window.claims:
         spans = tuple(window.sentences[number - 1] for number in numbers)
         words = " ".join(text.chunk.text[span.start : span.end] for span in spans)
         claims.append(Claim(" ".join(words.split()), spans))
-    facts = tuple(window.facts.values())
     supported = [thing for thing in things if is_supported(thing.name, window.known)]
     type_of: dict[str, str] = {}
     for thing in supported:
