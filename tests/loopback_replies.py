@@ -229,6 +229,7 @@ BODY: Mapping[str, Callable[[Payload], Payload]] = {
     "ignores_format": _set_content(lambda _: "The Danube flows through Vienna."),
     "ignores_format_json": _set_content(lambda _: '{"answer": "whatever I like"}'),
     "no_usage": _drop("usage"),
+    "other_model": _set(model="m-mini"),
     "usage_null": _set(usage=None),
 }
 

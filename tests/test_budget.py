@@ -11,13 +11,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 537,
+    "root": 544,
     "numerics": 333,
     "embeddings": 371,
     "documents": 3363,
     "storage": 3055,
-    "llm": 2738,
-    "extraction": 7997,
+    "llm": 2743,
+    "extraction": 8143,
     "graph": 2414,
     "ontology": 6046,
     "completion": 2225,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1193,
-    "pipeline": 8669,
+    "pipeline": 8703,
     "cli": 2939,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

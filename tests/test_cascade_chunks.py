@@ -22,7 +22,7 @@ from tests.cascade_script import (
 )
 
 
-def test_results_keep_the_order_and_equal_chunks_are_asked_once() -> None:
+def test_results_keep_the_order() -> None:
     chunks = [Chunk(f"City{at % 3} lies in Land{at % 3}.", None, f"d{at}") for at in range(9)]
 
     def answer(request: Request) -> str:
@@ -30,12 +30,11 @@ def test_results_keep_the_order_and_equal_chunks_are_asked_once() -> None:
         time.sleep(0.005 * (3 - int(name)))
         return write_merged([(f"City{name}", "lies in", f"Land{name}", 1)])
 
-    asker, progress = ScriptedAsker(answer), Counter()
-    results = open_cascade(asker, progress=progress).read(chunks)
+    progress = Counter()
+    results = open_cascade(ScriptedAsker(answer), progress=progress).read(chunks)
     heads = [r.facts[0].head for r in results if isinstance(r, Extraction)]
     assert heads == [f"City{at % 3}" for at in range(9)]
-    assert len(asker.asked) == 3
-    assert (progress.expected, progress.advanced) == (3, 3)
+    assert (progress.expected, progress.advanced) == (9, 9)
 
 
 def test_a_chunk_without_a_reply_fails_alone() -> None:

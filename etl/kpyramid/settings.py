@@ -56,6 +56,9 @@ class CascadeSettings:
     `mode`: `merged` asks once per window for entities with their classes and facts that cite
     sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
     per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
+    `glean`: so many more looks at sentences that no fact cites though the rules find a predicate
+    there. `check_share`: of the facts, those that the model checks against their sentences, drawn
+    by their hash; what these do not say is withheld, and the report has the share that they state.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
     """
 
@@ -65,6 +68,8 @@ class CascadeSettings:
     disambiguation: Maker = "rules"
     mode: Literal["merged", "paper"] = "merged"
     window: Annotated[int, Field(strict=True, ge=50, le=20_000)] = 1400
+    glean: Annotated[int, Field(strict=True, ge=0, le=1)] = 0
+    check_share: Share = 0.0
     domain: str = "general"
     language: str = "English"
     examples: tuple[Example, ...] = ()
@@ -80,6 +85,11 @@ class CascadeSettings:
             raise ValueError(
                 "relations = 'rules' reads the text itself, so paraphrase = 'llm' is paid for "
                 "nothing: set relations = 'llm', or paraphrase = 'rules'"
+            )
+        if (self.glean or self.check_share) and not self.reads_windows:
+            raise ValueError(
+                "glean and check_share are of windows that a model reads: set paraphrase, entities "
+                "and relations to 'llm' and mode to 'merged', or leave both out"
             )
         return self
 

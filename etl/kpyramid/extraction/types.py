@@ -69,6 +69,7 @@ class Fact:
     """One head, one relation, one tail (`f_rel`); `claim` indexes `Extraction.claims`.
 
     A span is None where the words do not occur literally; the claim's spans then support it.
+    `verdict`: what a model that checked it says, see `kpyramid.extraction.cascade.review`.
     """
 
     claim: int
@@ -83,6 +84,7 @@ class Fact:
     attribution: str | None = None
     qualifiers: Mapping[str, str] = field(default_factory=dict)
     confidence: float = 1.0
+    verdict: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

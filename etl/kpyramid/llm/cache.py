@@ -196,19 +196,16 @@ def _read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) 
     Raises:
         ValueError: says what is missing or of the wrong type.
     """
-    found, task, version = (values.get(name) for name in ("key", "task", "version"))
-    model, response = values.get("model"), values.get("response")
-    if not isinstance(found, str) or not _KEY.fullmatch(found):
+    entry = ReplyEntry(*(values.get(field.name) for field in fields(ReplyEntry)))  # type: ignore[arg-type]
+    kinds = {"task": str, "version": int, "model": str, "response": Mapping}
+    if not isinstance(entry.key, str) or not _KEY.fullmatch(entry.key):
         raise ValueError("key is not 64 hex digits")
-    if key is not None and found != key:
-        raise ValueError(f"it is the entry of another key, {found}")
-    if not isinstance(task, str) or not isinstance(model, str):
-        raise ValueError("task or model is missing or no text")
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise ValueError("version is missing or no integer")
-    if not isinstance(response, Mapping):
-        raise ValueError("response is missing or no object")
-    return ReplyEntry(found, task, version, model, response)
+    if key is not None and entry.key != key:
+        raise ValueError(f"it is the entry of another key, {entry.key}")
+    for name, kind in kinds.items():
+        if not isinstance(value := getattr(entry, name), kind) or isinstance(value, bool):
+            raise ValueError(f"{name} is missing or of another type")
+    return entry
 
 
 def dump_json(value: JsonValue) -> bytes:

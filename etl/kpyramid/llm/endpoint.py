@@ -10,6 +10,7 @@ import ssl
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -724,6 +725,8 @@ class Endpoint:
         self._down_in_a_row = 0
         self._broken: EndpointError | None = None
         self.calls = 0
+        self.answered_by: Counter[str] = Counter()
+        """Replies by the model that they name."""
 
     def obtain(self, key: str, request: Request) -> Raw:
         """See `Source.obtain`: one reply, over as many calls as it takes, each counted."""
@@ -740,8 +743,13 @@ class Endpoint:
             if e.kind in _DOWN:
                 self._note_down(e.detail)
             raise
+        named = quote_text(str(raw.get("model", "")))
         with self._guard:
             self._down_in_a_row = 0
+            is_other = bool(self.answered_by) and named not in self.answered_by
+            self.answered_by[named] += 1
+        if is_other:
+            log.warning("replies are of several models: %s is another than before", named)
         return raw
 
     def _check(self) -> None:

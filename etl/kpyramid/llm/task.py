@@ -297,6 +297,8 @@ class Expected:
     `reply`, `material`: characters of a reply, and of what is shown of the subject, per character
     of the subject. `per_chunk`: requests per chunk, where one request holds many small questions;
     `characters`: the subject of such a request; `spread`: factors between which their number lies.
+    `follows`: for an earlier request about so many characters the chance that one follows it, and
+    the characters of its subject.
     """
 
     reply: float = 1.0
@@ -304,6 +306,7 @@ class Expected:
     per_chunk: float = 0.0
     characters: int = 0
     spread: tuple[float, float] = (1.0, 1.0)
+    follows: Callable[["Settings", int], tuple[float, int]] = lambda _, size: (1.0, size)
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,15 @@ class Model:
     def describe(self) -> dict[str, JsonValue]:
         """What happened, as a stage's mark says it."""
         counts = self.caller.counts
-        calls = self.source.calls if isinstance(self.source, Endpoint) else 0
+        endpoint = self.source if isinstance(self.source, Endpoint) else None
         failures: dict[str, JsonValue] = dict(sorted(counts.failures.items()))
-        return {"asked": counts.asked, "hits": counts.hits, "calls": calls, "failures": failures}
+        return {
+            "asked": counts.asked,
+            "hits": counts.hits,
+            "calls": endpoint.calls if endpoint else 0,
+            "answered_by": dict(sorted(endpoint.answered_by.items())) if endpoint else {},
+            "failures": failures,
+        }
 
 
 def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = False) -> BlobStore:

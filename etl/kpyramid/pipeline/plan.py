@@ -200,14 +200,20 @@ class Forecast:
         order = {task.name: at for at, task in enumerate(tasks)}
         for at, task in enumerate(tasks):
             waiting = [
-                len(request.subject)
+                task.expected.follows(settings, len(request.subject))
                 for request in model.pending.values()
                 if order.get(request.task, len(tasks)) < at
             ]
             later = self.estimator.foresee(
-                task, task.system(settings), waiting, settings.llm.max_tokens
+                task,
+                task.system(settings),
+                [size for _, size in waiting],
+                settings.llm.max_tokens,
             )
-            estimate += later.scale(_SKIPPED, 1.0, 1.0)
+            chance = sum(chance for chance, _ in waiting) / max(len(waiting), 1)
+            if learned := self.estimator.compare_tasks(task.name, [tasks[0].name]):
+                chance, _ = learned
+            estimate += later.scale(_SKIPPED * chance, chance, min(1.0, 2 * chance))
         return estimate
 
     def foresee(self, stage: str, model: Model) -> Estimate:

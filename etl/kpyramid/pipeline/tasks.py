@@ -3,6 +3,7 @@
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.condenser import TASK as CONDENSATION
 from kpyramid.condensation.statements import TASK as SUMMARY
+from kpyramid.extraction.cascade.review import CHECK, SECOND
 from kpyramid.extraction.cascade.tasks import STEPS
 from kpyramid.extraction.cascade.windows import MERGED
 from kpyramid.graph.duplicates import TASK as DUPLICATES
@@ -15,6 +16,8 @@ from kpyramid.settings import Settings
 
 TASKS: tuple[Task, ...] = (
     MERGED,
+    SECOND,
+    CHECK,
     *STEPS,
     DUPLICATES,
     *POPULATION.values(),

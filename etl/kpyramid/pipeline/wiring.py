@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
@@ -212,18 +213,22 @@ class Ports:
         """
         windows = self.settings.cascade.reads_windows
         model = self.model if self._stage.name == "extract" else None
-        if self._stage.name != "extract" and windows:
-            model = open_collector(self._context.warehouse, self.settings, read_only=True)
+        settings = self.settings.cascade
+        if self._stage.name != "extract":
+            settings = replace(settings, glean=0, check_share=0.0)  # classes are of the first look
+            if windows:
+                model = open_collector(self._context.warehouse, self.settings, read_only=True)
         if model is None:
             return None
         return Cascade(
             model.caller,
-            self.settings.cascade,
+            settings,
             vocabulary=write_vocabulary(load_schema(self.settings)) if windows else NO_VOCABULARY,
             model=self.settings.llm.model or self.settings.llm.provider,
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
             progress=self._progress,
+            seed=self.settings.llm.seed,
         )
 
     @cached_property

@@ -1,7 +1,7 @@
 """Replies checked against their chunk: ends located, wordings completed, the rest rejected."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -24,6 +24,7 @@ from kpyramid.extraction.cascade.evidence import (
     supports,
 )
 from kpyramid.extraction.cascade.tasks import Statement, Triple
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.extraction.types import (
     MAX_RELATION_WORDS,
@@ -52,7 +53,7 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     """Relation and tail, the relation without its negation, and whether it had one.
 
     What says nothing by itself is completed as the rules do: "is" before a kind, which has an
-    article in the evidence or a small letter, is "is a"; "is | king of Poland" is
+    article in the evidence or names one, is "is a"; "is | king of Poland" is
     "is king of | Poland"; "is in" before a place is "is located in".
     """
     said = _strip_ends(row)
@@ -67,17 +68,20 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
         office = _OFFICE.fullmatch(tail)
         if office:
             relation, tail = f"{relation} {office[1]} of", office[2]
-        elif _lacks_article(tail, quoted):
-            relation = f"{'was' if relation.casefold() in ('was', 'were') else 'is'} a"
+        elif relation.casefold() in ("is", "was") and _lacks_article(tail, quoted):
+            relation = f"{relation.casefold()} a"
     return relation, tail, negated
 
 
 def _lacks_article(tail: str, quoted: str) -> bool:
-    """Whether a tail is a kind without its article; "the primary agency" has its own."""
+    """Whether a tail is a kind whose article the text has before it, or before an item it joins.
+
+    "rare", "normal" and "to replace your income" are none.
+    """
     if tail.split()[0].casefold() in ARTICLES:
         return False
     found = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
-    return tail[0].islower() or found is not None
+    return found is not None or find_kind_label(tail.split()[-1]) is not None
 
 
 def _strip_ends(row: Triple) -> list[str]:
@@ -187,26 +191,42 @@ def ground_triples(
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
+
+    def ground() -> Iterator[Grounded]:
+        for number, (claim, rows) in enumerate(zip(claims, triples, strict=True)):
+            for row in rows:
+                made: Fact | str | None = ruled_words.get(
+                    (number, row.head, row.relation, row.tail)
+                )
+                if made is None and (fact := ruled.get((number, row.head, row.tail))):
+                    made = replace(fact, relation=row.relation, relation_span=None)
+                made = made or _ground_triple(text, number, claim, row)
+                yield made, show_row(row), cover(claim.spans)
+
+    found, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    mentions = find_mentions(text, claims, entities, found)
+    return Extraction(tuple(claims), mentions, found, dropped)
+
+
+Grounded = tuple[Fact | str, str, Span]
+"""What a row of a reply comes to, a fact or the reason why it is none; its words, and where."""
+
+
+def take_facts(rows: Iterable[Grounded], room: int) -> tuple[tuple[Fact, ...], tuple[Dropped, ...]]:
+    """The facts, each once and at most `room`, and the rest with its reasons."""
     kept: dict[tuple[object, ...], Fact] = {}
     dropped: list[Dropped] = []
-    room = count_allowed(text.chunk.text)
-    for number, (claim, rows) in enumerate(zip(claims, triples, strict=True)):
-        for row in rows:
-            made: Fact | str | None = ruled_words.get((number, row.head, row.relation, row.tail))
-            if made is None and (fact := ruled.get((number, row.head, row.tail))):
-                made = replace(fact, relation=row.relation, relation_span=None)
-            made = made or _ground_triple(text, number, claim, row)
-            if isinstance(made, Fact):
-                words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
-                key = (*words, made.negated, made.modality, made.attribution)
-                if key not in kept and len(kept) < room:
-                    kept[key] = made
-                    continue
-                made = "repeated" if key in kept else "too_many"
-            dropped.append(Dropped(made, show_row(row), _cover(claim.spans)))
-    found = tuple(kept.values())
-    mentions = find_mentions(text, claims, entities, found)
-    return Extraction(tuple(claims), mentions, found, tuple(dropped))
+    for made, shown, span in rows:
+        if isinstance(made, Fact):
+            words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
+            stance = (made.negated, made.modality, made.attribution)
+            key = (*words, *stance, *sorted(made.qualifiers.items()))
+            if key not in kept and len(kept) < room:
+                kept[key] = made
+                continue
+            made = "repeated" if key in kept else "too_many"
+        dropped.append(Dropped(made, shown, span))
+    return tuple(kept.values()), tuple(dropped)
 
 
 def show_row(row: Triple) -> str:
@@ -214,7 +234,8 @@ def show_row(row: Triple) -> str:
     return f"{row.head} | {row.relation} | {row.tail}"
 
 
-def _cover(spans: Sequence[Span]) -> Span:
+def cover(spans: Sequence[Span]) -> Span:
+    """From the first of some stretches to the last."""
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
 

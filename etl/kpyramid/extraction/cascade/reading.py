@@ -1,19 +1,27 @@
 """The cascade: which steps a model does, what it is asked of a chunk, what the replies come to."""
 
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Protocol, TypeVar
 
 from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text
 from kpyramid.extraction.cascade.grounding import ground_statements, ground_triples, show_row
+from kpyramid.extraction.cascade.review import (
+    apply_verdicts,
+    ask_check,
+    ask_second,
+    draw_facts,
+    join_readings,
+    list_unread,
+    read_verdicts,
+)
 from kpyramid.extraction.cascade.tasks import (
     Form,
-    Statement,
     Triple,
     ask_claims,
     ask_disambiguation,
@@ -26,13 +34,15 @@ from kpyramid.extraction.cascade.tasks import (
 )
 from kpyramid.extraction.cascade.windows import (
     NO_VOCABULARY,
+    Reading,
     Vocabulary,
+    WindowExtraction,
     ask_window,
     ground_window,
     read_window,
 )
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact
-from kpyramid.llm.caller import Asker
+from kpyramid.llm.caller import Asker, is_due
 from kpyramid.llm.task import Failure, Request
 from kpyramid.settings import CascadeSettings
 
@@ -56,7 +66,7 @@ class NoReplyError(Exception):
         self.failure = failure
 
 
-@dataclass(slots=True)
+@dataclass
 class _Draft:
     """What the steps so far have made of a chunk; `triples` has a row per claim."""
 
@@ -67,41 +77,23 @@ class _Draft:
     facts: tuple[Fact, ...] = ()
     """Facts of the rules, of which `triples` are the words."""
     dropped: list[Dropped] = field(default_factory=list)
-    result: Extraction | None = None
-    _text: Text | None = None
 
-    @property
+    @cached_property
     def text(self) -> Text:
         """The chunk, ready to hold replies against."""
-        if self._text is None:
-            self._text = prepare_text(self.chunk)
-        return self._text
-
-    def ground(self, statements: Sequence[Statement]) -> None:
-        """Sets the claims that the text supports."""
-        claims, dropped = ground_statements(self.text, statements)
-        self.claims = tuple(claims)
-        self.dropped += dropped
-
-    def finish(self, made: Extraction) -> None:
-        """Sets the result, with all that was given up on the way, and forgets what led to it."""
-        self.result = replace(made, dropped=(*self.dropped, *made.dropped))
-        self._text = None
+        return prepare_text(self.chunk)
 
     def write_claims(self) -> list[str]:
         """The claims' texts."""
         return [claim.text for claim in self.claims]
 
 
-Step = Callable[[_Draft], None]
-
-
 class Cascade:
     """Reads chunks with a model; `model` is the name that its rows bear.
 
     In mode `merged` the chunks are windows, and `vocabulary` says what kinds and relations there
-    are. `concurrency` chunks are under way at a time, each in one thread from its first step to its
-    last.
+    are. `seed` draws the facts that are checked. `concurrency` chunks are under way at a time, each
+    in one thread from its first step to its last.
     """
 
     def __init__(
@@ -114,13 +106,16 @@ class Cascade:
         concurrency: int,
         progress: Progress,
         vocabulary: Vocabulary = NO_VOCABULARY,
+        seed: int = 0,
     ) -> None:
         self.model = model
         self.settings = settings
         self._asker = asker
         self._vocabulary = vocabulary
+        self._seed = seed
         self._form = Form(settings, max_tokens)
         self._concurrency = concurrency
+        self._stopped = False
         self._progress = progress
 
     @property
@@ -136,72 +131,83 @@ class Cascade:
         )
 
     def read(self, chunks: Sequence[Chunk]) -> list[Extraction | Failure]:
-        """What each chunk states, in order, or why there is no reply; equal chunks are read once.
+        """What each chunk states, in order, or why there is no reply.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the rest was not asked.
         """
-        distinct, places = _list_distinct(chunks)
-        drafts = [_Draft(chunk) for chunk in distinct]
-        self._progress.expect(len(drafts))
-        steps = [self._paraphrase, self._list_entities, self._relate, self._disambiguate]
-        steps = [self._merge] if self.settings.mode == "merged" else [*steps, self._finish]
-        failed = self._run(drafts, steps)
-        results = [failed.get(at) or _take_result(draft) for at, draft in enumerate(drafts)]
-        return [results[place] for place in places]
-
-    def _run(self, drafts: Sequence[_Draft], steps: Sequence[Step]) -> dict[int, Failure]:
-        """Takes all drafts through the steps; those that fail, by place."""
-        failed: dict[int, Failure] = {}
-        stopped = threading.Event()
-
-        def take(draft: _Draft) -> Failure | None:
-            try:
-                for step in steps:
-                    if stopped.is_set():
-                        return None
-                    step(draft)
-            except NoReplyError as e:
-                return e.failure
-            except BaseException:
-                stopped.set()
-                raise
-            return None
-
+        self._progress.expect(len(chunks))
+        self._stopped = False
         pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="cascade")
         try:
-            places = {pool.submit(take, draft): at for at, draft in enumerate(drafts)}
-            for future in as_completed(places):
-                failure = future.result()
-                if failure is not None:
-                    failed[places[future]] = failure
+            futures = [pool.submit(self._read, chunk) for chunk in chunks]
+            for future in as_completed(futures):
+                future.result()
                 self._progress.advance(1)
+            return [future.result() for future in futures]
         finally:
             # After a fatal error: what is under way ends and is kept, nothing more begins.
-            stopped.set()
+            self._stopped = True
             pool.shutdown(cancel_futures=True)
-        return failed
+
+    def _read(self, chunk: Chunk) -> Extraction | Failure:
+        draft = _Draft(chunk)
+        try:
+            if self.settings.mode == "merged":
+                return self._merge(draft)
+            for step in (self._paraphrase, self._list_entities, self._relate, self._disambiguate):
+                step(draft)
+        except NoReplyError as e:
+            return e.failure
+        made = ground_triples(
+            draft.text, draft.claims, draft.entities, draft.triples, facts=draft.facts
+        )
+        return replace(made, dropped=(*draft.dropped, *made.dropped))
+
+    def _try(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
+        if self._stopped:
+            raise CancelledError
+        return self._asker.ask(request, parse)
 
     def _ask(self, request: Request, parse: Callable[[str], T]) -> T:
-        answer = self._asker.ask(request, parse)
+        answer = self._try(request, parse)
         if isinstance(answer, Failure):
             raise NoReplyError(answer)
         return answer
 
-    def _finish(self, draft: _Draft) -> None:
-        made = ground_triples(
-            draft.text, draft.claims, draft.entities, draft.triples, facts=draft.facts
-        )
-        draft.finish(made)
-
-    def _merge(self, draft: _Draft) -> None:
+    def _merge(self, draft: _Draft) -> WindowExtraction:
         request = ask_window(draft.chunk, self.settings, self._vocabulary, self._form.max_tokens)
-        reading = self._ask(request, read_window)
-        draft.finish(ground_window(draft.text, reading, self._vocabulary))
+        return self._review(draft, self._ask(request, read_window))
+
+    def _review(self, draft: _Draft, reading: Reading) -> WindowExtraction:
+        """What a reading comes to after a second look and a check, as far as these are answered.
+
+        Facts are checked when no second look is due any more, lest they be checked twice.
+        """
+        form, settings = self._form, self.settings
+        made = ground_window(draft.text, reading, self._vocabulary)
+        unread = list_unread(made, draft.chunk) if settings.glean else []
+        if unread:
+            asked = (settings, self._vocabulary, form.max_tokens)
+            second = self._try(ask_second(draft.chunk, reading, unread, *asked), read_window)
+            if not isinstance(second, Failure):
+                joined = join_readings(reading, second)
+                made = ground_window(draft.text, joined, self._vocabulary)
+            elif is_due(second):
+                return made
+        if drawn := draw_facts(made, settings.check_share, self._seed):
+            request = ask_check(draft.chunk, made, drawn, settings, form.max_tokens)
+            verdicts = self._try(request, read_verdicts)
+            if not isinstance(verdicts, Failure):
+                made = apply_verdicts(draft.text, made, drawn, verdicts)
+        return made
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self.settings.paraphrase == "llm":
-            draft.ground(self._ask(ask_claims(draft.chunk, self._form), read_claims))
+            statements = self._ask(ask_claims(draft.chunk, self._form), read_claims)
+            claims, dropped = ground_statements(draft.text, statements)
+            draft.claims = tuple(claims)
+            draft.dropped += dropped
         else:
             draft.claims = draft.chunk.found.claims
 
@@ -237,11 +243,6 @@ class Cascade:
         draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]
 
 
-def _take_result(draft: _Draft) -> Extraction:
-    assert draft.result is not None
-    return draft.result
-
-
 def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
     rows: list[list[Triple]] = [[] for _ in range(claims)]
     for fact in facts:
@@ -273,19 +274,3 @@ def _take_one(counts: Counter[T], key: T) -> bool:
 def _assign_rows(claims: Sequence[str], triples: Sequence[Triple]) -> Rows:
     rows = assign_triples(claims, [(t.head, t.relation, t.tail) for t in triples])
     return tuple(tuple(Triple(*row) for row in each) for each in rows)
-
-
-def _list_distinct(chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[int]]:
-    """The chunks without repetitions, and for each of the given ones its place among them."""
-    distinct: list[Chunk] = []
-    known: dict[tuple[object, ...], list[int]] = {}
-    places: list[int] = []
-    for chunk in chunks:
-        alike = known.setdefault((chunk.text, chunk.title, chunk.context), [])
-        place = next((at for at in alike if distinct[at].found == chunk.found), None)
-        if place is None:
-            place = len(distinct)
-            distinct.append(chunk)
-            alike.append(place)
-        places.append(place)
-    return distinct, places

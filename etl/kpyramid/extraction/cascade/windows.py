@@ -34,11 +34,14 @@ from kpyramid.extraction.cascade.evidence import (
 from kpyramid.extraction.cascade.grounding import (
     CONFIDENCE,
     RESOLVED_CONFIDENCE,
+    Grounded,
     complete_relation,
     count_allowed,
+    cover,
     find_mentions,
     find_relation_fault,
     show_row,
+    take_facts,
 )
 from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, split_commas
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
@@ -172,12 +175,17 @@ def list_sentences(text: str) -> list[Span]:
 
 def show_window(chunk: Chunk) -> str:
     """The material of a question: title, what stands before, numbered sentences."""
+    return show_lines(chunk, {}, range(1, len(list_sentences(chunk.text)) + 1))
+
+
+def show_lines(chunk: Chunk, more: Mapping[str, str], numbers: Iterable[int]) -> str:
+    """Title, what stands before, what `more` is shown, and the sentences of some numbers."""
     title = flatten(chunk.title or "", 300)
     lines = [f"Title: {title}"] if title else []
-    lines += [f"{name}: {words}" for name, words in chunk.context]
+    lines += [f"{name}: {words}" for name, words in (*chunk.context, *more.items()) if words]
     spans = list_sentences(chunk.text)
-    sentences = (" ".join(chunk.text[span.start : span.end].split()) for span in spans)
-    return "\n".join([*lines, "Text:", *(f"{n}| {words}" for n, words in enumerate(sentences, 1))])
+    shown = ((n, chunk.text[spans[n - 1].start : spans[n - 1].end]) for n in numbers)
+    return "\n".join([*lines, "Text:", *(f"{n}| {' '.join(words.split())}" for n, words in shown)])
 
 
 # Replies: rows of numbers and words, which schema and parser bound and nothing else.
@@ -192,14 +200,15 @@ _ROW: dict[str, JsonValue] = {
         ]
     },
 }
-_Rows = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
+RowList = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
+"""Rows of a reply, of any form."""
 
 
 class Notes(Strict):
     """The reply; its rows are read one by one, so that a broken one costs no other."""
 
-    entities: _Rows = Field(default_factory=list)
-    facts: _Rows
+    entities: RowList = Field(default_factory=list)
+    facts: RowList
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +231,8 @@ class Row:
     marks: tuple[str, ...] = ()
 
 
-_DIGITS = re.compile(r"\d{1,5}")
+_DIGITS = re.compile(r"(?:(?<=\d)-|(?<![-\d]))(\d{1,5})")
+"""Of a number that is not negative, or of a range."""
 _MOST_CITED = 12
 _LONGEST_ROW = 600
 """Characters of a row that a reject shows."""
@@ -248,14 +258,14 @@ def read_window(content: str) -> Reading:
     rows: list[Row] = []
     broken: list[str] = []
     for row in notes.entities:
-        match _clean(row):
+        match clean_row(row):
             case [int() as number, str() as name, *others] if name and number not in things:
                 kind, *more = [each for each in others if isinstance(each, str)] or [""]
                 things[number] = Thing(name, kind, tuple(each for each in more if each))
             case _:
                 broken.append(_show(row))
     for row in notes.facts:
-        match _clean(row):
+        match clean_row(row):
             case [head, str() as relation, (int() | str()) as tail, cited, *marks] if relation:
                 sentences = _read_numbers(cited)
                 words = tuple(mark for mark in marks if isinstance(mark, str) and mark)
@@ -266,7 +276,7 @@ def read_window(content: str) -> Reading:
     return Reading(things, tuple(rows), tuple(broken))
 
 
-def _clean(row: object) -> list[Any]:
+def clean_row(row: object) -> list[Any]:
     """The parts of a row, words with single spaces; a subject in digits is a number."""
     if not isinstance(row, list):
         return []
@@ -392,7 +402,7 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
 _HELD = {"possible", "planned", "former"}
 _FLAGS = _HELD | {"reported"}
 _FIRST = frozenset("i me my we us our".split())
-_LEAD = {"time": re.compile(r"(?:in|on|at|during) "), "place": re.compile(r"(?:in|at) ")}
+_LEAD = {"time": re.compile(r"\A(?i:in|on|at|during) "), "place": re.compile(r"\A(?i:in|at) ")}
 """Prepositions that say nothing more than the time or the place does; the rules leave them out."""
 _KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
 
@@ -414,7 +424,6 @@ class _Window:
     sentences: list[Span]
     known: frozenset[str]
     claims: dict[tuple[int, ...], int] = field(default_factory=dict)
-    facts: dict[tuple[object, ...], Fact] = field(default_factory=dict)
     dropped: list[Dropped] = field(default_factory=list)
 
     def drop(self, reason: str, words: str, span: Span | None = None) -> None:
@@ -442,27 +451,17 @@ def ground_window(text: Text, reading: Reading, vocabulary: Vocabulary) -> Windo
     window = _Window(text, reading, vocabulary, list_sentences(text.chunk.text), known)
     for shown in reading.broken:
         window.drop("not_a_triple", shown)
-    room = count_allowed(text.chunk.text)
-    for row in reading.rows:
-        head, tail = (_show_end(end, reading) for end in (row.head, row.tail))
-        shown, spans = show_row(Triple(head, row.relation, tail)), _cite(window, row)
-        cover = Span(spans[0].start, spans[-1].end) if spans else None
-        made = _ground_row(window, row, spans) if spans else "no_evidence"
-        if isinstance(made, Fact):
-            words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
-            stance = (
-                made.negated,
-                made.modality,
-                made.attribution,
-                *sorted(made.qualifiers.items()),
-            )
-            key = (*words, *stance)
-            if key not in window.facts and len(window.facts) < room:
-                window.facts[key] = made
-                continue
-            made = "repeated" if key in window.facts else "too_many"
-        window.drop(made, shown[:_LONGEST_ROW], cover)
-    return _finish(window, vocabulary.types)
+
+    def ground() -> Iterator[Grounded]:
+        for row in reading.rows:
+            head, tail = (_show_end(end, reading) for end in (row.head, row.tail))
+            shown, spans = show_row(Triple(head, row.relation, tail)), _cite(window, row)
+            made = _ground_row(window, row, spans) if spans else "no_evidence"
+            yield made, shown[:_LONGEST_ROW], cover(spans) if spans else text.whole
+
+    facts, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    window.dropped += dropped
+    return _finish(window, facts, vocabulary.types)
 
 
 def _cite(window: _Window, row: Row) -> list[Span]:
@@ -575,14 +574,13 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
     return found
 
 
-def _finish(window: _Window, types: Mapping[str, str]) -> WindowExtraction:
+def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) -> WindowExtraction:
     text, things = window.text, window.reading.things.values()
     claims = []
     for numbers in window.claims:
         spans = tuple(window.sentences[number - 1] for number in numbers)
         words = " ".join(text.chunk.text[span.start : span.end] for span in spans)
         claims.append(Claim(" ".join(words.split()), spans))
-    facts = tuple(window.facts.values())
     supported = [thing for thing in things if is_supported(thing.name, window.known)]
     type_of: dict[str, str] = {}
     for thing in supported:

@@ -173,6 +173,22 @@ def _pick_facts(database: "Database") -> Iterator[Row]:
 _FACTS, _SHORT = 3, 180
 
 
+def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
+    """What a model said of the facts that it held against their sentences; None of none.
+
+    `precision`: the share that these state, `low` to `high` its 95 % interval by Wilson's score.
+    """
+    (row,) = select_rows(database, read_query("checked"))
+    count = row["stated"] + row["partly"] + row["not_stated"]
+    if not count:
+        return None
+    from scipy.stats import binomtest  # loaded where facts were checked
+
+    interval = binomtest(row["stated"], count).proportion_ci(method="wilson")
+    shares = {"precision": row["stated"] / count, "low": interval.low, "high": interval.high}
+    return {**row, "checked": count, **{name: round(v, 4) for name, v in shares.items()}}
+
+
 def describe_rejects(database: "Database") -> list[Row]:
     """How many rows a stage refused for which reason, the most frequent first, with examples.
 

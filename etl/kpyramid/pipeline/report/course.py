@@ -183,6 +183,7 @@ def _describe_model(
                 "asked": requests,
                 "hits": hits,
                 "hit_rate": round(hits / requests, 4) if requests else None,
+                "answered_by": counts.get("answered_by", {}),
                 "failures": counts.get("failures", {}),
                 **totals.stages.get(name, Sum()).describe(),
                 "planned": planned.get(name),

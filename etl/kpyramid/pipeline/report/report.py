@@ -15,6 +15,7 @@ from kpyramid.errors import InputError, IntegrityError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.report.account import (
+    describe_checked,
     describe_completion,
     describe_condensation,
     describe_content,
@@ -113,12 +114,14 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         overview = summarise_snapshot(opened, _MOST_THINGS)
         content = describe_content(database, overview, opened.schema)
         refused = describe_rejects(database)
+        checked = describe_checked(database)
         changes, changed = _describe_changes(run, before, opened, database)
     report: dict[str, Any] = {
         **describe_course(run, marks),
         "content": content,
         "unread": [asdict(kind) for kind in list_unread(rejects)],
         "refused": refused,
+        "checked": checked,
         "withdrawn": _list_withdrawn(rejects),
         "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
         "contradictions": publish.rows.get("contradictions", 0),

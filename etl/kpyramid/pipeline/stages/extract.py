@@ -405,6 +405,7 @@ def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
         "attribution": fact.attribution,
         "qualifiers": sorted(fact.qualifiers.items()),
         "confidence": fact.confidence,
+        "verdict": fact.verdict,
         "producer": producer,
     }
 
