@@ -250,8 +250,9 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     """Why what the clause says of its subject cannot be told from the parse, None if it can."""
     if _tells_which(frame, heads):
         return "restrictive_clause"
-    if not _agrees(frame) or _skips_subject(frame):
-        return "doubtful_verb"
+    shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
+    if shouted or not _agrees(frame) or _skips_subject(frame):
+        return "doubtful_verb"  # "an in-person CIED visit"
     if _is_doubtful_participle(frame, heads):
         return "doubtful_subject"
     apart = frame.noun is None or frame.verb.dep == "advcl"

@@ -117,6 +117,7 @@ _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
 _WHERE = frozenset({"in", "at", "near", "on"})
 _COMMON = frozenset({"NN", "NNS"})
+_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
@@ -306,6 +307,8 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
         return token.tag == "IN"
     if _limits_number(token) or _grades(token):
         return False
+    if token.word == "some" and token.head.dep in _SUBJECTS and token.head.tag == "NNS":
+        return False  # "some firms pay": others do not
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
     return token.tag in _STRIP_TAGS and not only
