@@ -282,6 +282,7 @@ _POINTING = _POINTING_BACK | {"such", "my", "your"}
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns of who writes and who reads; "we" may be all mankind."""
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones"}
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
@@ -318,7 +319,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         empty = not _names_place(candidate)
     if empty or MODALS.issuperset(words):
         return "empty_relation"
-    if any(word in _SPEAKING and word not in {"i", "mine"} for word in words):
+    if not _UNPLACED_WORDS.isdisjoint(words):
         return "unplaced_argument"  # "wants you to pay"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"

@@ -508,7 +508,8 @@ def _add_named_kind(name: Node, findings: Findings) -> None:
         return
     definite = any(c.word == "the" for c in kind.children)
     definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
-    if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
+    whole = any(c.word == "the" for c in name.children)  # "the shire town of the Borough of Ash"
+    if definite and not whole and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
         first = min([c.i for c in kind.children if c.dep in {"amod", "compound"}] or [kind.i])
         words = build_phrase(findings.tree, first, kind.i, kind.i)
         _add(findings, find_phrase(name), "is a", words)

@@ -450,8 +450,7 @@ def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
     It goes on to the end of the paragraph, for a few sentences.
     """
     for node in tree.nodes:
-        free = node.tag in _BASE and not any(c.dep in SUBJECTS for c in node.children)
-        if free and node.lemma.lower() in WORDS["imagining"] and _is_call(node):
+        if node.lemma.lower() in WORDS["imagining"] and _is_call(node):
             last = node.sentence + 1
             while last < len(tree.sentences) and last - node.sentence < _MOST_SUPPOSED:
                 at = tree.sentences[last][0]
@@ -463,7 +462,8 @@ def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
 
 def _is_call(verb: Node) -> bool:
     """Whether a verb without a subject calls upon the reader: "imagine", "let's say"."""
-    return verb.head is verb or verb.head.lemma.lower() == "let"
+    free = verb.tag in _BASE and not any(c.dep in SUBJECTS for c in verb.children)
+    return (free and verb.head is verb) or verb.head.lemma.lower() == "let"
 
 
 _MOST_SUPPOSED = 6
