@@ -14,9 +14,12 @@ from kpyramid.extraction.facts.candidates import (
     Candidate,
     Findings,
     find_fault,
+    is_bare_definite,
     is_bare_half,
     is_deictic,
     is_location,
+    is_personal,
+    is_personal_text,
     is_respective,
     name_owner,
 )
@@ -259,12 +262,20 @@ def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict
 def _list_standing(findings: Findings) -> Iterator[Candidate]:
     """The candidates without a fault; what has one is dropped with its reason."""
     depths = count_brackets(findings.tree)
+    spoken = is_personal_text(findings)
     for found in findings.candidates:
         if found.construction in _WORDED_ONLY:
             continue
         candidate = _drop_own_name(found)
         reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
+        ends = (candidate.head, candidate.tail)
+        if (
+            spoken
+            and not candidate.construction
+            and any(is_bare_definite(end, findings.tree) for end in ends)
+        ):
+            reason = reason or "unplaced_argument"
         if reason is None:
             told = _find_told(candidate, findings)
             mood = candidate.modality or (told.mood if told is not None else None)
@@ -412,7 +423,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
     for part in frame.parts:
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None:
+        if phrase is None or part.gap is not None or is_personal(phrase, frame.verb.tree):
             continue
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, PREPOSITIONS, read_words
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
@@ -280,6 +280,10 @@ _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany 
 _POINTING_BACK = frozenset("this these that those".split())
 _POINTING = _POINTING_BACK | {"such", "my", "your"}
 """Determiners of what only the text around can place."""
+_SPEAKING = frozenset("i me my mine you your yours".split())
+"""Pronouns of who writes and who reads; "we" may be all mankind."""
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones"}
+_ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
     r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
@@ -313,8 +317,10 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     empty = all(w in _EMPTY_WORDS for w in words) and "_".join(words) not in _KIND_RELATIONS
     if is_location(words):
         empty = not _names_place(candidate)
-    if empty:
+    if empty or MODALS.issuperset(words):
         return "empty_relation"
+    if not _UNPLACED_WORDS.isdisjoint(words):
+        return "unplaced_argument"  # "wants you to pay"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
     head, tail = candidate.head, candidate.tail
@@ -379,19 +385,67 @@ def is_deictic(text: str) -> bool:
 
 
 def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
-    """Whether only the text around can place a common noun: "my bank", "fees of these funds"."""
-    if phrase.label != "NOUN":
+    """Whether only the text around can place an argument: "my bank", "people who need it"."""
+    if phrase.resolved:
         return False
     noun = tree[phrase.root]
+    inside = tree.nodes[phrase.first : phrase.last + 1]
+    if is_personal(phrase, tree):
+        return True
+    if phrase.label != "NOUN":
+        return False
+    if noun.word in {"one", "ones"} and noun.tag != "CD":
+        return True  # "the newer ones"
+    if any(_is_left_open(n, phrase, tree) for n in inside):
+        return True
     if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):
         parts = (c for child in (noun, *noun.children) for c in child.children)
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
-    for inner in tree.nodes[phrase.first : phrase.last + 1]:
-        pointed = _POINTING if inner is noun else _POINTING_BACK
-        before = (c for c in inner.children if c.i < inner.i and c.dep in {"det", "poss", "amod"})
+    for inner in inside:
+        pointed = _POINTING | {"such"} if inner is noun else _POINTING
+        before = (c for c in inner.children if c.i < inner.i and c.dep in {"det", "amod"})
         if inner.pos == "NOUN" and any(c.word in pointed for c in before):
             return True
     return False
+
+
+_PERSONAL = frozenset({"PRP", "PRP$"})
+
+
+def is_personal(phrase: Phrase, tree: Tree) -> bool:
+    """Whether an argument speaks of who writes or reads: "my bank", "the fees you pay"."""
+    noun = tree[phrase.root]
+    owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
+    nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
+    return any(n.tag in _PERSONAL and n.word in _SPEAKING for n in nodes)
+
+
+def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
+    """Whether a pronoun of the argument means something outside of it: "the fact that it fell"."""
+    if node.i == phrase.first:
+        return node.tag == "PRP" or (node.word in _ASKING and phrase.words > 1)
+    if node.tag != "PRP" or node.word in {"we", "us"} or node.word.endswith(("self", "selves")):
+        return False
+    before = tree.nodes[phrase.first : node.i]
+    return node.word not in {"they", "them"} or all(n.tag not in PLURAL for n in before)
+
+
+def is_personal_text(findings: Findings) -> bool:
+    """Whether who writes it speaks to somebody: "the car" is then yours or mine."""
+    nodes = [n for n in findings.tree.nodes if n.tag in _PERSONAL and n.word in _SPEAKING]
+    said = sum(findings.antecedents.resolve(n) is None for n in nodes)
+    return said >= _FEWEST_SPOKEN and said * _LEAST_SPOKEN >= len(findings.tree)
+
+
+_FEWEST_SPOKEN, _LEAST_SPOKEN = 3, 100
+"""Pronouns of who writes or reads in posts and manuals: how many, and one in how many tokens."""
+
+
+def is_bare_definite(phrase: Phrase, tree: Tree) -> bool:
+    """Whether a common noun has nothing but "the" to tell which of its things is meant."""
+    noun = tree[phrase.root]
+    bare = phrase.label == "NOUN" and not phrase.resolved and phrase.words == 1
+    return bare and noun.tag == "NN" and any(c.word == "the" for c in noun.children)
 
 
 def is_location(words: Sequence[str]) -> bool:

@@ -250,8 +250,11 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     """Why what the clause says of its subject cannot be told from the parse, None if it can."""
     if _tells_which(frame, heads):
         return "restrictive_clause"
-    if not _agrees(frame) or _skips_subject(frame):
-        return "doubtful_verb"
+    shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
+    verb = frame.verb
+    called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
+    if shouted or called or not _agrees(frame) or _skips_subject(frame):
+        return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
     if _is_doubtful_participle(frame, heads):
         return "doubtful_subject"
     apart = frame.noun is None or frame.verb.dep == "advcl"
@@ -337,6 +340,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         at = at.head
     if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
         fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+        # "STAR voting for boards reduces ties"
+        fragment |= verb.tag == "VBG" and at.head.dep in SUBJECTS and at.i == at.head.i + 1
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
     main = _find_verb_above(at)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)

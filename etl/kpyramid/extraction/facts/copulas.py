@@ -67,9 +67,11 @@ def list_copula_facts(
             continue
         if subjects and add_attribute_value(subjects[0], attribute, verb, group, past, findings):
             continue
-        if attribute.dep == "acomp":
-            continue
-        for noun in list_conjuncts(attribute):
+        nouns = [*list_conjuncts(attribute)]
+        either = not group.negated and any(c.word == "or" for n in nouns for c in n.children)
+        if attribute.dep == "acomp" or either:
+            continue  # "it is a tax or a fee"
+        for noun in nouns:
             if noun is not attribute and noun.pos == "PROPN" and attribute.pos == "NOUN":
                 continue  # "members: Austria, Belgium" lists no further kinds
             if noun is not attribute and (attribute.pos == "NUM" or attribute.entity in MEASURES):
@@ -176,6 +178,9 @@ def _add_kind(
     if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
         findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)
         return
+    if _is_cut_off(noun, tail):
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return
     one_of = noun.word == "one"
     if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
@@ -222,6 +227,12 @@ def _add_kind(
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+
+
+def _is_cut_off(noun: Node, kind: Phrase) -> bool:
+    """Whether a kind lacks what tells which it is: "the first country [to sign]"."""
+    definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
+    return definite and any(is_restrictive(c) and c.i > kind.last for c in noun.children)
 
 
 def _is_one_of_several(name: Node) -> bool:

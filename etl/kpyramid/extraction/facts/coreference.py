@@ -427,6 +427,8 @@ def is_expletive(token: Node) -> bool:
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
     if verb.lemma in _IMPERSONAL and "dobj" in deps:
+        if any(c.word == "sense" for c in verb.children):
+            return True
         inner = [c for noun in verb.children if noun.dep == "dobj" for c in noun.children]
         return any(find_infinitive_mark(c) is not None for c in (*verb.children, *inner))
     if "ccomp" in deps and (token.dep == "nsubjpass" or verb.lemma in {"seem", "appear"}):

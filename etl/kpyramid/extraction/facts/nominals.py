@@ -240,6 +240,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
+    told = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
+    if not told and (mark == ":" or (bracketed and kind is appositive)):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return  # "Live demo: X", "an Advisor (difference in spelling)"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = all(c.dep not in {"det", "poss"} for c in kind.children)
     if aside or _is_item(appositive) or is_one_term(kind, name):
@@ -504,7 +508,8 @@ def _add_named_kind(name: Node, findings: Findings) -> None:
         return
     definite = any(c.word == "the" for c in kind.children)
     definite = definite and not any(c.entity == "ORDINAL" for c in kind.children)
-    if definite and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
+    whole = any(c.word == "the" for c in name.children)  # "the shire town of the Borough of Ash"
+    if definite and not whole and LABEL_BY_NOUN.get(kind.word) == "GPE" and kind.word not in _SEATS:
         first = min([c.i for c in kind.children if c.dep in {"amod", "compound"}] or [kind.i])
         words = build_phrase(findings.tree, first, kind.i, kind.i)
         _add(findings, find_phrase(name), "is a", words)

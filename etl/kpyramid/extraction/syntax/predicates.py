@@ -452,4 +452,5 @@ def _word_bare_verb(
         return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):
         return lemma if plural and lemma != "be" else inflect_third(lemma)
-    return verb.word
+    word = verb.word.replace("\u2019", "'")
+    return _FULL.get(word, word)

@@ -420,6 +420,8 @@ def find_told(
         told = dict.fromkeys(range(len(tree)), Stance(mood="told"))
     for first, end in _list_plots(tree, blocks):
         told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+    for first, end in _list_supposed(tree):
+        told |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
         told |= dict.fromkeys(range(first, end), Stance(source=work))
     for block in blocks:
@@ -440,6 +442,32 @@ def find_told(
             told |= dict.fromkeys(range(first, end), stance)
         before = end
     return told
+
+
+def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
+    """First token and token after the last of each case made up: "Suppose a firm borrows 10".
+
+    It goes on to the end of the paragraph, for a few sentences.
+    """
+    for node in tree.nodes:
+        if node.lemma.lower() in WORDS["imagining"] and _is_call(node):
+            last = node.sentence + 1
+            while last < len(tree.sentences) and last - node.sentence < _MOST_SUPPOSED:
+                at = tree.sentences[last][0]
+                if _parts_paragraphs(tree, at - 1, at):
+                    break
+                last += 1
+            yield tree.sentences[node.sentence][0], tree.sentences[last - 1][1]
+
+
+def _is_call(verb: Node) -> bool:
+    """Whether a verb without a subject calls upon the reader: "imagine", "let's say"."""
+    free = verb.tag in _BASE and not any(c.dep in SUBJECTS for c in verb.children)
+    return (free and verb.head is verb) or verb.head.lemma.lower() == "let"
+
+
+_MOST_SUPPOSED = 6
+"""Sentences of a case that is made up."""
 
 
 def _is_tale(tree: Tree) -> bool:

@@ -117,6 +117,7 @@ _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
 _WHERE = frozenset({"in", "at", "near", "on"})
 _COMMON = frozenset({"NN", "NNS"})
+_SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _MAX_CHILDREN = 12
 _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
@@ -306,6 +307,8 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
         return token.tag == "IN"
     if _limits_number(token) or _grades(token):
         return False
+    if token.word == "some" and token.head.dep in _SUBJECTS and token.head.tag == "NNS":
+        return False  # "some firms pay": others do not
     if token.text == "The" and not only:
         return True  # often tagged as part of a name
     return token.tag in _STRIP_TAGS and not only
@@ -642,8 +645,9 @@ def _is_modifier(noun: Node) -> bool:
 
     One of a known kind is a title behind a word, "co-founder Anna Holm".
     """
-    joined = noun.i > 0 and noun.tree[noun.i - 1].text == "-" and not noun.tree[noun.i - 1].space
-    numbered = joined and noun.tree[noun.i - 2].text.isdigit()
+    hyphened = noun.i > 1 and noun.tree[noun.i - 1].text == "-"
+    joined = hyphened and not noun.tree[noun.i - 1].space
+    numbered = hyphened and noun.tree[noun.i - 2].text[0].isdigit()
     return numbered or (joined and find_kind_label(noun.word) is None)
 
 
@@ -776,8 +780,12 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
         last = _find_link_end(tree, at + 1)
         place = build_phrase(tree, at + 1, last, last)
-        if place is None or place.label in {"PERSON", *LITERALS}:
+        if place is None or place.label in {"PERSON", *LITERALS} or place.text[0].islower():
             break
+        if place.text.split()[-1] == phrase.text.split()[-1]:
+            return []  # "Lund Airport, Holm Airport"
+        if last + 1 < len(tree) and tree[last + 1].tag == "POS":
+            break  # "in Kent, Dover's harbour"
         found.append(place)
         known = len(found) if place.label in PLACES else known
         at = last + 1
