@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3363,
     "storage": 3055,
     "llm": 2743,
-    "extraction": 8143,
+    "extraction": 8234,
     "graph": 2414,
     "ontology": 6046,
     "completion": 2225,
