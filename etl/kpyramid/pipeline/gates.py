@@ -213,8 +213,8 @@ def judge_ontology(
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema is judged, which completion
     may have let grow, not the Turtle of `files`. `seconds` bound HermiT, pyshacl and each query.
-    Competency questions have to run, and, if `strict`, to give the rows that they must. HermiT is not
-    asked again about what it `passed`.
+    Competency questions have to run, and, if `strict`, to give the rows that they must. What
+    HermiT `passed` before is not judged again.
 
     Raises:
         InputError: the schema or a companion file cannot be read.

@@ -48,7 +48,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        26,
+        27,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),

@@ -85,7 +85,7 @@ def _judge(
         return f"fail: instances use what the schema does not declare: {named}", {}
     schema, parts = hash_value(schema_turtle), part_facts(theory)
     parts = {hash_value([schema, said]): facts for said, facts in parts.items()}
-    known = passed.load(parts) if passed else {}
+    known = passed.load(parts) if passed is not None else {}
     parts = {key: facts for key, facts in parts.items() if key not in known}
     if not parts:
         return "pass", {}
@@ -99,7 +99,7 @@ def _judge(
             reasons = dict.fromkeys(empty, "")
             for iri in empty[:explained]:
                 reasons[iri] = _explain(theory, partial(explain_class, theory, iri, reasoner))
-            if passed and not empty:
+            if passed is not None and not empty:
                 passed.store(dict.fromkeys(parts, b""))
             return "pass", reasons
     except NotJudgedError as e:

@@ -244,19 +244,11 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
     number = {node: f"_{at}" for at, node in enumerate(order)}
     texts: dict[str, str] = {}
     lines = []
-    for own, name, value, said in sorted(
-        (
-            number[str(t.subject)],
-            str(t.predicate),
-            str(t.object),
-            "" if _joins(t) else say(t.object),
-        )
-        for t in facts
-    ):
-        value = number[value] if not said else value
-        if said.startswith("^^"):
-            value = texts.setdefault(value, f"{len(texts)}{said}")
-        lines.append(f"{own} {name} {value}")
+    for t in sorted(facts, key=lambda t: (number[str(t.subject)], str(t))):
+        value = number[str(t.object)] if _joins(t) else say(t.object)
+        if value.startswith("^^"):
+            value = texts.setdefault(str(t.object), f"{len(texts)}{value}")
+        lines.append(f"{number[str(t.subject)]} {t.predicate} {value}")
     return "\n".join(sorted(lines))
 
 
