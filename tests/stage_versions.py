@@ -35,6 +35,7 @@ ENTRIES = {
     "extractor": "kpyramid.extraction.openie",
     "annotator": "kpyramid.extraction.syntax.tree",
     "embedder": "kpyramid.embeddings.onnx",
+    "reasoner": "kpyramid.ontology.validation.consistency",
 }
 EMBEDDERS = {
     "instructor": "kpyramid.embeddings.instructor",

@@ -1,5 +1,6 @@
 """A changed corpus costs what changed; what nobody supports any more is gone."""
 
+import json
 import random
 import shutil
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 
 from kpyramid.graph.names import parse_name
 from kpyramid.keys import content_id
+from kpyramid.pipeline import publish
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
@@ -144,6 +146,32 @@ def test_nights_of_random_edits_equal_builds_from_scratch(tmp_path: Path, seed: 
             for one, name in zip((warehouse, same), snapshots, strict=True)
         ]
         assert trees[0] == trees[1]
+
+
+def test_a_label_recomputes_no_fact_and_judges_no_ontology_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(name: str, labels: list[str]) -> Path:
+        rows = [{"id": k, "text": text, "access": labels} for k, text in TEXTS.items()]
+        lines = [json.dumps(row) for row in rows]
+        return write_corpus(tmp_path / name, {"texts.jsonl": "\n".join(lines)})
+
+    warehouse = Warehouse(tmp_path / "w")
+    before = build_corpus(write("public", []), warehouse)
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "judge_ontology", None)  # a call would fail
+        outcome = build_corpus(write("hidden", ["board"]), warehouse)
+
+    assert count_recomputed(outcome) == {
+        stage.name: {"ingest": len(TEXTS), "publish": 1}.get(stage.name, 0) for stage in PIPELINE
+    }
+    assert outcome.snapshot != before.snapshot
+    rows = read_snapshot(warehouse, outcome.snapshot)["documents"].to_pylist()
+    assert [row["access"] for row in rows] == [["board"]] * len(TEXTS)
+    verdicts = [outcome.report["gates"], before.report["gates"]]
+    assert verdicts[0]["consistent"] == verdicts[1]["consistent"]
+    anew = build_corpus(tmp_path / "hidden", Warehouse(tmp_path / "new"))
+    assert anew.snapshot == outcome.snapshot
 
 
 def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from kpyramid.ontology.validation.reasoner import (
     Reasoner,
     shrink,
 )
-from kpyramid.ontology.validation.theory import ReasonerText, read_theory
+from kpyramid.ontology.validation.theory import ReasonerText, part_facts, read_theory
 from tests.corpora import require_java
 
 E = "https://example.org/o#"
@@ -73,6 +73,44 @@ GOOD = (
 
 def test_what_is_in_order_passes() -> None:
     assert judge(SCHEMA, *GOOD) == "pass"
+
+
+class Kept(dict[str, bytes]):
+    """What passed, as the row cache of a warehouse keeps it."""
+
+    def load(self, keys: Collection[str]) -> dict[str, bytes]:
+        return {key: self[key] for key in keys if key in self}
+
+    store = dict.update
+
+
+def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed, others = Kept(), "".join(GOOD).replace("02-28", "03-01")
+    for name, other in (("ada", "eve"), ("ben", "dan"), ("oslo", "bonn")):
+        others = others.replace(f"#{name}>", f"#{other}>")
+    texts = "".join(GOOD), "".join(GOOD) + others
+    assert judge_consistency(SCHEMA, texts[0], seconds=60, passed=passed) == "pass"
+    assert len(passed) == 2  # the schema, and the kind of part
+    monkeypatch.setattr(Reasoner, "_run", None)
+    assert judge_consistency(SCHEMA, texts[1], seconds=60, passed=passed) == "pass"
+    monkeypatch.undo()
+    bad = texts[1] + fact("eve", "bornOn", f'"1990-03-02"^^<{XSD}date>')
+    assert judge_consistency(SCHEMA, bad, seconds=60, passed=passed).startswith("fail")
+    assert len(passed) == 2
+
+
+def test_facts_are_parted_where_no_axiom_joins_them() -> None:
+    ann = (fact("ann", "a", "Person"), fact("ann", "bornOn", f'"1990-03-01"^^<{XSD}date>'))
+    both = "".join((*GOOD, *ann, *(line.replace("ann", "bob") for line in ann)))
+    parts = part_facts(read_theory(SCHEMA, both))
+    assert sorted(map(len, parts.values())) == [0, 2, len(GOOD)]
+    again = part_facts(read_theory(SCHEMA, both.replace("oslo", "aa").replace("ada", "zz")))
+    assert again.keys() == parts.keys()
+    twice = ann[1] + ann[1].replace("03-01", "03-02")
+    assert len(part_facts(read_theory(SCHEMA, twice + ann[1].replace("ann", "bob")))) == 3
+    joined = SCHEMA + ":Place owl:equivalentClass [ a owl:Class ; owl:oneOf ( :oslo :bonn ) ] .\n"
+    whole = part_facts(read_theory(joined, both))
+    assert [len(part) for part in whole.values()] == [0, len(GOOD) + 4]
 
 
 def test_what_hermit_finds_is_told_by_the_part_it_is_in() -> None:

@@ -87,8 +87,9 @@ def detect_language(text: str, expected: str) -> str:
     if len(words) < _FEW_WORDS:
         return expected
     native = sum(word in language.own_words for word in words) / len(words)
-    if native >= _PROSE:
-        return expected
+    strange = _ANY_NEIGHBOUR.intersection(words) - language.function_words
+    if native >= _PROSE or (native >= _NATIVE and sample.isascii() and not strange):
+        return expected  # without the classifier, which takes half a second to load
     code, confidence = classify_text(sample, language.alike)
     if code in {expected, "zxx"} or confidence < (0.6 if native < _NATIVE else 0.95):
         return expected

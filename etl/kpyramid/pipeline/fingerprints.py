@@ -307,5 +307,5 @@ def walk_stored(
         if result is None:
             return
         for name, file in result.tables.items():
-            made[name].append(file.sha256)
+            made[name].append(file.content)
         yield stage, result

@@ -29,7 +29,7 @@ from kpyramid.ontology.validation.checks import (
     run_questions,
     trace_violations,
 )
-from kpyramid.ontology.validation.consistency import judge_consistency
+from kpyramid.ontology.validation.consistency import Passed, judge_consistency
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
@@ -202,13 +202,19 @@ class Judgement:
 
 
 def judge_ontology(
-    files: OntologyFiles, texts: Mapping[str, str], *, seconds: float, strict: bool = False
+    files: OntologyFiles,
+    texts: Mapping[str, str],
+    *,
+    seconds: float,
+    strict: bool = False,
+    passed: Passed | None = None,
 ) -> Judgement:
     """What HermiT, SHACL, the ontology's own checks and its competency questions say.
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema is judged, which completion
     may have let grow, not the Turtle of `files`. `seconds` bound HermiT, pyshacl and each query.
-    Competency questions have to run, and, if `strict`, to give the rows that they must.
+    Competency questions have to run, and, if `strict`, to give the rows that they must. What
+    HermiT `passed` before is not judged again.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -228,7 +234,11 @@ def judge_ontology(
         queried = pool.submit(_query, files, schema, store, questions)
         try:
             judged.gates["consistent"] = judge_consistency(
-                schema_turtle, instances_nt, seconds=seconds, provenance_nt=provenance_nt
+                schema_turtle,
+                instances_nt,
+                seconds=seconds,
+                provenance_nt=provenance_nt,
+                passed=passed,
             )
             found = shaped.result()
             judged.gates["shapes"], judged.broken = found.verdict, found.broken

@@ -19,6 +19,7 @@ from kpyramid.pipeline.checks import judge_measured
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,
     describe_settings,
+    fingerprint_function,
     fingerprint_stage,
     hash_judges,
     identify_resource,
@@ -36,7 +37,7 @@ from kpyramid.pipeline.gates import (
     judge_withdrawn,
     repair_ontology,
 )
-from kpyramid.pipeline.stage import PIPELINE, find_stage
+from kpyramid.pipeline.stage import PIPELINE, find_function, find_stage
 from kpyramid.pipeline.stages import publish as stage
 from kpyramid.pipeline.wiring import load_schema
 from kpyramid.snapshot.export import describe_folder
@@ -50,7 +51,7 @@ from kpyramid.storage.identity import library_version
 from kpyramid.storage.leases import hold
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import name_now, read_head
-from kpyramid.storage.results import TableFile, find_result, read_result, store_result
+from kpyramid.storage.results import RowCache, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
 from kpyramid.storage.snapshots import FORMAT
 
@@ -94,8 +95,10 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             gates["traceable"] = judge_traces(run.warehouse, snapshot)
             gates["size"] = judge_size(run, rows, head.snapshot if head else None)
             gates["standing"] = judge_standing(run, snapshot)
-        if is_new or not (head and _was_judged(run, head.run, judges)):
-            gates |= {"kept": judge_kept(run, tables), **_judge_settled(run, settled, given)}
+        before = _read_judged(run, head.run, judges) if head else None
+        if is_new or before is None:
+            said = _judge_settled(run, settled, given, before)
+            gates |= {"kept": judge_kept(run, tables), **said}
             gates |= judge_floor(run.settings, run.warehouse, snapshot)
         if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
             refused = read_result(tables["rejects"], load_contracts()["rejects"])
@@ -109,6 +112,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             entry = commit(run.warehouse, run.ref, **made, at=name_now())
             committed = "yes" if entry else "unchanged"
         details = {"snapshot": snapshot, "committed": committed, "judges": judges}
+        details |= {"settled": settled.key} if "consistent" in gates else {}
         details |= {"checks": json.dumps([*map(asdict, expected)])} if expected else {}
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
 
@@ -117,9 +121,11 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
 class _Settled:
     """What is published: tables and ontology files, and the rejects of withdrawn statements.
 
-    `gates`: the ontology's verdicts on it; None where it was settled by an earlier build.
+    `key`: of all that it was settled from. `gates`: the ontology's verdicts on it; None where an
+    earlier build settled it.
     """
 
+    key: str
     tables: Mapping[str, TableFile]
     texts: Mapping[str, str]
     withdrawn: pa.Table
@@ -136,7 +142,7 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     key = hash_value(
         [
             _WITHDRAWING,
-            [tables[name].sha256 for name in sorted({*reads, *_NAMING})],
+            [tables[name].content for name in sorted({*reads, *_NAMING})],
             fingerprint_stage(find_stage("publish"), run.settings),
             [judges, run.settings.publish.reasoner_seconds, find_java() is not None],
             [library_version(name) for name in ("owlready2", "pyshacl", "rdflib")],
@@ -158,7 +164,7 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     if withdrawn.num_rows:
         tables = {**tables, **{name: known.tables[name] for name in _NAMING}}
         inputs["instances"] = read_result(tables["instances"], contracts["instances"])
-    return _Settled(tables, texts or _write_texts(run, inputs), withdrawn, gates)
+    return _Settled(key, tables, texts or _write_texts(run, inputs), withdrawn, gates)
 
 
 def _write_texts(run: Run, inputs: Mapping[str, pa.Table]) -> dict[str, str]:
@@ -177,7 +183,7 @@ def _withdraw(
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = judge_ontology(files, texts, seconds=seconds)
+        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run))
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
@@ -195,6 +201,13 @@ def _withdraw(
     return rejects, judged.gates, texts
 
 
+def _open_passed(run: Run) -> RowCache:
+    """What HermiT let pass in earlier builds."""
+    key = fingerprint_function(find_function("reasoner"), run.settings)
+    return RowCache(run.warehouse, "reasoner", key)
+
+
+_OF_ONTOLOGY = {"consistent", "shapes", "checks", "questions"}
 _STATED = ("documents", "chunks", "entities", "instances")
 
 
@@ -248,22 +261,28 @@ def _list_questions(files: OntologyFiles) -> list[JsonValue]:
     ]
 
 
-def _judge_settled(run: Run, settled: _Settled, given: TableFile) -> dict[str, str]:
+def _judge_settled(
+    run: Run, settled: _Settled, given: TableFile, before: StageMark | None
+) -> dict[str, str]:
     """HermiT, SHACL, the ontology's checks and questions on what stays, and how much had to go.
 
-    `given`: the instances before anything was withdrawn. Questions have to run only.
+    `given`: the instances before anything was withdrawn. Questions have to run only. What the run
+    `before` settled from the same is judged alike.
     """
     gates = settled.gates
+    if gates is None and before and before.details.get("settled") == settled.key:
+        gates = {name: said for name, said in before.gates.items() if name in _OF_ONTOLOGY}
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-        gates = judge_ontology(files, settled.texts, seconds=seconds).gates
+        passed = _open_passed(run)
+        gates = judge_ontology(files, settled.texts, seconds=seconds, passed=passed).gates
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 
-def _was_judged(run: Run, earlier: str, judges: str) -> bool:
-    """Whether the run that committed the snapshot had it judged by the same."""
+def _read_judged(run: Run, earlier: str, judges: str) -> StageMark | None:
+    """The mark of the run that committed the snapshot, if that was judged by the same."""
     try:
         mark = read_mark(open_run(run.warehouse, earlier), "publish")
     except (InputError, SettingsError):  # the run was removed, or is of an older version
-        return False
-    return mark is not None and mark.details.get("judges") == judges
+        return None
+    return mark if mark and mark.details.get("judges") == judges else None

@@ -142,9 +142,9 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:
-    """The hashes of the tables that a stage reads."""
+    """The hashes of what a stage reads of tables."""
     return {
-        table: [file.sha256 for file in _list_parts(run, stage, table)] for table in stage.reads
+        table: [file.content for file in _list_parts(run, stage, table)] for table in stage.reads
     }
 
 
@@ -261,9 +261,13 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
 
 
 def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
-    """A table as the stages before this one made it; facts that are denied if it asks for them."""
+    """A table as the stages before this one made it, without labels.
+
+    It has facts that are denied if the stage asks for them.
+    """
     contract = load_contracts()[table]
     whole = contract.unite([read_result(file, contract) for file in _list_parts(run, stage, table)])
+    whole = whole.drop_columns(contract.labels)
     if table == "triples" and not stage.denials:
         corrected = pc.map_lookup(whole["qualifiers"], CORRECTED, "first")
         whole = whole.filter(pc.and_(pc.invert(whole["negated"]), pc.is_null(corrected)))

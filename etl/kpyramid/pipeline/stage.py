@@ -48,7 +48,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        26,
+        27,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -61,6 +61,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="embedding",
         libraries=("onnxruntime", "tokenizers"),
     ),
+    Function("reasoner", 1, section="publish", libraries=("owlready2", "pyoxigraph")),
 )
 
 

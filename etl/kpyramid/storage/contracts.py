@@ -125,6 +125,11 @@ class Contract:
         """The column of a name."""
         return next(column for column in self.columns if column.name == name)
 
+    @property
+    def labels(self) -> list[str]:
+        """Columns that say who sees a row by themselves; no stage is given them."""
+        return [c.name for c in self.columns if c.name in self.visible_by and not c.target]
+
     def build(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
         """A checked table of these rows, sorted by key; not for tables with a vector column.
 

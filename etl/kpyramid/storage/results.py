@@ -17,7 +17,14 @@ import pyarrow.parquet as pq
 
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
-from kpyramid.storage.contracts import Contract, decode_table, read_table, write_table
+from kpyramid.storage.contracts import (
+    Contract,
+    decode_table,
+    encode_table,
+    load_contracts,
+    read_table,
+    write_table,
+)
 from kpyramid.storage.erasure import TOMBSTONES
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.memory import map_table
@@ -37,6 +44,11 @@ _SCHEMA = pa.schema(
     [pa.field("key", pa.string(), nullable=False), pa.field("payload", pa.binary(), nullable=False)]
 )
 
+
+_MOST_RECENT = 64 << 20
+"""Bytes of segments that stay in memory: a night's stages read the same ones many times."""
+_recent: dict[Path, tuple[int, pa.Table]] = {}
+"""Segments that were read last, each with the time that its file had."""
 
 FORMER = "rows.former"
 """Where the row cache lies while a document is erased."""
@@ -74,21 +86,19 @@ class RowCache:
         if self._bucket and not self._is_shared:
             self._share(self._bucket)
             self._is_shared = True
-        wanted = pa.array(sorted(left), pa.string())
+        wanted = pa.array(list(left), pa.string())
         for path in sorted(folder.glob("*.parquet")):
-            if (
-                path in self._segments
-                and not pc.any(pc.is_in(self._segments[path], wanted)).as_py()
-            ):
+            keys = self._segments.get(path)
+            if keys is not None and not pc.any(pc.is_in(keys, wanted)).as_py():
                 continue
             segment = self._read_segment(path)
             if segment is None:
                 continue
             # Only the keys are kept: which segment to open again, not what it holds.
             self._segments[path] = segment["key"].combine_chunks()
-            mine = pa.array([key in left for key in segment["key"].to_pylist()], pa.bool_())
-            columns = (segment.filter(mine)[name].to_pylist() for name in ("key", "payload"))
-            found = dict(zip(*columns, strict=True))
+            mine = segment.filter(pc.is_in(segment["key"], wanted))
+            rows = zip(*(mine[name].to_pylist() for name in ("key", "payload")), strict=True)
+            found = {key: payload for key, payload in rows if key in left}
             left.difference_update(found)
             yield found
 
@@ -127,6 +137,9 @@ class RowCache:
 
     def _read_segment(self, path: Path) -> pa.Table | None:
         try:
+            read = path.stat().st_mtime_ns
+            if _recent.get(path, (0,))[0] == read:
+                return _recent[path][1]
             data = path.read_bytes()
         except FileNotFoundError:
             return None  # removed by another process since it was listed
@@ -138,7 +151,11 @@ class RowCache:
                 if hash_bytes(data)[:ID_DIGITS] != path.stem:
                     self._bucket.delete(f"{self._name}/{path.name}")
             return None
-        return decode_table(data)
+        segment = decode_table(data)
+        _recent[path] = read, segment
+        while sum(held.nbytes for _, held in _recent.values()) > _MOST_RECENT:
+            del _recent[next(iter(_recent))]
+        return segment
 
 
 # The result cache: the tables that a stage made of given inputs, under the key of all of it.
@@ -154,11 +171,15 @@ REQUESTS = "requests.json"
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One stored table: where it is, the sha256 of its bytes, its number of rows."""
+    """One stored table: where it is, the sha256 of its bytes, its number of rows.
+
+    `content`: the hash of what stages read of it, which is all but labels.
+    """
 
     path: Path
     sha256: str
     rows: int
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +210,9 @@ def store_result(
             rows = write_table(tables[name], path)
             sync_folder(path)
             marker[name] = {"sha256": hash_file(path), "rows": rows}
+            if labels := load_contracts()[name].labels if name in load_contracts() else []:
+                rest = decode_table(path).drop_columns(labels)
+                marker[name]["content"] = hash_bytes(encode_table(rest))
         text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
         if requests:
             write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())
@@ -253,7 +277,10 @@ def _read_folder(folder: Path, key: str) -> Result | None:
     try:
         marker = json.loads((folder / MARKER).read_bytes())
         tables = {
-            name: TableFile(folder / f"{name}.parquet", entry["sha256"], entry["rows"])
+            name: TableFile(
+                *(folder / f"{name}.parquet", entry["sha256"], entry["rows"]),
+                entry.get("content", entry["sha256"]),
+            )
             for name, entry in marker["tables"].items()
         }
         damaged = [

@@ -1,12 +1,14 @@
 """The gate `consistent`: schema and instances contradict neither each other nor themselves."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Protocol
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
+from kpyramid.keys import hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.validation.reasoner import (
     Item,
@@ -16,21 +18,38 @@ from kpyramid.ontology.validation.reasoner import (
     explain_contradiction,
     state_item,
 )
-from kpyramid.ontology.validation.theory import Theory, read_theory
+from kpyramid.ontology.validation.theory import Theory, part_facts, read_theory
 
 _MOST_NAMED = 5
 
 
+class Passed(Protocol):
+    """Keeps the keys of what HermiT let pass, see `RowCache`."""
+
+    def load(self, keys: Collection[str]) -> Mapping[str, bytes]:
+        """Those of the keys that are there."""
+
+    def store(self, rows: Mapping[str, bytes]) -> None:
+        """Keeps more."""
+
+
 def judge_consistency(
-    schema_turtle: str, instances_nt: str, *, seconds: float, provenance_nt: str = ""
+    schema_turtle: str,
+    instances_nt: str,
+    *,
+    seconds: float,
+    provenance_nt: str = "",
+    passed: Passed | None = None,
 ) -> str:
     """`pass`, `fail: why`, or `not run: why`, by HermiT in `seconds`.
 
     It fails for a class or property that nothing declares, for a class that can have no instance,
     and for a contradiction. The reason names a smallest set of statements that contradict each
-    other, in words, each fact with the place in the text that states it.
+    other, in words, each fact with the place in the text that states it. What HermiT
+    `passed` before is not asked again; of the rest it is given each kind of part once.
     """
-    verdict, empty = _judge(schema_turtle, instances_nt, seconds, provenance_nt, explained=1)
+    given = schema_turtle, instances_nt, seconds, provenance_nt
+    verdict, empty = _judge(*given, explained=1, passed=passed)
     if not empty:
         return verdict
     labels = read_theory(schema_turtle).labels
@@ -49,7 +68,13 @@ def judge_schema(schema_turtle: str, *, seconds: float) -> tuple[str, dict[str, 
 
 
 def _judge(
-    schema_turtle: str, instances_nt: str, seconds: float, provenance_nt: str, *, explained: int
+    schema_turtle: str,
+    instances_nt: str,
+    seconds: float,
+    provenance_nt: str,
+    *,
+    explained: int,
+    passed: Passed | None = None,
 ) -> tuple[str, dict[str, str]]:
     try:
         theory = read_theory(schema_turtle, instances_nt)
@@ -58,15 +83,24 @@ def _judge(
     if theory.unknown:
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
         return f"fail: instances use what the schema does not declare: {named}", {}
+    schema, parts = hash_value(schema_turtle), part_facts(theory)
+    parts = {hash_value([schema, said]): facts for said, facts in parts.items()}
+    known = passed.load(parts) if passed is not None else {}
+    parts = {key: facts for key, facts in parts.items() if key not in known}
+    if not parts:
+        return "pass", {}
     try:
         with Reasoner(theory, seconds=seconds) as reasoner:
-            empty = reasoner.find_unsatisfiable((theory.axioms, theory.facts))
+            new = [fact for facts in parts.values() for fact in facts]
+            empty = reasoner.find_unsatisfiable((theory.axioms, new))
             if empty is None:
                 find = partial(explain_contradiction, theory, reasoner)
                 return f"fail: inconsistent: {_explain(theory, find, provenance_nt)}", {}
             reasons = dict.fromkeys(empty, "")
             for iri in empty[:explained]:
                 reasons[iri] = _explain(theory, partial(explain_class, theory, iri, reasoner))
+            if passed is not None and not empty:
+                passed.store(dict.fromkeys(parts, b""))
             return "pass", reasons
     except NotJudgedError as e:
         return f"not run: {e}", {}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
+from kpyramid.keys import hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.turtle import walk
 
@@ -178,6 +179,77 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         not predicate.startswith((*n.BUILT_IN, n.PROV, n.DCT)) and predicate not in theory.declared
     ):
         theory.unknown.add(predicate)
+
+
+_JOINING = {
+    n.OWL + name for name in "hasKey hasValue oneOf topDataProperty topObjectProperty".split()
+}
+_ROUNDS = 3
+"""How far around an individual its place among the others of its part is looked for."""
+
+
+def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
+    """Facts that no other fact can contradict, part by part, each kind of part once.
+
+    Individuals are of one part when facts join them. The key of a part is its facts with numbers
+    for individuals and texts: parts with one key differ in names only, and a reasoner says the same
+    of them. Axioms that name individuals, keys, or what holds between all things join everything.
+    The first part is empty: it stands for the schema alone.
+    """
+    terms = {term for axiom in theory.axioms for t in axiom.triples for term in t}
+    named = {term.value for term in terms if isinstance(term, ox.NamedNode)}
+    strange = {i for i in named if not i.startswith(n.BUILT_IN)} - theory.declared.keys()
+    if strange or named & _JOINING:
+        return {"": [], "\n".join(sorted(map(str, theory.facts))): theory.facts}
+    first: dict[Node, Node] = {}
+
+    def find(node: Node) -> Node:
+        while (above := first.setdefault(node, node)) != node:
+            first[node] = node = first[above]
+        return node
+
+    for t in theory.facts:
+        first[find(t.subject)] = find(t.object if _joins(t) else t.subject)
+    parts: defaultdict[Node, list[ox.Triple]] = defaultdict(list)
+    for t in theory.facts:
+        parts[find(t.subject)].append(t)
+    bounded = n.OWL + "withRestrictions" in named  # a pattern, say: then a text's words count
+    return {"": []} | {_describe(part, bounded): part for part in parts.values()}
+
+
+def _joins(t: ox.Triple) -> bool:
+    return t.predicate.value != n.RDF_TYPE and not isinstance(t.object, ox.Literal)
+
+
+def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
+    """The facts of a part with numbers for its individuals and texts."""
+
+    def say(value: Node) -> str:
+        is_text = isinstance(value, ox.Literal) and not (bounded or value.language)
+        if is_text and value.datatype.value not in _KNOWN_DATATYPES - {_TEXT}:
+            return f"^^{value.datatype}"
+        return str(value)
+
+    joined = [t for t in facts if _joins(t)]
+    around = {str(node): "" for t in facts for node in (t.subject, *([t.object] * _joins(t)))}
+    for _ in range(_ROUNDS):
+        near: defaultdict[str, list[str]] = defaultdict(list)
+        for t in facts:
+            value = around[str(t.object)] if _joins(t) else say(t.object)
+            near[str(t.subject)].append(f"{t.predicate} {value}")
+        for t in joined:
+            near[str(t.object)].append(f"{around[str(t.subject)]} {t.predicate}")
+        around = {node: hash_value(sorted(near[node])) for node in around}
+    order = sorted(around, key=lambda node: (around[node], node))
+    number = {node: f"_{at}" for at, node in enumerate(order)}
+    texts: dict[str, str] = {}
+    lines = []
+    for t in sorted(facts, key=lambda t: (number[str(t.subject)], str(t))):
+        value = number[str(t.object)] if _joins(t) else say(t.object)
+        if value.startswith("^^"):
+            value = texts.setdefault(str(t.object), f"{len(texts)}{value}")
+        lines.append(f"{number[str(t.subject)]} {t.predicate} {value}")
+    return "\n".join(sorted(lines))
 
 
 class ReasonerText:
