@@ -6,7 +6,7 @@ key entity (RoK, 4.2.2); they are rated against a question, and read.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, islice, pairwise
@@ -18,7 +18,7 @@ from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
 from kpyramid.graph.steps import Step as RelationStep
 from kpyramid.graph.steps import StepRater
-from kpyramid.llm.task import Failure
+from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
 from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
@@ -164,15 +164,17 @@ class Hypothesis:
 
 
 def suppose(
-    asked: QuestionAnalysis, what: str, ask: Callable[[], str | Failure] | None
+    asked: QuestionAnalysis, what: str, strategy: str, domain: str, asker: Asker | None
 ) -> Hypothesis:
-    """A model's hypothesis; where it gives none, or none is asked, the best passages.
+    """What a strategy asks a model for; where it gives none, or none is asked, the best passages.
 
     Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
     """
     steps: tuple[Step, ...] = ()
-    if ask is not None:
-        told = ask()
+    if asker:
+        from kpyramid.query.model.walks import suppose  # rules need no prompts
+
+        told = suppose(strategy, asked.question, domain, asker)
         if told and not isinstance(told, Failure):
             return Hypothesis((told,), True, (f"{what}: {' '.join(told.split())[:300]}",))
         steps = (explain_failure(what, told),)

@@ -1,7 +1,7 @@
 """What is asked, what is found for it, and what an answer is."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, get_args
@@ -185,18 +185,14 @@ class Step:
         return f"{self.layer}: {self.outcome}: {self.reason}"
 
 
-Fact = tuple[str, str, str]
-"""Subject, property, object: IRIs, the object also a literal's text."""
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
+    """What came of a query: `values` as stored, the rows of `instances` behind them, why."""
 
     outcome: Outcome
     reason: str
     values: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Mapping[str, Any], ...] = ()
     sparql: str = ""
     """The query that was run."""
 
