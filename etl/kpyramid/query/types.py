@@ -228,6 +228,11 @@ class Answer:
     recognised: tuple[str, ...] = ()
     """What was recognised in the question, each as "what: words"."""
 
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer, right or wrong."""
+        return any(said.strip() for said in (self.text, *self.choices))
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""
         return asdict(self)
