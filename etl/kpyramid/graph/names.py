@@ -227,10 +227,10 @@ def _is_capital(word: str) -> bool:
 
 # How a name may be shortened, and which shortenings the language licenses.
 
-REGIONS = read_words(__file__, "regions.toml")
-STATES = frozenset(tuple(name.split("_")) for name in REGIONS["states"])
+REGIONS_BY_KIND = read_words(__file__, "regions.toml")
+STATES = frozenset(tuple(name.split("_")) for name in REGIONS_BY_KIND["states"])
 """States and provinces: a place lies in one of them only."""
-REGIONS = STATES | {tuple(name.split("_")) for name in REGIONS["countries"]}
+REGIONS = STATES | {tuple(name.split("_")) for name in REGIONS_BY_KIND["countries"]}
 """States, provinces and countries that tell a place apart (`Portland, Maine`), as words."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})

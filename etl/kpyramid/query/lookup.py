@@ -467,7 +467,7 @@ class _Question:
         kinds = list_kinds(known, self.snapshot) if known else frozenset()
         if (named | kinds) & {*self.nouns}:
             return 1.0
-        from kpyramid.graph.names import REGIONS  # few questions need them
+        from kpyramid.graph.names import REGIONS_BY_KIND as REGIONS  # few questions need them
 
         name = w.normalise_name(side.value).replace(" ", "_")
         for noun, region in (("country", "countries"), ("state", "states")):
