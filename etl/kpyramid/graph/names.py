@@ -227,10 +227,10 @@ def _is_capital(word: str) -> bool:
 
 # How a name may be shortened, and which shortenings the language licenses.
 
-REGIONS_BY_KIND = read_words(__file__, "regions.toml")
-STATES = frozenset(tuple(name.split("_")) for name in REGIONS_BY_KIND["states"])
+_REGIONS = read_words(__file__, "regions.toml")
+STATES = frozenset(tuple(name.split("_")) for name in _REGIONS["states"])
 """States and provinces: a place lies in one of them only."""
-REGIONS = STATES | {tuple(name.split("_")) for name in REGIONS_BY_KIND["countries"]}
+REGIONS = STATES | {tuple(name.split("_")) for name in _REGIONS["countries"]}
 """States, provinces and countries that tell a place apart (`Portland, Maine`), as words."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})

@@ -467,14 +467,13 @@ class _Question:
         kinds = list_kinds(known, self.snapshot) if known else frozenset()
         if (named | kinds) & {*self.nouns}:
             return 1.0
-        from kpyramid.graph.names import REGIONS_BY_KIND as REGIONS  # few questions need them
-
+        regions = load_regions()
         name = w.normalise_name(side.value).replace(" ", "_")
         for noun, region in (("country", "countries"), ("state", "states")):
             if noun in self.nouns:
-                return 1.0 if name in REGIONS[region] else -1.0
+                return 1.0 if name in regions[region] else -1.0
         types = self._list_noun_types()
-        is_region = kinds & _PLACED or name in REGIONS["countries"] | REGIONS["states"]
+        is_region = kinds & _PLACED or name in regions["countries"] | regions["states"]
         if is_region and types == NOUNS["city"]:
             return -1.0
         return 0.5 if side.kind in types or self._find_range(side) & types else -1.0
@@ -547,6 +546,12 @@ def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
             said += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= w.ARTICLES else []
             said += [" ".join(rest[:-1])] if rest and rest[-1] in w.PREPOSITIONS else []
     return frozenset(w.lemmatise(word) for text in said for word in w.list_plain_words(text))
+
+
+@cache
+def load_regions() -> Mapping[str, frozenset[str]]:
+    """Countries and states by name; read here, as `graph.names` wants what only builds have."""
+    return w.read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
 
 
 def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
