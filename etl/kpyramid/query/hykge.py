@@ -16,7 +16,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.query import paths as kit
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import Links, QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import StatedPath, find_about, state_facts
 from kpyramid.query.types import Answer, Item
@@ -102,7 +102,7 @@ def ask_hykge(
     nothing = "the question and the hypothesis name nothing that the graph knows"
     missing = which if rows else nothing
     answer = kit.read_paths(asked, rated, which, decisions, context=context, missing=missing)
-    return told.precede(answer, *anchors.tell("anchors", snapshot))
+    return told.precede(answer, *kit.tell_links(anchors, "anchors", snapshot))
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
@@ -110,7 +110,7 @@ def ask_hykge(
 
 def _link(
     asked: QuestionAnalysis, own: Sequence[str], told: kit.Hypothesis, most: int, similar: float
-) -> kit.Anchors:
+) -> Links:
     """The anchors: what the question names, then the hypothesis, at most so many.
 
     Entities are recognised as names that the graph knows, and as words that are written as names;

@@ -109,7 +109,7 @@ def _find_key_entities(
     supposed = () if names else told.texts
     own = [asked.text, *asked.candidates]
     key = kit.choose_anchors(own, supposed, snapshot, most, names=names)
-    said = (*told.recognised, *key.tell("key entities", snapshot))
+    said = (*told.recognised, *kit.tell_links(key, "key entities", snapshot))
     return replace(told, recognised=said, steps=tuple(steps)), key.entities
 
 
