@@ -39,15 +39,16 @@ from sets import musique, passages
 from sets.files import QuestionSet
 
 from kpyramid.errors import GateError
-from kpyramid.evaluation.metrics import RETRIEVAL_METRICS, Response
+from kpyramid.evaluation.metrics import RETRIEVAL_METRICS
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.pipeline.build import build
 from kpyramid.query import Snapshot, open_snapshot, retrieval, retrieve
 from kpyramid.query import passages as walk
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.passages import find_passages
-from kpyramid.query.types import Question
+from kpyramid.query.types import Answer, Item, Question
 from kpyramid.settings import check_settings
+from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import Warehouse, open_warehouse
 
 FOLDER = "fiqa_dev"
@@ -134,12 +135,17 @@ def build_pyramid(
 def score_ranks(questions: Sequence[EvalQuestion], ranked: Sequence[Sequence[str]]) -> Figures:
     """The mean of each measure over questions, given the documents found for each, best first."""
     metrics = {m.name: m for m in RETRIEVAL_METRICS}
-    responses = [Response(documents=tuple(documents)) for documents in ranked]
+    responses = [Answer(context=(_cite(documents),)) for documents in ranked]
     pairs = list(zip(questions, responses, strict=True))
     return {
         name: round(float(np.mean([metrics[name].measure(q, r) or 0.0 for q, r in pairs])), 3)
         for name in NAMES
     }
+
+
+def _cite(documents: Sequence[str]) -> Item:
+    places = (Evidence("", "", 0, 0, "", source) for source in documents)
+    return Item("", "", "text", 0.0, tuple(places))
 
 
 def rank_by(way: Any, snapshot: Snapshot) -> Callable[[str], list[str]]:

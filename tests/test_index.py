@@ -278,7 +278,7 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
     warehouse, _ = copy_shared_build(tmp_path / "w")
     settings = make_settings(index={"exact_up_to": 1})
     folder = warehouse.snapshots / build_corpus(shared_corpus(), warehouse, settings).snapshot
-    monkeypatch.setattr("kpyramid.snapshot.store.load_faiss", refuse)
+    monkeypatch.setattr("kpyramid.snapshot.search.load_faiss", refuse)
     part = Store(folder).part("condensed")
     for vector in part.matrix[np.arange(3)]:
         assert part.nearest(vector, 3) == rank_exactly(part.matrix, vector, 3)

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kpyramid.evaluation.metrics import (
     METRICS,
-    Response,
     names_value,
     rank_documents,
     read_verdict,
@@ -23,6 +22,8 @@ from kpyramid.evaluation.metrics import (
 )
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.evaluation.results import bootstrap, compare_paired, correct_holm
+from kpyramid.query.types import Answer, Item
+from kpyramid.snapshot.evidence import Evidence
 from tests.rows import each_row
 
 TEXTS = st.text(max_size=40)
@@ -36,16 +37,20 @@ def ask(*names: str) -> EvalQuestion:
 
 
 def score(name: str, question: EvalQuestion, text: str) -> float | None:
-    return METRICS[name].measure(question, Response(text))
+    return METRICS[name].measure(question, Answer(text))
 
 
 @each_row("name, question, response, expected")
 def test_a_measure_scores_as_computed_by_hand(
-    name: str, question: Mapping[str, Any], response: Mapping[str, Any], expected: float | None
+    name: str, question: Mapping[str, Any], response: dict[str, Any], expected: float | None
 ) -> None:
     """The first six are the published example of SQuAD's measures."""
     asked = EvalQuestion("q", "Which?", **{"kind": "open", **question})
-    found = METRICS[name].measure(asked, Response(**response))
+    sources, texts = response.pop("documents", ()), response.pop("context", ())
+    places = tuple(Evidence("", "", 0, 0, "", source) for source in sources)
+    items = [Item("", text, "text", 0.0, ()) for text in texts]
+    context = (*items, Item("", "", "text", 0.0, places))
+    found = METRICS[name].measure(asked, Answer(context=context, **response))
     assert found == (None if expected is None else pytest.approx(expected))
 
 
@@ -57,7 +62,7 @@ def test_answers_score_as_computed_by_hand(said: str, gold: str, exact: float, f
 
 @each_row("gold, said, same")
 def test_a_date_or_number_is_right_in_any_notation(gold: str, said: str, same: bool) -> None:
-    response = Response(said, (said,), confidence=0.9)
+    response = Answer(said, (said,), confidence=0.9)
     found = {name: METRICS[name].measure(ask(gold), response) for name in
              ("exact_match", "hit_rate", "right", "wrong_confident")}  # fmt: skip
     assert found["exact_match"] == float(same)
@@ -72,13 +77,13 @@ def test_chosen_options_score_as_computed_by_hand(
 ) -> None:
     question = EvalQuestion("q", "Which?", "choice", (("A",), ("B",)), tuple("ABCDEFGH"))
     names = ("precision", "recall", "f1", "accuracy", "exact_match")
-    found = [METRICS[name].measure(question, Response(choices=tuple(chosen))) for name in names]
+    found = [METRICS[name].measure(question, Answer(choices=tuple(chosen))) for name in names]
     assert found == pytest.approx([precision, recall, f1, accuracy, accuracy])
 
 
 @each_row("text, verdict")
 def test_verdict_is_the_first_word(text: str, verdict: str | None) -> None:
-    assert read_verdict(Response(text)) == verdict
+    assert read_verdict(Answer(text)) == verdict
 
 
 @given(TEXTS, NAMES)
@@ -109,7 +114,7 @@ def test_name_counts_as_whole_words_only() -> None:
 
 def test_layer_shares_and_silence_add_up_to_one() -> None:
     layers = ("ontology", "graph", "text", "model")
-    answers = [Response("x", layer=layer) for layer in layers] + [Response("", layer="text")]
+    answers = [Answer("x", layer=layer) for layer in layers] + [Answer("", layer="text")]
     names = (*(f"layer_{layer}" for layer in layers), "answered")
     means = [fmean(METRICS[n].measure(ask("x"), a) or 0.0 for a in answers) for n in names]
     assert means == [0.2, 0.2, 0.2, 0.2, 0.8]
@@ -133,7 +138,7 @@ def test_every_measure_scores_silence_with_zero_or_none_and_says_what_it_is() ->
     ]
     for name, metric in METRICS.items():
         assert metric.name == name and metric.about
-        scores = [metric.measure(question, Response()) for question in questions]
+        scores = [metric.measure(question, Answer()) for question in questions]
         assert {score for score in scores if score is not None} <= {0.0}
         assert any(metric.applies(question) for question in questions)
 

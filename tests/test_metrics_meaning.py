@@ -7,8 +7,9 @@ import pytest
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Matrix
-from kpyramid.evaluation.metrics import Response, build_similarity
+from kpyramid.evaluation.metrics import build_similarity
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.query.types import Answer
 from kpyramid.settings import EmbedSettings
 from kpyramid.storage.identity import identify_embedding
 
@@ -37,13 +38,13 @@ def open_embedder() -> OnnxEmbedder:
 
 def test_similarity_is_the_cosine_with_the_nearest_reference() -> None:
     metric = build_similarity(Planted())
-    assert metric.measure(ask("west", "northeast"), Response("east")) == pytest.approx(0.6)
-    assert metric.measure(ask("west"), Response("east")) == pytest.approx(-1.0)
-    assert metric.measure(ask("west"), Response(" ")) == 0.0
-    assert metric.measure(ask("east"), Response(choices=("east",))) == pytest.approx(1.0)
+    assert metric.measure(ask("west", "northeast"), Answer("east")) == pytest.approx(0.6)
+    assert metric.measure(ask("west"), Answer("east")) == pytest.approx(-1.0)
+    assert metric.measure(ask("west"), Answer(" ")) == 0.0
+    assert metric.measure(ask("east"), Answer(choices=("east",))) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\u0301", "😀", "東京", "a" * 5000, "word " * 600])
 def test_any_text_has_a_bounded_score(text: str) -> None:
     similarity = build_similarity(open_embedder())
-    assert -1.001 <= (similarity.measure(ask("The cat"), Response(text)) or 0) <= 1.001
+    assert -1.001 <= (similarity.measure(ask("The cat"), Answer(text)) or 0) <= 1.001

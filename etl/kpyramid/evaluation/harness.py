@@ -9,7 +9,6 @@ from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityErr
 from kpyramid.evaluation.metrics import (
     METRICS,
     Metric,
-    Response,
     build_similarity,
 )
 from kpyramid.evaluation.questions import EvalQuestion
@@ -156,26 +155,8 @@ def answer_all(
 
 def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
     """What each metric that applies to the question says of the answer."""
-    response = make_response(row.answer)
-    found = {name: metric.measure(row.question, response) for name, metric in metrics.items()}
+    found = {name: metric.measure(row.question, row.answer) for name, metric in metrics.items()}
     return {name: float(score) for name, score in found.items() if score is not None}
-
-
-def make_response(found: Answer) -> Response:
-    """What metrics see of an answer: the documents are the context's sources, best first."""
-    sources = (place.source for item in found.context for place in item.evidence)
-    return Response(
-        text=found.text,
-        choices=found.choices,
-        context=tuple(item.text for item in found.context),
-        documents=tuple(dict.fromkeys(sources)),
-        layer=found.layer,
-        calls=found.calls,
-        tokens=found.tokens,
-        cost=found.cost,
-        seconds=found.seconds,
-        confidence=found.confidence,
-    )
 
 
 def resolve_documents(

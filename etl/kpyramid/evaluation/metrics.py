@@ -20,38 +20,11 @@ from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.query.types import Answer, list_places
 
 # What was answered, and what a measure of it is.
 
 Better = Literal["higher", "lower", "neither"]
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """What one arm made of one question, as plain values.
-
-    `choices` are the single values the answer consists of, of a question with candidates those
-    chosen. `context` is what the reader was given and `documents` its sources, both best first,
-    a source as in `documents.source` or only what stands after its '#'. `confidence` is the
-    probability that the answer is right; `cost` is in the currency of the prices, None where there
-    are none; `seconds` is wall time.
-    """
-
-    text: str = ""
-    choices: tuple[str, ...] = ()
-    context: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    layer: str | None = None
-    calls: int = 0
-    tokens: int = 0
-    cost: float | None = None
-    seconds: float = 0.0
-    confidence: float = 0.0
-
-    @property
-    def answered(self) -> bool:
-        """Whether there is an answer, right or wrong."""
-        return bool(self.text.strip()) or any(choice.strip() for choice in self.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +39,15 @@ class Metric:
     name: str
     about: str
     applies: Callable[[EvalQuestion], bool]
-    score: Callable[[EvalQuestion, Response], float | None]
+    score: Callable[[EvalQuestion, Answer], float | None]
     better: Better = "higher"
 
-    def measure(self, question: EvalQuestion, response: Response) -> float | None:
+    def measure(self, question: EvalQuestion, response: Answer) -> float | None:
         """The score, or None where the measure does not apply."""
         return self.score(question, response) if self.applies(question) else None
 
 
-Pair = tuple[EvalQuestion, Response]
+Pair = tuple[EvalQuestion, Answer]
 
 
 # When two answers are the same, and when a text names a value.
@@ -143,14 +116,14 @@ def state_same(gold: str, said: str) -> bool:
     return one == other or (isinstance(wanted, Decimal) and not (one and other))
 
 
-def list_chosen(response: Response) -> tuple[str, ...]:
+def list_chosen(response: Answer) -> tuple[str, ...]:
     """The single values of the answer; of an answer without any, its text."""
     return tuple(c for c in response.choices if c.strip()) or (
         (response.text,) if response.text.strip() else ()
     )
 
 
-def word_answer(response: Response) -> str:
+def word_answer(response: Answer) -> str:
     """The answer in words; of an answer without text, its values."""
     return response.text if response.text.strip() else "; ".join(list_chosen(response))
 
@@ -184,38 +157,38 @@ def _is_punctuation(character: str) -> bool:
 _VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
 
 
-def score_precision(question: EvalQuestion, response: Response) -> float:
+def score_precision(question: EvalQuestion, response: Answer) -> float:
     """The share of what was chosen that is right; 0 without an answer."""
     chosen, gold = _match(question, response)
     return len(chosen & gold) / len(chosen) if chosen else 0.0
 
 
-def score_recall(question: EvalQuestion, response: Response) -> float:
+def score_recall(question: EvalQuestion, response: Answer) -> float:
     """The share of what is right that was chosen; 0 without an answer."""
     chosen, gold = _match(question, response)
     return len(chosen & gold) / len(gold)
 
 
-def score_f1(question: EvalQuestion, response: Response) -> float:
+def score_f1(question: EvalQuestion, response: Answer) -> float:
     """The harmonic mean of precision and recall; 0 without an answer."""
     chosen, gold = _match(question, response)
     return 2 * len(chosen & gold) / (len(chosen) + len(gold))
 
 
-def score_set(question: EvalQuestion, response: Response) -> float:
+def score_set(question: EvalQuestion, response: Answer) -> float:
     """1 when exactly what is right was chosen, else 0."""
     chosen, gold = _match(question, response)
     return float(chosen == gold)
 
 
-def score_accuracy(question: EvalQuestion, response: Response) -> float:
+def score_accuracy(question: EvalQuestion, response: Answer) -> float:
     """1 for exactly the right options, or the right one of yes, no and maybe; else 0."""
     if question.kind != "yesno":
         return score_set(question, response)
     return float(read_verdict(response) in read_gold_verdicts(question))
 
 
-def read_verdict(response: Response) -> str | None:
+def read_verdict(response: Answer) -> str | None:
     """`yes`, `no` or `maybe`; None when the answer begins with none of them."""
     chosen = list_chosen(response)
     if len(chosen) != 1:
@@ -230,7 +203,7 @@ def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
     return frozenset(verdict for verdict in found if verdict)
 
 
-def _match(question: EvalQuestion, response: Response) -> tuple[Set[str], Set[str]]:
+def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]]:
     """What was chosen and what is right, each under the first spelling of a right value."""
     form = _choose_form(question)
     usual = {form(name): form(value[0]) for value in question.answers for name in value}
@@ -286,7 +259,7 @@ VALUE_WORDS = 10
 """A longer gold answer is an explanation: an answer is not right or wrong by naming it."""
 
 
-def score_exact(question: EvalQuestion, response: Response) -> float:
+def score_exact(question: EvalQuestion, response: Answer) -> float:
     """1 when the answer is a gold value in any spelling, else 0.
 
     Of open questions in SQuAD's normal form, the best over the references, where a date or number
@@ -305,7 +278,7 @@ def score_exact(question: EvalQuestion, response: Response) -> float:
     )
 
 
-def score_token_f1(question: EvalQuestion, response: Response) -> float:
+def score_token_f1(question: EvalQuestion, response: Answer) -> float:
     """F1 of the words as multisets, the best over the references: SQuAD's second measure."""
     said = list_tokens(word_answer(response))
     return max(compare_tokens(said, list_tokens(name)) for name in list_references(question))
@@ -317,7 +290,7 @@ def compare_tokens(said: list[str], wanted: list[str]) -> float:
     return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
 
 
-def score_hit(question: EvalQuestion, response: Response) -> float:
+def score_hit(question: EvalQuestion, response: Answer) -> float:
     """1 when the first value of the answer names a gold value, else 0.
 
     The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
@@ -326,7 +299,7 @@ def score_hit(question: EvalQuestion, response: Response) -> float:
     return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
 
 
-def score_hit_rate(question: EvalQuestion, response: Response) -> float:
+def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
     """The share of the gold entities that the response names: PolyRAG's HitRate (§V-B).
 
     The key entities of the question; where it states none, its gold values, in any spelling.
@@ -335,7 +308,7 @@ def score_hit_rate(question: EvalQuestion, response: Response) -> float:
     return sum(_names_any(response, names) for names in wanted) / len(wanted)
 
 
-def score_right(question: EvalQuestion, response: Response) -> float | None:
+def score_right(question: EvalQuestion, response: Answer) -> float | None:
     """1 when the answer counts as right, else 0, for the measures that need a verdict.
 
     Chosen values must be exactly the right ones; an answer in words must name a gold value. None
@@ -353,7 +326,7 @@ def has_verdict(question: EvalQuestion) -> bool:
     return question.kind != "retrieval" and bool(question.answers)
 
 
-def _names_any(response: Response, names: Iterable[str]) -> bool:
+def _names_any(response: Answer, names: Iterable[str]) -> bool:
     """Whether text or values name it; each for itself, so that no name runs across a border."""
     texts = (response.text, *response.choices)
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
@@ -375,7 +348,7 @@ CONFIDENT = 0.5
 
 
 def score_wrong_confident(
-    question: EvalQuestion, response: Response, level: float = CONFIDENT
+    question: EvalQuestion, response: Answer, level: float = CONFIDENT
 ) -> float | None:
     """1 for a wrong answer whose confidence is `level` or more, else 0.
 
@@ -387,9 +360,9 @@ def score_wrong_confident(
     return float(response.answered and right < 1 and response.confidence >= level)
 
 
-def count_words(_question: EvalQuestion, response: Response) -> float:
+def count_words(_question: EvalQuestion, response: Answer) -> float:
     """The words of the context that the reader was given."""
-    return float(sum(len(text.split()) for text in response.context))
+    return float(sum(len(item.text.split()) for item in response.context))
 
 
 def _is_answer(question: EvalQuestion) -> bool:
@@ -431,7 +404,7 @@ def score_rouge(answer: str, reference: str) -> float:
     return float(_open_rouge().score(reference, answer)["rouge1"].recall)
 
 
-def score_rouge_recall(question: EvalQuestion, response: Response) -> float:
+def score_rouge_recall(question: EvalQuestion, response: Answer) -> float:
     """ROUGE-1 recall, the best over the references: HyKGE's ROUGE-R for open answers (§5.1.5).
 
     The paper does not say which ROUGE; it speaks of coverage, which single words measure.
@@ -482,7 +455,7 @@ def build_similarity(embedder: Embedder) -> Metric:
     def embed(text: str) -> Matrix:
         return np.asarray(embedder.embed([text])[0])
 
-    def score(question: EvalQuestion, response: Response) -> float:
+    def score(question: EvalQuestion, response: Answer) -> float:
         answer = word_answer(response)
         if not answer.strip():
             return 0.0
@@ -516,6 +489,11 @@ def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -
 def score_all_at(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
     """1 when all gold documents are among the first, as the recall there says, else 0."""
     return float(score_ranking(gold, documents, measure) == 1)
+
+
+def list_sources(response: Answer) -> list[str]:
+    """The documents that an answer's context comes from, best first."""
+    return [place.source for place in list_places(response.context)]
 
 
 def rank_documents(gold: Sequence[str], documents: Sequence[str]) -> list[str]:
@@ -558,7 +536,7 @@ def band_confidence(pairs: Sequence[Pair]) -> Mapping[int, Sequence[tuple[float,
 
 
 def _bleu(order: int) -> Metric:
-    def score(question: EvalQuestion, response: Response) -> float:
+    def score(question: EvalQuestion, response: Answer) -> float:
         return score_bleu(word_answer(response), list_references(question), order)
 
     return Metric(f"bleu_{order}", f"sentence BLEU-{order}", is_open, score)
@@ -567,8 +545,8 @@ def _bleu(order: int) -> Metric:
 def _rank(
     name: str, about: str, measure: str, score: Callable[..., float] = score_ranking
 ) -> Metric:
-    def rate(question: EvalQuestion, response: Response) -> float:
-        return score(question.gold_documents, response.documents, measure)
+    def rate(question: EvalQuestion, response: Answer) -> float:
+        return score(question.gold_documents, list_sources(response), measure)
 
     return Metric(name, about, _has_gold, rate)
 
@@ -576,7 +554,7 @@ def _rank(
 def _count_answered(name: str, about: str, *layers: str) -> Metric:
     """Answers of some layers; of all without any."""
 
-    def score(_question: EvalQuestion, response: Response) -> float:
+    def score(_question: EvalQuestion, response: Answer) -> float:
         return float(response.answered and (not layers or response.layer in layers))
 
     return Metric(name, about, _is_answer, score, "neither")

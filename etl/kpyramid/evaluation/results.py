@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kpyramid.errors import InputError
-from kpyramid.evaluation.harness import Answers, Arm, Row, make_response
+from kpyramid.evaluation.harness import Answers, Arm, Row
 from kpyramid.evaluation.metrics import BINS, band_confidence
 
 # How sure a mean is, and whether one arm is better than another on the same questions.
@@ -260,7 +260,7 @@ class Results:
         """What each arm states of its answers and what is right of them, by tenths."""
         found = []
         for arm, rows in self.rows_by_arm.items():
-            pairs = [(row.question, make_response(row.answer)) for row in rows]
+            pairs = [(row.question, row.answer) for row in rows]
             for at, band in band_confidence(pairs).items():
                 stated, right = zip(*band, strict=True)
                 share = bootstrap(right, SEED, SAMPLES)

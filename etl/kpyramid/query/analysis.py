@@ -34,14 +34,18 @@ _ASIDE = WORDS["plain"] | (
 
 
 @dataclass(frozen=True, slots=True)
-class LinkedQuestion:
-    """Entity ids in the order of their names in the question."""
+class Links:
+    """The ids of the entities that names mean, in the order of these, each once.
+
+    `unknown`: the names that mean none, where they were asked for.
+    """
 
     entities: tuple[str, ...]
     names: tuple[str, ...]
+    unknown: tuple[str, ...] = ()
 
 
-def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> LinkedQuestion:
+def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Links:
     """The entities that a question names, longest name first.
 
     `index` gives the entity ids of a name in the form of `join_words`.
@@ -50,7 +54,7 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Linked
     found = _find_known(words, index, _looks_like_name)
     if not found and not _OF_ALL.search(question):
         found = _find_known(words, index, _may_be_name)
-    return LinkedQuestion(
+    return Links(
         entities=tuple(entity for *_, ids in found for entity in ids),
         names=tuple(name for _, name, _ in found),
     )
@@ -144,7 +148,7 @@ _WHICH_KIND = re.compile(
 
 
 @lru_cache(256)  # a question and what it is parted into have some twenty
-def link_text(text: str, snapshot: Snapshot) -> LinkedQuestion:
+def link_text(text: str, snapshot: Snapshot) -> Links:
     """The entities that a text names."""
     return link_question(text, snapshot.entities_by_name())
 
@@ -173,7 +177,7 @@ class QuestionAnalysis:
         return self.snapshot.embed(self.text)
 
     @cached_property
-    def linked(self) -> LinkedQuestion:
+    def linked(self) -> Links:
         """The entities that it names, and its other content lemmas."""
         return link_text(self.text, self.snapshot)
 
@@ -276,9 +280,7 @@ class QuestionAnalysis:
         return len(names) == 1 and [word for word in names[0] if word != "the"] == said
 
 
-def _cover_names(
-    text: str, words: tuple[w.Word, ...], linked: LinkedQuestion
-) -> list[tuple[int, int]]:
+def _cover_names(text: str, words: tuple[w.Word, ...], linked: Links) -> list[tuple[int, int]]:
     """Runs of words that are names: those the pyramid knows, and those written as names.
 
     A written name that holds a known one is taken whole, and so is a known one that holds a

@@ -6,7 +6,7 @@ entities.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -120,21 +120,6 @@ def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]
     return [snapshot.read_fact(key, cosine) for key, cosine in cosines.items()]
 
 
-def state_item(fact: NearFact, snapshot: Snapshot, score: float) -> Item:
-    """A fact as a piece of context."""
-    return Item(
-        fact.condensed_id,
-        fact.statement,
-        "graph",
-        score,
-        tuple(snapshot.evidence(fact.condensed_id)),
-        fact.confidence,
-        fact.qualifiers,
-        snapshot.standardise_condensed(fact.condensed_id),
-        conflicts=snapshot.conflicts.about(fact.condensed_id),
-    )
-
-
 def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) -> tuple[Item, ...]:
     """Facts with their scores as context.
 
@@ -144,13 +129,23 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
     listed: set[Conflict] = set()
     items = []
     for fact, score in scored:
-        item = state_item(fact, snapshot, score)
-        statement = snapshot.summarise_condensed(fact.condensed_id)
-        new = tuple(conflict for conflict in item.conflicts if conflict not in listed)
-        statement = "" if statement in told else statement
-        items.append(replace(item, statement=statement, conflicts=new))
+        key = fact.condensed_id
+        statement, conflicts = snapshot.summarise_condensed(key), snapshot.conflicts.about(key)
+        item = Item(
+            key,
+            fact.statement,
+            "graph",
+            score,
+            tuple(snapshot.evidence(key)),
+            fact.confidence,
+            fact.qualifiers,
+            snapshot.standardise_condensed(key),
+            "" if statement in told else statement,
+            tuple(conflict for conflict in conflicts if conflict not in listed),
+        )
+        items.append(item)
         told.add(statement)
-        listed.update(new)
+        listed.update(conflicts)
     return tuple(items)
 
 

@@ -7,7 +7,6 @@ descriptions of the entities (4.4). Two calls of a model in all.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path as Folder
 
 import numpy as np
@@ -17,7 +16,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.query import paths as kit
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import Links, QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import StatedPath, find_about, state_facts
 from kpyramid.query.types import Answer, Item
@@ -74,15 +73,15 @@ def ask_hykge(
         raise InputError(f"overlap = {overlap}: it is less than length, {length}")
     decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
-    told = _suppose(asked, decisions, domain) if hypothesis else kit.Hypothesis()
+    told = kit.Hypothesis()
+    if hypothesis:  # 4.1.1
+        told = kit.suppose(asked, "hypothesis", "hykge", domain, decisions.walker)
     own = [asked.text, *asked.candidates]
     anchors = _link(asked, own, told, entities, similar)
     rows = [*graph.locate(anchors.entities).values()]
-    scorer: Reranker = (
-        open_cross_encoder(Folder(rerank))
-        if rerank and reranker and chains
-        else CosineReranker(snapshot.embed_all)
-    )
+    scorer: Reranker = CosineReranker(snapshot.embed_all)
+    if rerank and reranker and chains:
+        scorer = open_cross_encoder(Folder(rerank))
     found = find_chains(graph, rows, hops)
     stated = kit.state_paths(found, graph, snapshot) if chains else []
     scores = np.zeros(len(stated), np.float32)
@@ -98,28 +97,12 @@ def ask_hykge(
     if descriptions:
         context += [item for one in anchors.entities if (item := describe_entity(one, asked))]
     rated = kit.rate_chains(asked, graph, rows, [found[at] for at in order])
-    which = (
-        f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} anchors, "
-        f"and {len(context) - len(order)} descriptions"
-    )
-    missing = "the question and the hypothesis name nothing that the graph knows"
-    missing = which if rows else missing
+    which = f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} "
+    which += f"anchors, and {len(context) - len(order)} descriptions"
+    nothing = "the question and the hypothesis name nothing that the graph knows"
+    missing = which if rows else nothing
     answer = kit.read_paths(asked, rated, which, decisions, context=context, missing=missing)
-    return told.precede(answer, *anchors.tell("anchors", snapshot))
-
-
-# 4.1.1: the hypothesis output.
-
-
-def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> kit.Hypothesis:
-    """A model's exploration; by rules the best passages."""
-    if not decisions.walker:
-        return kit.suppose(asked, "hypothesis", None)
-    from kpyramid.query.model.walks import explore
-
-    return kit.suppose(
-        asked, "hypothesis", partial(explore, asked.question, domain, decisions.walker)
-    )
+    return told.precede(answer, *kit.tell_links(anchors, "anchors", snapshot))
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
@@ -127,7 +110,7 @@ def _suppose(asked: QuestionAnalysis, decisions: Decisions, domain: str) -> kit.
 
 def _link(
     asked: QuestionAnalysis, own: Sequence[str], told: kit.Hypothesis, most: int, similar: float
-) -> kit.Anchors:
+) -> Links:
     """The anchors: what the question names, then the hypothesis, at most so many.
 
     Entities are recognised as names that the graph knows, and as words that are written as names;

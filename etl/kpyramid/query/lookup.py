@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -64,10 +64,11 @@ AS_GOOD = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class Candidate:
     """A value that a statement gives, its entity and type where it has any.
 
-    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`.
+    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`. `measures`:
+    what speaks for it; `chance`: that it answers; `choices`: the question's options that it is.
     """
 
     fact: NearFact
@@ -75,17 +76,8 @@ class Side:
     entity: str | None
     kind: str | None
     role: str
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate(Side):
-    """The same with what speaks for it, and the chance that it answers.
-
-    `choices` are the options of the question that it is.
-    """
-
-    measures: Mapping[str, float]
-    chance: float
+    measures: Mapping[str, float] = field(default_factory=dict)
+    chance: float = 0.0
     choices: tuple[str, ...] = ()
 
     @property
@@ -119,10 +111,7 @@ def look_up(
         for at, cosine in zip(worth, question.rate_near([opened[a] for a in worth]), strict=True):
             rated[at]["near"] = cosine
     found = [
-        Candidate(
-            *(side.fact, side.value, side.entity, side.kind, side.role),
-            *(measures, _rate_chance(measures), own),
-        )
+        replace(side, measures=measures, chance=_rate_chance(measures), choices=own)
         for side, measures, own in zip(opened, rated, choices, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
@@ -221,7 +210,7 @@ def _rate_chance(measures: Mapping[str, float]) -> float:
     return round(min(chance, UNFOUNDED) if measures["unfounded"] else chance, 4)
 
 
-def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Side]:
+def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Candidate]:
     """What a fact leaves open."""
     head, tail = (side in asked.linked.entities for side in (fact.head_id, fact.tail_id))
     is_linked = head or tail
@@ -230,18 +219,18 @@ def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Side]:
         head, tail = shares[0] > shares[1], shares[1] > shares[0]
     if asked.is_definition and not asked.candidates:
         if head and (said := _define(fact)):
-            yield Side(fact, said, None, fact.tail_type, "tail")
+            yield Candidate(fact, said, None, fact.tail_type, "tail")
         return
     if head and not tail:
-        yield Side(fact, fact.tail, fact.tail_id, fact.tail_type, "tail")
+        yield Candidate(fact, fact.tail, fact.tail_id, fact.tail_type, "tail")
     if tail and not head:
-        yield Side(fact, fact.head, fact.head_id, fact.head_type, "head")
+        yield Candidate(fact, fact.head, fact.head_id, fact.head_type, "head")
     for text in fact.qualifiers if is_linked else ():
         role, _, held = text.partition(": ")
         if role == find_preposition(asked.text) or (
             asked.types and asked.types <= _OF_ROLE.get(role, frozenset())
         ):
-            yield Side(fact, held, None, None, role)
+            yield Candidate(fact, held, None, None, role)
 
 
 def _define(fact: NearFact) -> str:
@@ -277,7 +266,7 @@ def find_preposition(text: str) -> str:
     return next((word for word in (before, *words[-1:]) if word in w.PREPOSITIONS), "")
 
 
-def _match_options(side: Side, asked: QuestionAnalysis) -> tuple[str, ...]:
+def _match_options(side: Candidate, asked: QuestionAnalysis) -> tuple[str, ...]:
     names = spell_out(side.entity, side.value, asked.snapshot) if asked.candidates else ()
     found = (match_candidates(name, asked.candidates) for name in names)
     return tuple(dict.fromkeys(choice for choices in found for choice in choices))
@@ -331,7 +320,7 @@ class _Question:
         ]
         return max(shares, default=0.0)
 
-    def rate_preposition(self, side: Side) -> float:
+    def rate_preposition(self, side: Candidate) -> float:
         """Whether the relation goes on as the question does: 1, -1 if otherwise, 0 if unclear."""
         fact, role = side.fact, side.role
         if role == "head":
@@ -350,7 +339,7 @@ class _Question:
         said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
         return not outer or count_shared(frozenset({w.lemmatise(outer[1])}), said) > 0
 
-    def has_form(self, side: Side) -> bool:
+    def has_form(self, side: Candidate) -> bool:
         """Whether a value has the form of an answer, and stands at the end that is asked for.
 
         Nothing that one fact gives answers yes or no, or why; what stands in the question answers
@@ -376,7 +365,7 @@ class _Question:
         said |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
         return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
 
-    def rate(self, side: Side, *, is_option: bool) -> dict[str, float]:
+    def rate(self, side: Candidate, *, is_option: bool) -> dict[str, float]:
         """What speaks for a value; of its relation's nearness the whole fact's stands for now."""
         fact, is_literal, of_kind = side.fact, side.kind == LITERAL, self.rate_kind(side)
         is_founded = of_kind >= 0 and self.says_names(fact) and self.has_form(side)
@@ -394,7 +383,7 @@ class _Question:
             "unfounded": float(not is_founded),
         }
 
-    def rate_near(self, sides: Sequence[Side]) -> list[float]:
+    def rate_near(self, sides: Sequence[Candidate]) -> list[float]:
         """The cosine of the question without its names and the nearest wording of each relation.
 
         0 for all but the relations that share most words with the question.
@@ -427,7 +416,7 @@ class _Question:
             texts.append(_FORM.sub("it", stated.competency_question))
         return texts
 
-    def rate_kind(self, side: Side) -> float:
+    def rate_kind(self, side: Candidate) -> float:
         """How far a value is of the kind asked for: 1 surely, .5 by its type, 0 unclear, -1 not."""
         types, is_literal = self.asked.types, side.kind == LITERAL
         if types & NUMERIC:
@@ -457,7 +446,7 @@ class _Question:
         said = list_lemmas(fact.relation) | list_lemmas(fact.standard)
         return bool(said & {*self.nouns})
 
-    def _find_range(self, side: Side) -> frozenset[str]:
+    def _find_range(self, side: Candidate) -> frozenset[str]:
         """The entity types of the class that a property leads to."""
         stated = self.find_property(side.fact)
         if not stated or stated.is_datatype or side.role not in ("head", "tail"):
@@ -471,7 +460,7 @@ class _Question:
         above = {t for c in classes if schema.is_subclass(iri, c.iri) for t in c.entity_types}
         return frozenset(below or above)
 
-    def _rate_noun(self, side: Side) -> float:
+    def _rate_noun(self, side: Candidate) -> float:
         """Whether a value is a river where one is asked for: by name, class or "is a"."""
         named = {w.lemmatise(word) for word in w.list_plain_words(side.value)}
         known = side.entity if named.isdisjoint(self.nouns) else None
@@ -561,7 +550,7 @@ def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
 
 @cache
 def load_regions() -> Mapping[str, frozenset[str]]:
-    """Countries and states by name, their words joined by underscores."""
+    """Countries and states by name; read here, as `graph.names` wants what only builds have."""
     return w.read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
 
 
@@ -580,7 +569,7 @@ def list_relations(
     facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
     left = [question.rate_left(fact, value) for fact in facts]
     opened = [
-        Side(fact, value, None, None, "tail")
+        Candidate(fact, value, None, None, "tail")
         for fact, share in zip(facts, left, strict=True)
         if not share
     ]

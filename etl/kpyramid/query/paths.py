@@ -6,7 +6,7 @@ key entity (RoK, 4.2.2); they are rated against a question, and read.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import combinations, islice, pairwise
@@ -18,9 +18,9 @@ from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
 from kpyramid.graph.steps import Step as RelationStep
 from kpyramid.graph.steps import StepRater
-from kpyramid.llm.task import Failure
+from kpyramid.llm.task import Asker, Failure
 from kpyramid.numerics.arrays import Integers
-from kpyramid.query.analysis import KIND_TYPES, NUMERIC, QuestionAnalysis, link_text
+from kpyramid.query.analysis import KIND_TYPES, NUMERIC, Links, QuestionAnalysis, link_text
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import (
     StatedPath,
@@ -57,21 +57,10 @@ _SHOWN = 5
 _NO_THING = NUMERIC | {"NOUN", LITERAL}
 
 
-@dataclass(frozen=True, slots=True)
-class Anchors:
-    """Entities by their ids, each once, in the order of the names that mean them.
-
-    `unknown`: the names that mean none.
-    """
-
-    entities: tuple[str, ...]
-    names: tuple[str, ...]
-    unknown: tuple[str, ...] = ()
-
-    def tell(self, what: str, snapshot: Snapshot) -> tuple[str, ...]:
-        """What an answer tells of them: their names, and those that mean none."""
-        said = f"{what}: {list_some([snapshot.names[entity] for entity in self.entities])}"
-        return (said, f"not in the graph: {list_some(self.unknown)}") if self.unknown else (said,)
+def tell_links(linked: Links, what: str, snapshot: Snapshot) -> tuple[str, ...]:
+    """What an answer tells of its anchors: their names, and those that mean none."""
+    said = f"{what}: {list_some([snapshot.names[entity] for entity in linked.entities])}"
+    return (said, f"not in the graph: {list_some(linked.unknown)}") if linked.unknown else (said,)
 
 
 def list_some(names: Sequence[str]) -> str:
@@ -81,9 +70,7 @@ def list_some(names: Sequence[str]) -> str:
     return f"{', '.join(own[:_SHOWN])}{more}" or "none"
 
 
-def link_names(
-    names: Iterable[str], snapshot: Snapshot, similar: float | None = SIMILAR
-) -> Anchors:
+def link_names(names: Iterable[str], snapshot: Snapshot, similar: float | None = SIMILAR) -> Links:
     """The entities that some names mean: by the name, else the nearest by vector.
 
     A name that several entities have means all of them. Without `similar` no vector is asked.
@@ -99,7 +86,7 @@ def link_names(
             ids = [key for key, _, cosine in near if cosine >= similar]
         found.update(dict.fromkeys(ids))
         (known if ids else unknown).append(name)
-    return Anchors(tuple(found), tuple(known), tuple(unknown))
+    return Links(tuple(found), tuple(known), tuple(unknown))
 
 
 def choose_anchors(
@@ -110,7 +97,7 @@ def choose_anchors(
     *,
     names: Iterable[str] = (),
     similar: float = SIMILAR,
-) -> Anchors:
+) -> Links:
     """The entities that texts name by names that the snapshot knows, at most `most` of them.
 
     First those of the question's `own` texts in their order; then those that most of the
@@ -132,7 +119,7 @@ def choose_anchors(
         found.setdefault(entity, snapshot.names[entity])
     chosen = list(found)[:most]
     called = tuple(dict.fromkeys(found[entity] for entity in chosen))
-    return Anchors(tuple(chosen), called, linked.unknown)
+    return Links(tuple(chosen), called, linked.unknown)
 
 
 def _name_entities(text: str, snapshot: Snapshot) -> dict[str, str]:
@@ -164,15 +151,17 @@ class Hypothesis:
 
 
 def suppose(
-    asked: QuestionAnalysis, what: str, ask: Callable[[], str | Failure] | None
+    asked: QuestionAnalysis, what: str, strategy: str, domain: str, asker: Asker | None
 ) -> Hypothesis:
-    """A model's hypothesis; where it gives none, or none is asked, the best passages.
+    """What a strategy asks a model for; where it gives none, or none is asked, the best passages.
 
     Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
     """
     steps: tuple[Step, ...] = ()
-    if ask is not None:
-        told = ask()
+    if asker:
+        from kpyramid.query.model.walks import suppose  # rules need no prompts
+
+        told = suppose(strategy, asked.question, domain, asker)
         if told and not isinstance(told, Failure):
             return Hypothesis((told,), True, (f"{what}: {' '.join(told.split())[:300]}",))
         steps = (explain_failure(what, told),)

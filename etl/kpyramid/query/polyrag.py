@@ -28,7 +28,6 @@ from kpyramid.query.lookup import judge, rank_facts, state_instances
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
 from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step, list_places
-from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 Mode = Literal["best", "authors", "paper"]
@@ -103,8 +102,7 @@ class _Way:
         """The values of a query as far as documents say them."""
         snapshot, candidates = self.asked.snapshot, self.asked.candidates
         shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
-        rows = find_instances([(shorten(s), p, shorten(o)) for s, p, o in found.facts], snapshot)
-        items = tuple(state_instance(row, snapshot) for row in rows)
+        items = tuple(state_instance(row, snapshot) for row in found.facts)
         places, choices, fault = list_places(items), shown, ""
         if candidates:
             spelt = (

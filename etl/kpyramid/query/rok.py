@@ -8,7 +8,6 @@ for already, filtered as whole triples, are the branches (4.2.2). Both are read 
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import Failure
@@ -94,14 +93,13 @@ def _find_key_entities(
     entities.
     """
     snapshot, asker = asked.snapshot, decisions.walker
-    ask, names = None, tuple[str, ...]()
-    if asker:
-        from kpyramid.query.model.walks import extend, list_key_entities
-
-        ask = partial(extend, asked.question, domain, asker)
-    told = kit.suppose(asked, "tentative answer", ask) if hypothesis else kit.Hypothesis()
+    names, told = tuple[str, ...](), kit.Hypothesis()
+    if hypothesis:
+        told = kit.suppose(asked, "tentative answer", "rok", domain, asker)
     steps = [*told.steps]
     if asker and told.by_model:
+        from kpyramid.query.model.walks import list_key_entities
+
         listed = list_key_entities(told.texts[0], domain, asked.question, asker)
         if isinstance(listed, Failure):
             steps.append(kit.explain_failure("list of key entities", listed))
@@ -111,7 +109,7 @@ def _find_key_entities(
     supposed = () if names else told.texts
     own = [asked.text, *asked.candidates]
     key = kit.choose_anchors(own, supposed, snapshot, most, names=names)
-    said = (*told.recognised, *key.tell("key entities", snapshot))
+    said = (*told.recognised, *kit.tell_links(key, "key entities", snapshot))
     return replace(told, recognised=said, steps=tuple(steps)), key.entities
 
 

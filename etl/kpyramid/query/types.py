@@ -1,7 +1,7 @@
 """What is asked, what is found for it, and what an answer is."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any, Literal, get_args
@@ -185,18 +185,14 @@ class Step:
         return f"{self.layer}: {self.outcome}: {self.reason}"
 
 
-Fact = tuple[str, str, str]
-"""Subject, property, object: IRIs, the object also a literal's text."""
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What came of a query: `values` as they are stored, the facts behind them, why in words."""
+    """What came of a query: `values` as stored, the rows of `instances` behind them, why."""
 
     outcome: Outcome
     reason: str
     values: tuple[str, ...] = ()
-    facts: tuple[Fact, ...] = ()
+    facts: tuple[Mapping[str, Any], ...] = ()
     sparql: str = ""
     """The query that was run."""
 
@@ -231,6 +227,11 @@ class Answer:
     question: str = ""
     recognised: tuple[str, ...] = ()
     """What was recognised in the question, each as "what: words"."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is an answer, right or wrong."""
+        return any(said.strip() for said in (self.text, *self.choices))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""

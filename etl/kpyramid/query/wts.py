@@ -15,7 +15,7 @@ import numpy as np
 from kpyramid.embeddings.port import Matrix
 from kpyramid.llm.task import Asker, Failure
 from kpyramid.query import paths as kit
-from kpyramid.query.analysis import QuestionAnalysis
+from kpyramid.query.analysis import Links, QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.facts import MOST_LOOKED, StatedPath, state_facts, state_items, tell_facts
 from kpyramid.query.types import Answer, Item, Outcome, Step
@@ -103,7 +103,7 @@ def ask_wts(
             break
     if not any(step.layer == "graph" for step in steps):
         steps.append(Step("graph", Outcome.EMPTY, "no entity of it is known to the graph"))
-    shown = anchors.tell("entities", asked.snapshot)
+    shown = kit.tell_links(anchors, "entities", asked.snapshot)
     return replace(answer, recognised=(*shown, *answer.recognised), trace=tuple(steps))
 
 
@@ -112,7 +112,7 @@ def ask_wts(
 
 def _extract_entities(
     asked: QuestionAnalysis, asker: Asker | None, most: int, domain: str
-) -> tuple[kit.Anchors, list[Step]]:
+) -> tuple[Links, list[Step]]:
     """At most `most` entities of the question; by rules the names that the graph knows."""
     names, similar, steps = asked.linked.names[:most], None, list[Step]()
     if asker:

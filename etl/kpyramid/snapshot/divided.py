@@ -121,8 +121,8 @@ class DividedView(View):
         if table == "contradictions":  # where all sides are seen, in all their words
             rows = self._store.table(table).select(["condensed_ids", "anchor"]).to_pylist()
             sides = ([self.find("condensed", key) for key in r["condensed_ids"]] for r in rows)
-            shown = (self._shows_all(f, r["anchor"]) for f, r in zip(sides, rows, strict=True))
-            return np.fromiter(shown, np.bool_)
+            whole = (self._shows_all(f, r["anchor"]) for f, r in zip(sides, rows, strict=True))
+            return np.fromiter(whole, np.bool_)
         if table == "chunks":
             return np.asarray(self._documents[self.rows(table).numbers("document")], np.bool_)
         if table in _NAMED:

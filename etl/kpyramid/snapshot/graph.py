@@ -201,7 +201,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
     for source, subject, _, says in _list_subjects():
         parts = []
         for predicate, value in says:
-            name = f"'{_cut(predicate)} '" if predicate else f"iri({_RELATION}) || ' '"
+            name = f"'{predicate.removesuffix('[]')} '" if predicate else f"iri({_RELATION}) || ' '"
             value = _expand(value, lambda curie: f"'{curie}'")
             joined = f"nullif(array_to_string({value}, ', '), '')"
             parts.append(f"{name} || {joined if predicate.endswith('[]') else value}")
@@ -222,7 +222,7 @@ def write_quads(database: "Database", sink: BinaryIO) -> None:
     for source, subject, graph, says in _list_subjects():
         parts = []
         for predicate, value in says:
-            name = spell(_cut(predicate)) if predicate else f"iri({_RELATION})"
+            name = spell(predicate.removesuffix("[]")) if predicate else f"iri({_RELATION})"
             value = _expand(value, spell)
             after = f", ' ', {graph}, E' .\\n'" if graph else ", E' .\\n'"
             line = f"concat({subject}, ' ', {name}, ' ', %s{after})"
@@ -239,10 +239,6 @@ def write_graph(tables: Mapping[str, Path], path: Path) -> None:
     held = {name: tables[name] for name in READS}
     with open_graph(held, RDF_FACTS) as database, path.open("wb") as sink:
         write_turtle(database, sink)
-
-
-def _cut(predicate: str) -> str:
-    return predicate.removesuffix("[]")
 
 
 def _expand(value: str, spell: Callable[[str], str]) -> str:

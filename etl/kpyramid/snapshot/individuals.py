@@ -138,7 +138,8 @@ def describe_individual(entity_id: str, snapshot: Snapshot) -> Individual:
 def list_members(name: str, snapshot: Snapshot, most: int) -> Members | None:
     """The first individuals of a class, or values of a property, of that label or IRI."""
     view, schema, wanted = snapshot._view, snapshot.schema, join_words(name)
-    labels = {term.iri: term.label for term in (*schema.properties, *schema.classes)}
+    labels = {p.iri: p.label for p in schema.properties}
+    labels |= {c.iri: c.label for c in schema.classes}
     found = [i for i, label in labels.items() if name == i or wanted == join_words(label)]
     if not found:
         return None

@@ -20,6 +20,11 @@ ADVICE = (
 )
 
 
+def find_damage(path: Path, why: object) -> IntegrityError:
+    """The error of a file that is not what was written."""
+    return IntegrityError(f"file {path} is damaged: {why}. {ADVICE}")
+
+
 class MappedRows:
     """One Arrow file of one batch, sorted by its first column.
 
@@ -40,7 +45,7 @@ class MappedRows:
             self._batch: pa.RecordBatch = file.get_batch(0)
             self._batch.validate()
         except (pa.ArrowException, OSError) as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+            raise find_damage(path, e) from e
         self._stood = path.stat()
         self.column = cache(self._read_column)
         self.numbers = cache(self._read_numbers)
@@ -100,9 +105,7 @@ class MappedRows:
         data = None if listed else values.buffers()[2]
         held = len(values.values) if listed else 0 if data is None else data.size
         if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
-            raise IntegrityError(
-                f"index file {self.path} is damaged: its offsets run backwards. {ADVICE}"
-            )
+            raise find_damage(self.path, "its offsets run backwards")
         if listed:
             self._check_offsets(values.values)
 

@@ -20,7 +20,7 @@ from kpyramid.errors import InputError, IntegrityError
 from kpyramid.keys import JsonValue, hash_file
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot import search
-from kpyramid.snapshot.mapped import ADVICE, MappedRows
+from kpyramid.snapshot.mapped import ADVICE, MappedRows, find_damage
 from kpyramid.storage.snapshots import identify_folder, list_table, read_manifest, require_format
 
 log = logging.getLogger(__name__)
@@ -177,14 +177,10 @@ class Store:
         if entry is None:
             raise IntegrityError(f"file {path} is not listed in its manifest")
         if size != entry["bytes"]:
-            raise IntegrityError(
-                f"file {path} is damaged: it has {size} bytes, its manifest says "
-                f"{entry['bytes']}. {ADVICE}"
-            )
+            said = f"it has {size} bytes, its manifest says {entry['bytes']}"
+            raise find_damage(path, said)
         if found is not None and found != entry["sha256"]:
-            raise IntegrityError(
-                f"file {path} is damaged: its sha256 is not {entry['sha256']}. {ADVICE}"
-            )
+            raise find_damage(path, f"its sha256 is not {entry['sha256']}")
         return path
 
     def warm(self) -> int:
@@ -212,7 +208,7 @@ class Store:
         try:
             return dict(json.loads(path.read_bytes()))
         except (OSError, ValueError) as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+            raise find_damage(path, e) from e
 
     def rows(self, name: str) -> MappedRows:
         """The rows of `index/<name>.arrow`.
@@ -358,7 +354,7 @@ class Part:
         try:
             found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         except RuntimeError as e:
-            raise IntegrityError(f"index file {path} is damaged: {e}. {ADVICE}") from e
+            raise find_damage(path, e) from e
         if found.ntotal != len(self) or found.d != self.matrix.shape[1]:
             raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
         # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.

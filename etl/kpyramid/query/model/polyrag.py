@@ -8,7 +8,7 @@ verdict that cannot be used is a no with its reason: the next layer is asked, no
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from kpyramid.errors import InputError
 from kpyramid.llm.task import (
@@ -34,7 +34,7 @@ from kpyramid.ontology.sparql import (
 )
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model import reading
-from kpyramid.query.types import Fact, Found, Outcome, Question
+from kpyramid.query.types import Found, Outcome, Question
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -243,32 +243,22 @@ def _names_something(sparql: str) -> bool:
 
 def _bind_facts(
     sparql: str, answers: Sequence[Mapping[str, str]], snapshot: Snapshot
-) -> tuple[Fact, ...]:
-    """The stored statements that the query's patterns match where it gives these answers."""
+) -> tuple[dict[str, Any], ...]:
+    """The rows of the statements that the query's patterns match where it gives these answers."""
     try:
         rows = snapshot.sparql(select_all(sparql), limit=_MOST_ROWS)
     except InputError:  # all variables take longer than those that were asked for
         return ()
     patterns = list_patterns(sparql)
     properties = snapshot.schema.property_by_iri
-    facts = dict.fromkeys(
-        fact
+    facts = {
+        (shorten(subject), iri, shorten(value))
         for row in rows
         if any(_agree(row, answer) for answer in answers)
-        for fact in bind_patterns(patterns, row)
-        if fact[1] in properties
-    )
-    short = {(shorten(s), p, shorten(o)): (s, p, o) for s, p, o in facts}
-    stored = {
-        (row["subject_id"], row["property_iri"], row["object_id"] or row["literal"])
-        for row in find_instances(short, snapshot)
+        for subject, iri, value in bind_patterns(patterns, row)
+        if iri in properties
     }
-    inverse = {p.iri: p.inverse_of for p in properties.values()}
-    return tuple(
-        fact
-        for (s, p, o), fact in short.items()
-        if (s, p, o) in stored or (o, inverse[p], s) in stored
-    )
+    return tuple(find_instances(facts, snapshot))
 
 
 def _agree(row: Mapping[str, str], answer: Mapping[str, str]) -> bool:

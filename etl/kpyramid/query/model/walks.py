@@ -108,12 +108,9 @@ class Numbers(Strict):
     facts: tuple[int, ...]
 
 
-def extend(question: Question, domain: str, asker: Asker) -> str | Failure:
-    """A tentative answer by a chain of thought, from no knowledge of the graph (RoK, A.2.1)."""
-    return _suppose(question, EXTEND, domain, asker)
-
-
-def _suppose(question: Question, task: Task, domain: str, asker: Asker) -> str | Failure:
+def suppose(strategy: str, question: Question, domain: str, asker: Asker) -> str | Failure:
+    """A tentative answer from no knowledge of the graph (RoK, A.2.1; HyKGE, Eq. 1)."""
+    task = SUPPOSED[strategy]
     lines, system = show_question(question), _write(task.name, domain)
     return ask_once(asker, task, system, lines, question, lambda said: str(said.answer.strip()))
 
@@ -144,20 +141,12 @@ def filter_triples(
     return ask_once(asker, FILTER, _write(FILTER.name), lines, question, read)
 
 
-EXTEND = _make_task("rok_extend", 1, Tentative)
+SUPPOSED = {
+    "rok": _make_task("rok_extend", 1, Tentative),
+    "hykge": _make_task("hykge_hypothesis", 1, Tentative),  # step by step (4.1.1)
+}
 KEY_ENTITIES = _make_task("rok_extract", 1, Entities)
 FILTER = _make_task("rok_filter", 1, Numbers)
-
-
-# HyKGE: a step-by-step exploration of possible answers (4.1.1).
-
-
-def explore(question: Question, domain: str, asker: Asker) -> str | Failure:
-    """The hypothesis output (HyKGE, Eq. 1)."""
-    return _suppose(question, HYPOTHESIS, domain, asker)
-
-
-HYPOTHESIS = _make_task("hykge_hypothesis", 1, Tentative)
 
 
 # The answers of RoK (A.2.4) and HyKGE (4.4), read from paths and what is said about their ends.
@@ -364,6 +353,6 @@ NAMES = _make_task("wts_extract", 1, Entities)
 SCORE = _make_task("wts_score", 1, Scores)
 REASON = _make_task("wts_reason", 1, Reasoned, "reader")
 TASKS = (
-    *(EXTEND, KEY_ENTITIES, FILTER, ANSWERS["rok"], HYPOTHESIS, ANSWERS["hykge"]),
+    *(*SUPPOSED.values(), KEY_ENTITIES, FILTER, *ANSWERS.values()),
     *(STEP, NAMES, SCORE, REASON),
 )
