@@ -22,7 +22,7 @@ BUDGETS = {
     "ontology": 6125,
     "completion": 2225,
     "condensation": 1707,
-    "snapshot": 4209,
+    "snapshot": 4210,
     "query": 4109,
     "serve": 566,
     "integrations": 153,
