@@ -19,20 +19,11 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-TEXTS = {
-    "sites.md": "# Our sites\n\nThe Viborg plant opened in 2009. The Olten plant opened in 2012. "
-    "The Tarnow plant opened in 2004. The Brackley plant opened in 1990. "
-    "The Halden plant opened in 2003. The Orrin plant opened in 2011.",
-    "visit.md": "# For visitors, 3 May 2024\n\nThe Viborg plant opened in 2008. "
-    "The Olten plant opened in May 2012. The Tarnow plant opened in 2004.",
-    "shifts.md": "# Shifts\n\nThe Olten plant runs a night shift. "
-    "Mary Aston works for Acme Gauges Ltd. Acme Gauges was founded in 1961.",
-    "answers.md": "# Answers\n\nThe Olten plant does not run a night shift.",
-}
+TEXTS = read_bodies("handbook.texts")
 CORRECTIONS = """
 [[correction]]
 holds = "Viborg plant | opened in | 2008"

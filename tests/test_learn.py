@@ -27,17 +27,11 @@ from tests.asked_model import ask_scripted, list_prompts, script, write_llm
 from tests.commands import run, run_json
 from tests.corpora import hash_tree, open_told, write_corpus
 from tests.loopback import serve
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-TEXTS = {
-    "aster.txt": "Anna Holm founded Aster Pictures in 1921. Anna Holm was married to Leon Batt. "
-    "Aster Pictures is a company in Leeds.",
-    "batt.txt": "Leon Batt was born in Oslo. Leon Batt was a Norwegian chemist.",
-    "lake.txt": "Lake Vell is a lake in Sweden. Clara Weiss was born in Kiruna. "
-    "The capital of Sweden is Stockholm.",
-}
+TEXTS = read_bodies("learn.texts")
 HIDDEN = {"id": "h", "text": "Clara Weiss founded Quuxville.", "access": "board"}
 
 
