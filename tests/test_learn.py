@@ -296,16 +296,7 @@ def test_another_value_of_a_property_that_has_one_is_put_aside(
     assert list_reasons(found)[1:] == ["quarantined rows_contradict"] * 2
 
 
-@pytest.mark.parametrize(
-    ("relation", "value", "why"),
-    [
-        ("was born in", "Aster Pictures", "birth place has one value"),  # one name may mean both
-        ("was born in", "Nowhere Known", "birth place has one value"),
-        ("was born in", "1901", ""),
-        ("was born in", "Norway", "birth place has one value"),
-        ("was married to", "Clara Weiss", ""),
-    ],
-)
+@each_row("relation, value, why")
 def test_a_value_contradicts_by_its_classes(
     base: Snapshot, relation: str, value: str, why: str
 ) -> None:
