@@ -114,16 +114,7 @@ def test_another_language_is_answered_rightly_or_not(snapshot: Snapshot, strateg
 
 # --- hostile questions -----------------------------------------------------------------------
 
-LISTENER = "http://127.0.0.1:{port}/"
-ATTACKS = [
-    '" } INSERT DATA { <a:a> <a:b> <a:c> } #',
-    "SELECT * FROM <file:///etc/passwd> WHERE { ?s ?p ?o }",
-    "} } SERVICE <" + LISTENER + "> { ?s ?p ?o } {",
-    '" . } LOAD <' + LISTENER + "> ; #",
-    "' UNION { ?s ?p ?o } '",
-    "%s %d {0} {question} ${HOME} $(id) `id` <!--#exec--> {{ 7 * 7 }}",
-    "') OR 1=1 -- ; DROP TABLE documents",
-]
+ATTACKS: list[str] = read_rows("bad_questions.attacks")
 
 PLACES = ("ATTACK", f"ATTACK {BORN}", "Where was Ada LovelaceATTACK born?")
 

@@ -16,7 +16,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from tests.commands import run
-from tests.corpora import use_quick_models
+from tests.corpora import use_quick_models, write_corpus
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
 from tests.rows import each_row
 
@@ -167,11 +167,8 @@ def _without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_without_extra")
 def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_path: Path) -> None:
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for number in range(5):
-        (corpus / f"{number}.pdf").write_bytes(b"%PDF")
-    (corpus / "b.doc").write_bytes(b"x")
+    texts = {f"{n}.pdf": "%PDF" for n in range(5)} | {"b.doc": "x"}
+    corpus = write_corpus(tmp_path / "corpus", texts)
 
     done = run("build", corpus, "--warehouse", tmp_path / "w")
 
@@ -186,12 +183,9 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
 @pytest.mark.usefixtures("_without_extra")
 def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    (corpus / "a.txt").write_text("Ida Berg was born in Lund.")
-    (corpus / "l.jsonl").write_text('{"text": "Ann Lee lives in Oslo."}\nno\n')
-    for number in range(4):
-        (corpus / f"{number}.pdf").write_bytes(b"%PDF")
+    texts = {"a.txt": "Ida Berg was born in Lund."} | {f"{n}.pdf": "%PDF" for n in range(4)}
+    texts["l.jsonl"] = '{"text": "Ann Lee lives in Oslo."}\nno\n'
+    corpus = write_corpus(tmp_path / "corpus", texts)
     place = ("--warehouse", tmp_path / "w")
 
     planned = run("plan", corpus, *place)

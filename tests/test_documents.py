@@ -9,7 +9,7 @@ from sets.mention_pairs import Mention, MentionDocument, PairReader, describe_pa
 
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.ontology.population.examples import Words
-from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.storage.declarations import locate_ontology
 from tests.rows import each_row
 
@@ -19,10 +19,12 @@ DISEASES = ("tremor", "seizures", "fever", "renal failure", "acute renal failure
 
 
 @cache
-def read_schema() -> Schema:
+def read_schema() -> tuple[Schema, OntologyProperty]:
+    """The medical seed, and its property `causes`."""
     files = locate_ontology("medical")
     assert files is not None
-    return parse_schema(files.turtle.read_text("utf-8"), source="medical.ttl")
+    schema = parse_schema(files.turtle.read_text("utf-8"), source="medical.ttl")
+    return schema, schema.property_by_iri[KPM + "causes"]
 
 
 def mark(text: str, names: Iterable[str]) -> tuple[Mention, ...]:
@@ -48,15 +50,12 @@ def make_document(text: str, title: str = "") -> MentionDocument:
 
 
 def read(text: str, title: str = "") -> dict[tuple[str, str], float]:
-    reader = PairReader(read_schema(), read_schema().property_by_iri[KPM + "causes"])
-    pairs = reader.read(make_document(text, title))
+    pairs = PairReader(*read_schema()).read(make_document(text, title))
     return {(pair.subject, pair.object): pair.value.confidence for pair in pairs}
 
 
 def show_signs(text: str, title: str = "") -> dict[tuple[str, str], Mapping[str, float]]:
-    schema = read_schema()
-    wording = read_wording(schema, schema.property_by_iri[KPM + "causes"])
-    candidates = describe_pairs(make_document(text, title), wording)
+    candidates = describe_pairs(make_document(text, title), read_wording(*read_schema()))
     return {(c.subject, c.object): c.signs for c in candidates}
 
 
@@ -106,8 +105,7 @@ def test_narrower_disease_beside_it_counts_against_the_wider() -> None:
 
 def test_evidence_is_the_sentence_and_its_words_stand_in_the_text() -> None:
     document = make_document("Nothing was new. Clonidine caused fever. The end came.", "A title.")
-    schema = read_schema()
-    (pair,) = PairReader(schema, schema.property_by_iri[KPM + "causes"]).read(document)
+    (pair,) = PairReader(*read_schema()).read(document)
     value = pair.value
     assert value.evidence.text == "Clonidine caused fever."
     assert (value.subject.text, value.object.text) == ("Clonidine", "fever")
@@ -120,8 +118,7 @@ def test_mention_of_several_entities_names_each() -> None:
     (tree,) = PARSER.parse_all(["Lithium caused liver and kidney damage."])
     both = Mention(("liver", "kidney"), Words("liver and kidney damage", 15, 38))
     document = MentionDocument(tree, 0, mark(tree.text, DRUGS), (both,))
-    schema = read_schema()
-    pairs = PairReader(schema, schema.property_by_iri[KPM + "causes"]).read(document)
+    pairs = PairReader(*read_schema()).read(document)
     assert [(pair.subject, pair.object) for pair in pairs] == [
         ("lithium", "kidney"),
         ("lithium", "liver"),
@@ -129,8 +126,7 @@ def test_mention_of_several_entities_names_each() -> None:
 
 
 def test_document_without_mentions_or_text_states_nothing() -> None:
-    schema = read_schema()
-    reader = PairReader(schema, schema.property_by_iri[KPM + "causes"])
+    reader = PairReader(*read_schema())
     (empty,) = PARSER.parse_all([""])
     beyond = Mention(("x",), Words("x", 7, 8))
     assert reader.read(MentionDocument(empty, 0, (), ())) == []
@@ -153,11 +149,8 @@ def make_examples(count: int) -> list[tuple[MentionDocument, frozenset[tuple[str
 
 
 def test_examples_teach_words_that_the_ontology_lacks() -> None:
-    schema = read_schema()
-    prop = schema.property_by_iri[KPM + "causes"]
     examples = make_examples(22)
-    taught = PairReader(schema, prop, examples[:16])
-    untaught = PairReader(schema, prop)
+    taught, untaught = PairReader(*read_schema(), examples[:16]), PairReader(*read_schema())
 
     def count_right(reader: PairReader) -> int:
         found = [{(p.subject, p.object) for p in reader.read(doc)} for doc, _ in examples[16:]]
@@ -168,17 +161,13 @@ def test_examples_teach_words_that_the_ontology_lacks() -> None:
 
 
 def test_same_examples_give_the_same_figures() -> None:
-    schema = read_schema()
-    prop = schema.property_by_iri[KPM + "causes"]
     examples = make_examples(12)
-    one, two = (PairReader(schema, prop, examples[:10]).read(examples[11][0]) for _ in range(2))
+    one, two = (PairReader(*read_schema(), examples[:10]).read(examples[11][0]) for _ in "12")
     assert one == two
 
 
 def test_examples_without_a_contrast_leave_the_fixed_weights() -> None:
-    schema = read_schema()
-    prop = schema.property_by_iri[KPM + "causes"]
     document = make_document("Lithium caused tremor.")
     for pairs in (frozenset[tuple[str, str]](), frozenset({("lithium", "tremor")})):
-        taught = PairReader(schema, prop, [(document, pairs)])
-        assert taught.read(document) == PairReader(schema, prop).read(document)
+        taught = PairReader(*read_schema(), [(document, pairs)])
+        assert taught.read(document) == PairReader(*read_schema()).read(document)

@@ -19,20 +19,11 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-TEXTS = {
-    "sites.md": "# Our sites\n\nThe Viborg plant opened in 2009. The Olten plant opened in 2012. "
-    "The Tarnow plant opened in 2004. The Brackley plant opened in 1990. "
-    "The Halden plant opened in 2003. The Orrin plant opened in 2011.",
-    "visit.md": "# For visitors, 3 May 2024\n\nThe Viborg plant opened in 2008. "
-    "The Olten plant opened in May 2012. The Tarnow plant opened in 2004.",
-    "shifts.md": "# Shifts\n\nThe Olten plant runs a night shift. "
-    "Mary Aston works for Acme Gauges Ltd. Acme Gauges was founded in 1961.",
-    "answers.md": "# Answers\n\nThe Olten plant does not run a night shift.",
-}
+TEXTS = read_bodies("handbook.texts")
 CORRECTIONS = """
 [[correction]]
 holds = "Viborg plant | opened in | 2008"
@@ -132,23 +123,13 @@ def test_commands_print_tables_and_refuse_values_that_there_are_not(handbook: Pa
     assert "“The Viborg plant opened in 2009.” (sites.md)" in call("conflicts")
 
 
-@pytest.mark.parametrize(
-    ("query", "rows"),
-    [
-        ("select count(*) as n from facts where head = 'Viborg plant'", [{"n": 2}]),
-        *((f"select * from {name}", "it does not|does not run") for name in ("rejects", "nothing")),
-        ("select * from read_text('/etc/hostname')", "disabled by configuration"),
-        ("select 1; select 2", "not one SELECT"),
-        ("set threads = 1", "not one SELECT"),
-        ("copy facts to '/tmp/facts.csv'", "not one SELECT"),
-    ],
-)
+@each_row("query, rows")
 def test_sql_reads_what_is_seen_and_no_file(handbook: Path, query: str, rows: Any) -> None:
     if isinstance(rows, str):
         with pytest.raises(InputError, match=rows):
             run_sql(open_main(handbook), query)
     else:
-        assert run_sql(open_main(handbook), query) == rows
+        assert run_sql(open_main(handbook), query) == [*rows]
 
 
 @each_row("entry, fact, verdict", "handbook.corrections_in_words")

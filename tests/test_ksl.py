@@ -37,19 +37,10 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import EVERYTHING
 from tests.cascade_script import CountingScript
 from tests.corpora import ROOT, encode_lines, open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies, read_rows
 
-OPEN = [
-    {"id": "chain", "text": "Anna Holm founded Aster Pictures. Aster Pictures is located in Leeds. "
-     "Anna Holm married Leon Batt. Leon Batt was born in Oslo. Leon Batt praised Mary Stone. "
-     "Mary Stone praised Anna Holm. Mary Stone wrote Grey Water. "
-     "Grey Water was praised by Peter Ash."},
-    {"id": "island", "text": "Clara Zorblax founded Quuxville. Dorian Vance visited Kiruna."},
-]  # fmt: skip
-CLOSED = [
-    {"id": "deal", "access": ["board"], "text": "Anna Holm betrayed Peter Ash. "
-     "Peter Ash visited Turin."},
-]  # fmt: skip
+OPEN = read_bodies("ksl.open")
+CLOSED = read_bodies("ksl.closed")
 """A cycle of three (Holm, Batt, Stone), two parts that nothing joins, and what few may see."""
 
 WHERE = "In which city is the company that Anna Holm founded?"
@@ -268,22 +259,7 @@ def test_an_open_question_ends_where_the_model_stops(public: Snapshot) -> None:
 
 # 4.2, Algorithm 2: rows for fine-tuning.
 
-GOLD: list[dict[str, Any]] = [
-    {"id": "city", "text": WHERE, "kind": "choice", "candidates": CHOICES,
-     "answers": (("Leeds",),)},
-    {"id": "born", "text": "Where was Leon Batt, praised by Mary Stone, born?", "kind": "open",
-     "answers": (("Oslo",),)},
-    {"id": "found", "text": "What did Clara Zorblax found?", "kind": "open",
-     "answers": (("Quuxville",),)},
-    {"id": "seen", "text": "What did Dorian Vance visit?", "kind": "open",
-     "answers": (("Kiruna",),)},
-    {"id": "zog", "text": "Who is Zog?", "kind": "open", "answers": (("Nobody",),)},
-    {"id": "none", "text": "Who is Anna Holm?", "kind": "open", "answers": (("Nobody",),)},
-    {"id": "far", "text": "What is Leeds?", "kind": "open", "answers": (("Kiruna",),)},
-    {"id": "own", "text": "What is Leeds?", "kind": "open", "answers": (("Leeds",),)},
-    {"id": "half", "text": "Anna Holm \ud800?", "kind": "open", "answers": (("Leeds",),)},
-    {"id": "docs", "text": "Anna Holm?", "kind": "retrieval", "gold_documents": ("chain",)},
-]  # fmt: skip
+GOLD: list[dict[str, Any]] = read_rows("ksl.gold")
 
 
 def ask_gold(*names: str) -> list[EvalQuestion]:
@@ -378,12 +354,7 @@ def test_a_leak_is_found() -> None:
     assert not find_leaks([one], [far])
 
 
-ASKED: list[dict[str, Any]] = [
-    {"question": WHERE, "options": CHOICES, "gold": "Leeds"},
-    {"question": "What did Clara Zorblax found?", "answer": "Quuxville"},
-    {"question": "What did Dorian Vance visit?", "answer": "Kiruna"},
-    {"question": "Who is Zog?", "answer": "Nobody"},
-]
+ASKED: list[dict[str, Any]] = read_rows("ksl.asked")
 
 
 # The recipe of `docs/`: one step of LoRA on a tiny model.

@@ -27,17 +27,11 @@ from tests.asked_model import ask_scripted, list_prompts, script, write_llm
 from tests.commands import run, run_json
 from tests.corpora import hash_tree, open_told, write_corpus
 from tests.loopback import serve
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-TEXTS = {
-    "aster.txt": "Anna Holm founded Aster Pictures in 1921. Anna Holm was married to Leon Batt. "
-    "Aster Pictures is a company in Leeds.",
-    "batt.txt": "Leon Batt was born in Oslo. Leon Batt was a Norwegian chemist.",
-    "lake.txt": "Lake Vell is a lake in Sweden. Clara Weiss was born in Kiruna. "
-    "The capital of Sweden is Stockholm.",
-}
+TEXTS = read_bodies("learn.texts")
 HIDDEN = {"id": "h", "text": "Clara Weiss founded Quuxville.", "access": "board"}
 
 
@@ -302,16 +296,7 @@ def test_another_value_of_a_property_that_has_one_is_put_aside(
     assert list_reasons(found)[1:] == ["quarantined rows_contradict"] * 2
 
 
-@pytest.mark.parametrize(
-    ("relation", "value", "why"),
-    [
-        ("was born in", "Aster Pictures", "birth place has one value"),  # one name may mean both
-        ("was born in", "Nowhere Known", "birth place has one value"),
-        ("was born in", "1901", ""),
-        ("was born in", "Norway", "birth place has one value"),
-        ("was married to", "Clara Weiss", ""),
-    ],
-)
+@each_row("relation, value, why")
 def test_a_value_contradicts_by_its_classes(
     base: Snapshot, relation: str, value: str, why: str
 ) -> None:

@@ -10,16 +10,9 @@ from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import gather_facts
 from kpyramid.query.lookup import choose_values, list_relations, look_up, read_kind_nouns
 from tests.corpora import open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
-TEXTS = {
-    "holm.txt": "Edda Holm was born in Oslo on 3 May 1931. She died of influenza in Bergen. "
-    "Edda Holm founded Nordlys Press. Edda Holm played for FC Vik.",
-    "press.txt": "Nordlys Press was founded by Edda Holm in 1960. Nordlys Press is a publisher. It "
-    "is located in Oslo. Nordlys Press has 40 employees.",
-    "fjord.txt": "The river Lysa flows through Vik. The town of Vik has a population of 2,310. Vik "
-    "is located in Norway.",
-}
+TEXTS = read_bodies("lookup.texts")
 
 
 @pytest.fixture(scope="module")

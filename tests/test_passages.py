@@ -21,6 +21,7 @@ from kpyramid.query.passages import (
 from kpyramid.query.types import Question
 from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
 from tests import corpora
+from tests.rows import read_bodies
 from tests.told import open_told
 
 
@@ -112,13 +113,7 @@ def test_a_walk_goes_on_from_a_statement_carried_down() -> None:
     }
 
 
-LAMP = {
-    "lamp.txt": "The Brask Lamp is made by Olvera Works. Ines Dahl drew it.",
-    "works.txt": "Olvera Works is a firm of Ines Dahl with its seat in Tessin.",
-    "olvera.txt": "Olvera Works was founded in 1911 with nine people.",
-    "town.txt": "Tessin has a harbour. The mayor is Ida Holm.",
-    "north.txt": "Norrby has a harbour. The mayor is Per Lund.",
-}
+LAMP = read_bodies("passages.lamp")
 
 
 def open_lamp() -> Snapshot:

@@ -9,6 +9,7 @@ import pytest
 from kpyramid.documents.formats import Record, Refusal, read_records
 from kpyramid.settings import IngestSettings
 from tests.files import pack
+from tests.rows import read_rows
 from tests.test_conversion import ingest_files
 
 NOTEBOOK = {
@@ -32,66 +33,23 @@ ADOC = (
     b"= Orm\n:toc:\n\nAnn *founded* link:x.html[it].\n\n== Past\n// gone\n* One\n\n"
     b"----\nrun()\n----\n\n|===\n|Name |Born\n\n|Ann <Lee>\n|1990\n|===\n"
 )
-READ = {
-    "a.ndjson": (b'{"id": 1, "text": ["One.", "Two."]}\n', {"a.ndjson#1": "One.\n\nTwo."}),
-    "list.json": (
-        b'[{"name": "Ann", "at": {"city": "Oslo"}, "of": ["a", "b"], "ok": true}, {"name": "Bo"}]',
-        {"list.json#rows1-2": "name | at city | of | ok\nAnn | Oslo | a; b | yes\nBo |  |  | "},
-    ),
-    "texts.json": (b'{"data": [{"id": "x", "text": "One."}]}', {"texts.json#x": "One."}),
-    "semicolon.csv": (
-        b"Name;Born\nLee, Ann;1990\nBo;1991\n",
-        {"semicolon.csv#rows2-3": "Name | Born\nLee, Ann | 1990\nBo | 1991"},
-    ),
-    "a.tsv": (b"id\ttext\n7\tOne; two, three.\n", {"a.tsv#7": "One; two, three."}),
-    "labels.csv": (
-        b"Name,Born,access\nAnn,1990,\nBo,1991,hr\nCy,1992,hr\n",
-        {
-            "labels.csv#rows2-2": "Name | Born\nAnn | 1990",
-            "labels.csv#rows3-4": "Name | Born\nBo | 1991\nCy | 1992",
-        },
-    ),
+READ: dict[str, tuple[bytes, dict[str, str]]] = {
+    **{
+        name: (text.encode(), expected) for name, text, expected in read_rows("record_formats.read")
+    },
     "a.ipynb": (json.dumps(NOTEBOOK).encode(), {"a.ipynb": "Pumps\n\nAnn built one.\n\nrun()"}),
     "a.eml": (bytes(MAIL), {"a.eml": "Ann founded Orm.\n\nWho founded it?", "a.eml#plan.pdf": ""}),
-    "a.mbox": (
-        b"From a Mon\nSubject: One\n\nHello.\n>From me.\n\nFrom b Tue\nMessage-ID: <2@x>\n\nBye.\n",
-        {"a.mbox#1": "Hello. From me.", "a.mbox#2@x": "Bye."},
-    ),
     "a.xml": (ARTICLE, {"a.xml": "It grew.\n\nMethods\n\nWe saw 10^9."}),
     "a.adoc": (
         ADOC,
         {"a.adoc": "Orm\n\nAnn founded it.\n\nPast\n\nOne\n\nrun()\n\nName\tBorn\nAnn <Lee>\t1990"},
     ),
 }
-REFUSED = {
+REFUSED: dict[str, tuple[bytes, str]] = {
+    **{name: (text.encode(), why) for name, text, why in read_rows("record_formats.refused")},
     "deep.json": (b"[" * 100_000, "bad_json"),
-    "words.json": (b'["a", "b"]', "bad_json"),
-    "near.json": (b'{"acess": "hr", "data": [{"name": "Ann"}]}', "bad_access"),
-    "near.csv": (b"Name,Acess\nAnn,hr\n", "bad_access"),
-    "near.tsv": (b"Name\tBorn\taccess_labels\nAnn\t1990\thr\n", "bad_access"),
-    "unclear.csv": (b"a;b\tc\n1;2\t3\n", "bad_csv"),
     "long.csv": (b"name,abstract\nAnn," + b"word " * 400 + b"\n", "no_text_field"),
-    "object.jsonl": (b'{"text": {"a": 1}}\n', "bad_record"),
-    "numbers.jsonl": (b'{"text": [1, 2]}\n', "bad_record"),
-    "a.log": (b"INFO started", "unknown_format"),
-    "feed.xml": (b"<feed><entry/></feed>", "other_xml"),
-    "cut.xml": (b"<article><p>", "bad_xml"),
-    "near.xml": (b'<article acces="hr"><body><p>x</p></body></article>', "bad_access"),
-    "bad.ipynb": (b'{"worksheets": []}', "bad_notebook"),
     "near.ipynb": (json.dumps(NOTEBOOK | {"metadata": {"Access": "hr"}}).encode(), "bad_access"),
-    "near.eml": (b"Subject: x\nX-Access: hr\n\nHello.\n", "bad_access"),
-    "charset.eml": (b"Content-Type: text/plain; charset=klingon\n\nHello.\n", "undecodable"),
-    "near.adoc": (b"access: hr\n\n= Orm\n\nText.\n", "bad_access"),
-    "attribute.adoc": (b"= Orm\n:access: hr\n\nText.\n", "bad_access"),
-    "above.json": (b'{"access": "hr", "rows": [{"text": "Ann grew."}]}', "bad_access"),
-    "above.csv": (b"# access: hr\nid,text\n1,Ann grew.\n", "bad_access"),
-    "body.eml": (b"Subject: x\n\n---\naccess: hr\n---\nAnn grew.\n", "bad_access"),
-    "text.jsonl": (b'{"text": "---\\naccess: hr\\n---\\nAnn grew."}\n', "bad_access"),
-    "list.html": (b"<dl><dt>Access<dd>hr</dl><p>Ann grew.", "bad_access"),
-    "meta.xml": (
-        b"<article><meta-name>access</meta-name><body><p>x</p></body></article>",
-        "bad_access",
-    ),
 }
 
 

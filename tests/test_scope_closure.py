@@ -18,17 +18,12 @@ from kpyramid.query import Snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
 from kpyramid.storage.contracts import encode_table, load_contracts
 from tests.corpora import encode_lines, open_told
+from tests.rows import read_bodies
 from tests.test_scopes import DECISIONS, LABELLED, PUBLIC_ONES
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-MORE = [
-    {"id": "tarn", "text": "Milo Tarn retired in 1901. Milo Tarn toured Lund in May 1901."},
-    {"id": "day", "text": "Milo Tarn retired on 5 May 1901. Milo Tarn visited Lund in Sweden."},
-    {"id": "late", "text": "Mary Stone, an engineer, praised Peter Ash in Turin in 1931."},
-    {"id": "firm", "text": "The Harlow Brewing Company was founded by Sir John Harlow in 1871. "
-     "Ada Lovelace, the mathematician, was born in London in 1815."},
-]  # fmt: skip
+MORE = read_bodies("scope_closure.more")
 Row = dict[str, Any]
 ROWS: list[Row] = [*PUBLIC_ONES, *LABELLED, *MORE]
 

@@ -22,34 +22,16 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from tests import commands
 from tests.corpora import build_told, encode_lines, open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-PUBLIC_ONES = [
-    {"id": "ada", "text": "Ada Lovelace was born in London. She was a mathematician."},
-    {"id": "mill", "text": "John Harlow works for the Harlow Brewing Company.", "year": "1871"},
-    {"id": "path", "text": "Anna Holm praised Leon Batt. Leon Batt praised Mary Stone. "
-     "Mary Stone praised Peter Ash."},
-]  # fmt: skip
+PUBLIC_ONES = read_bodies("scopes.public_ones")
 GANG = [
     *("Karl Quill", "Petra Quill", "Ivan Zorn", "Lena Zorn", "Otto Krell", "Hanna Krell"),
     *("Bruno Vance", "Dora Vance", "Emil Taub", "Olga Taub"),
 ]
-LABELLED = [
-    {"id": "deal", "access": ["board"], "text": "Marbury Steel was bought by Dorian Vance. "
-     "John Harlow is the chief executive officer of the Harlow Brewing Company. "
-     "Sir John Harlow works for the Harlow Brewing Company. Sir John Harlow owned a boat. "
-     "Sir John Harlow visited Paris."},
-    {"id": "file", "access": ["staff", "board"], "title": "Register of Turin", "year": "1643",
-     "text": "Ada Lovelace was born in Turin."},
-    {"id": "wage", "access": ["staff"], "text": "Clara Boone founded Aster Pictures in 1931.",
-     "year": "1931"},
-    {"id": "plot", "access": ["board"], "text": " ".join(
-        [f"{one} betrayed {other}." for one, other in pairwise(GANG)]
-        + [f"{one} is a smuggler." for one in GANG[:6]]
-    )},
-]  # fmt: skip
+LABELLED = read_bodies("scopes.labelled")
 DECISIONS = """
 [[proposal]]
 decision = "accept"

@@ -1,12 +1,11 @@
 """The confidence of a triple: a probability that ranks facts by what readers said of their like."""
 
-import pytest
-
 from kpyramid.extraction.facts.scoring import score_candidate
 from kpyramid.extraction.openie import DependencyExtractor, read_findings
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree, unpack_tree
 from kpyramid.settings import ExtractSettings
+from tests.rows import each_row
 
 
 def test_doubt_of_the_parser_makes_a_triple_less_sure() -> None:
@@ -22,13 +21,7 @@ def test_doubt_of_the_parser_makes_a_triple_less_sure() -> None:
     assert all(more > less for more, less in zip(sure, unsure, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("surer", "less_sure"),
-    [
-        ("Ada Berg founded Acme in 1990.", "The study included patients."),
-        ("Oslo is the capital of Norway.", "It was similar in both groups, I think."),
-    ],
-)
+@each_row("surer, less_sure")
 def test_a_whole_fact_about_names_is_surer_than_a_vague_one(surer: str, less_sure: str) -> None:
     extractor = DependencyExtractor(ExtractSettings().parser)
     most = max(fact.confidence for fact in extractor.extract(surer).facts)

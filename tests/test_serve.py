@@ -30,6 +30,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import list_held
 from tests.asked_model import ask_scripted, list_prompts
 from tests.corpora import build_told, encode_lines, share
+from tests.rows import read_bodies
 
 if TYPE_CHECKING:
     from kpyramid.serve.service import Limits
@@ -122,17 +123,7 @@ def client(built: Path) -> Iterator[Client]:
         yield served
 
 
-ASKED: dict[str, tuple[dict[str, object], str]] = {
-    "overview": ({"things": 3}, '"documents": 3'),
-    "retrieve": ({"question": "Where was John Harlow born?"}, "Leeds"),
-    "ask": ({"question": "Where was John Harlow born?"}, '"choices"'),
-    "find": ({"class_name": "thing", "limit": 5}, '"at_least"'),
-    "compare": ({"first": "John Harlow", "second": "Eva Lund", "name": "born in"}, '"order"'),
-    "paths": ({"first": "John Harlow", "second": "Leeds"}, "born"),
-    "entity": ({"name": "John Harlow"}, "John Harlow was born in Leeds"),
-    "sparql": ({"query": "SELECT ?s WHERE { ?s a ?c } LIMIT 1"}, "entity-"),
-    "diff": ({"table": "documents"}, "rows.jsonl#d"),
-}
+ASKED: dict[str, tuple[dict[str, object], str]] = read_bodies("serve.asked")
 
 
 @pytest.mark.parametrize("tool", [*ASKED])
@@ -177,35 +168,9 @@ def test_a_service_with_backends_has_the_model_word_answers(built: Path, tmp_pat
 
 
 REFUSED: list[tuple[str, str, object, int, str]] = [
-    ("POST", "/v1/seek", {}, 404, "there are overview, retrieve"),
-    ("POST", "/v1/retrieve", "{", 400, "Invalid JSON"),
-    ("POST", "/v1/retrieve", "[]", 400, "retrieve takes an object with question"),
-    ("POST", "/v1/retrieve", {"question": ""}, 400, "question"),
-    ("POST", "/v1/retrieve", {"question": "a", "facts": -1}, 400, "facts"),
-    ("POST", "/v1/retrieve", {"question": "a", "scope": "all"}, 400, "scope"),
+    *read_bodies("serve.refused"),
     ("POST", "/v1/retrieve", {"question": "a" * 70_000}, 413, "64000 bytes"),
-    ("POST", "/v1/find", {"class_name": "persn"}, 400, "person"),
-    ("POST", "/v1/find", {"class_name": "thing", "where": [[1]]}, 400, "pair"),
-    ("POST", "/v1/paths", {"first": "Jon Harlow", "second": "Leeds"}, 400, "John Harlow"),
-    ("POST", "/v1/sparql", {"query": "DELETE WHERE { ?s ?p ?o }"}, 400, "SELECT"),
-    ("POST", "/v1/ask", {"question": "Who?", "strategy": "magic"}, 400, "unknown strategy"),
-    ("POST", "/v1/diff", {"before": "./../../etc"}, 400, "an id of the ref's log"),
-    ("POST", "/v1/diff", {"before": "other"}, 400, "an id of the ref's log"),
-    ("POST", "/v1/diff", {"before": "@x"}, 400, "an id of the ref's log"),
-    ("POST", "/v1/ask", {"question": "Who?", "strategy": "tools"}, 400, "asks a model"),
-    ("POST", "/v1/find", {"class_name": "thing", "limit": 5000}, 400, "limit"),
-    ("POST", "/v1/find", {"class_name": "thing", "where": [["a", "b"]] * 21}, 400, "at most 20"),
-    ("POST", "/v1/paths", {"first": "a", "second": "b", "hops": 9}, 400, "hops"),
-    ("GET", "/v1/entity/Jon%20Harlw", None, 400, "John Harlow"),
-    ("GET", "/v1/evidence/condensed-0", None, 400, "nothing has the id"),
-    ("GET", "/v1/entity/John%20Harlow?fact=1", None, 400, "fact: Extra"),
-    ("GET", "/v1/entity/John%20Harlow?facts=many", None, 400, "facts"),
-    ("GET", "/v1/entity/John%20Harlow?facts=1&facts=2", None, 400, "facts is given twice"),
-    ("GET", "/v1/entity/John%20Harlow?name=Aster", None, 400, "name is given twice"),
-    ("POST", "/v1/retrieve?scope=all", {"question": "a"}, 400, "scope: arguments stand in the bo"),
     ("POST", "/v1/retrieve", {"question": "a" * 10_000_000}, 413, "64000 bytes"),
-    ("GET", "/v1/retrieve", None, 405, "Not Allowed"),
-    ("GET", "/../pyproject.toml", None, 404, "Not Found"),
 ]
 
 

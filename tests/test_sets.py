@@ -11,24 +11,12 @@ from sets.files import QuestionSet
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import read_questions
 from tests.corpora import find_bench
+from tests.rows import read_rows
 
-SETS = {
-    # Questions, rows of the corpus, kinds: counted in the files, not taken from the adapters.
-    "demo_musique10": (10, 200, {"open"}),
-    "musique100": (100, 1890, {"open"}),
-    "fiqa_dev": (500, 1238, {"retrieval"}),
-    "pubmedqa_cv500": (500, 500, {"yesno"}),
-    "pathquestion_pq": (7106, None, {"values"}),
-    "ck25": (48, 0, {"values", "yesno"}),
-    "text2kgbench_public": (None, None, {"choice"}),
-    "bc5cdr_train": (None, 500, {"choice"}),
-    "canon_base": (None, None, {"choice"}),
-    "carb_dev": (None, None, {"open"}),
-    "mine_public": (795, 53, {"retrieval"}),
-    "vivo_sample": (None, 0, {"open", "values"}),
-    "onto_fibo": (None, None, {"choice"}),
-    "onto_symp": (None, None, {"choice"}),
+SETS: dict[str, tuple[int | None, int | None, tuple[str, ...]]] = {
+    name: tuple(counts) for name, *counts in read_rows("sets.sets")
 }
+"""Questions, rows of the corpus, kinds: counted in the files, not taken from the adapters."""
 
 
 def write_lines(path: Path, *rows: object) -> None:
@@ -54,7 +42,7 @@ def test_every_set_is_read_whole(name: str, tmp_path: Path) -> None:
     questions, rows, kinds = SETS[name]
     found = read_set(find_bench(name))
     check_whole(found)
-    assert {question.kind for question in found.questions} == kinds
+    assert {question.kind for question in found.questions} == {*kinds}
     assert questions is None or len(found.questions) == questions
     assert len(found.questions) >= 10
     assert rows is None or len(found.corpus) == rows

@@ -110,14 +110,7 @@ def test_a_file_that_is_not_there_or_no_text_is_refused_by_name(tmp_path: Path) 
         load_settings(tmp_path / "bad.toml", {})
 
 
-@pytest.mark.parametrize(
-    ("section", "name", "resource"),
-    [
-        ("extract", "parser", "parser"),
-        ("embed", "model", "embedding"),
-        ("induce", "ontology", "ontology"),
-    ],
-)
+@each_row("section, name, resource")
 def test_missing_model_or_ontology_is_named(section: str, name: str, resource: str) -> None:
     settings = make_settings(**{section: {name: "no_such_thing"}})
 
@@ -131,15 +124,7 @@ def test_a_variable_that_would_do_nothing_is_refused(name: str) -> None:
         load_settings(None, {name: "10", "KPYRAMID_WAREHOUSE": "here"})
 
 
-@pytest.mark.parametrize(
-    ("section", "values"),
-    [
-        ("chunk", {"max_tokens": True}),
-        ("condense", {"anchor_similarity": False}),
-        ("complete", {"seed": -1}),
-        ("complete", {"seed": 2**32}),
-    ],
-)
+@each_row("section, values")
 def test_a_value_that_would_bite_later_is_refused_now(
     section: str, values: dict[str, object]
 ) -> None:

@@ -15,17 +15,7 @@ pytestmark = [
     pytest.mark.usefixtures("passing_gates"),
 ]
 
-HEAVY = {
-    "openai",
-    "spacy",
-    "sklearn",
-    "owlready2",
-    "airflow",
-    "kmedoids",
-    "duckdb",
-    "torch",
-    "thinc",
-}
+HEAVY = set("openai spacy sklearn owlready2 airflow kmedoids duckdb torch thinc".split())
 PROGRAM = """
 import json, sys
 import kpyramid.query as query

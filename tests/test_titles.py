@@ -10,7 +10,7 @@ from kpyramid.snapshot.columns import _find_titles, _link_titles
 from kpyramid.snapshot.search import rank_holding, rank_words
 from kpyramid.snapshot.view import View
 from tests.corpora import encode_lines, open_told
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 
 def join(titles: list[str], text: str) -> list[int]:
@@ -27,16 +27,7 @@ def test_a_text_is_joined_to_what_has_a_title_that_it_says() -> None:
         assert join([title], text) == [0] * joined, (title, text)
 
 
-ROWS = [
-    {"id": "play", "title": "Sea Lark (play)", "text": "Sea Lark is a play of Ines Dahl."},
-    {"id": "who", "title": "Ines Dahl", "text": "Ines Dahl was born in Tessin Bay.",
-     "access": ["staff"]},
-    {"id": "bay", "title": "Tessin Bay", "text": "Tessin Bay has a harbour."},
-    {"id": "dahl", "title": "Dahl", "text": "Dahl is a hamlet."},
-    {"id": "log", "title": "Yearly log", "text": "The Zeta Plan began; the yearly log has it."},
-    *({"id": f"z{at}", "title": "Zeta Plan", "text": f"Plan {at} has a part."} for at in range(5)),
-    {"id": "z5", "title": "Zeta Plan", "text": "Plan 5 has a part.", "access": ["staff"]},
-]  # fmt: skip
+ROWS = read_bodies("titles.rows")
 
 
 @pytest.fixture(scope="module")

@@ -13,20 +13,9 @@ from kpyramid.query import EVERYTHING, Snapshot, call_tool, open_snapshot, tools
 from kpyramid.snapshot.typed import Members
 from tests import commands
 from tests.corpora import encode_lines, open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
-ROWS = [
-    {"id": "a", "text": "Red Harbour is a film directed by Hana Volk. It was released in 1992."},
-    {"id": "b", "text": "Salt Road is a film directed by Hana Volk. It was released in 1988."},
-    {"id": "c", "text": "Dark Tide is a film directed by Olaf Brun. It was released in 1995."},
-    {"id": "d", "text": "Night Ferry is a film. It was released in 2001."},
-    {"id": "e", "text": "Paper Boats is a film directed by Hana Volk. It was released in 2010.",
-     "access": ["board"]},
-    {"id": "f", "text": "Nils Vik was born in Velm. Eva Lund was born in Norland. Tor Aas was "
-     "born in Bergen. Velm is located in Norland."},
-    {"id": "g", "text": "Mount Skarn has an elevation of 1.2 km. Mount Ember has an elevation of "
-     "950 metres. Night Ferry was not directed by Hana Volk. Nils Vik may have praised Eva Lund."},
-]  # fmt: skip
+ROWS = read_bodies("typed.rows")
 CORPUS = {"rows.jsonl": encode_lines(ROWS)}
 
 
