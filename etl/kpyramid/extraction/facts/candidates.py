@@ -304,6 +304,7 @@ _RELATIVE = re.compile(
 """Times that only the date of the text, or what it told before, turns into a date."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """What "for the first time" and "at the time" hold: a circumstance without a date."""
+_DISCOURSE = WORDS["discourse"]
 _PHRASAL = WORDS["phrasal"]
 """Nouns that are half of a preposition when they stand bare: "in recognition of"."""
 _KIND_RELATIONS = WORDS["kind_relations"]
@@ -376,7 +377,10 @@ _FISCAL = re.compile(
 
 def is_bare_half(preposition: str, text: str) -> bool:
     """Whether a noun only completes a preposition and names no circumstance: "in addition to X"."""
-    return preposition == "in" and text.lower().partition(" to ")[0] in _PHRASAL
+    said = text.lower()
+    if f"{preposition} {said}".replace(" ", "_") in _DISCOURSE:
+        return True
+    return preposition == "in" and said.partition(" to ")[0] in _PHRASAL
 
 
 def is_deictic(text: str) -> bool:

@@ -255,11 +255,13 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
-    if _is_doubtful_participle(frame, heads):
+    compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
+    if compared or _is_doubtful_participle(frame, heads):  # "as opposed to a fund"
         return "doubtful_subject"
     apart = frame.noun is None or frame.verb.dep == "advcl"
-    if frame.chain and apart and is_copula(frame.top) and "acomp" not in group_kids(frame.top):
-        return "intended"  # "the aim is to find", "it is the last day to claim"
+    aims = apart and is_copula(frame.top) and "acomp" not in group_kids(frame.top)
+    if frame.chain and (aims or frame.top.lemma == "become"):
+        return "intended"  # "the aim is to find", "it became the last day to claim"
     return None
 
 
@@ -480,7 +482,9 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
     left_out = {"ADV", "DET"}
-    inner = [n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"}]
+    inner = [
+        n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough"
+    ]
     inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
     inner = [n for n in inner if n is not frame.top and n.i not in own]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
@@ -807,9 +811,6 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         return []
     if words.replace(" ", "_") in _ASIDES or (root.word == "order" and words == "in"):
         return []
-    items = list(list_conjuncts(root))
-    if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
-        return []  # "with X and Y leading": a clause of its own
     found: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):

@@ -31,7 +31,6 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
-    find_entity,
     find_kind,
     find_office_end,
     find_phrase,
@@ -223,7 +222,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         if _is_title(appositive):
             _add_kind(noun, appositive, noun, findings)
         else:
-            _add_container(noun, appositive, findings)
+            findings.drop("ambiguous_apposition", noun.i, appositive.i)
         return
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
@@ -254,11 +253,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
     )
     if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
-        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
-        if not bracket:
-            # Something stands between the two: the parser attached the name too far up.
-            findings.drop("distant_apposition", noun.i, appositive.i)
-            return
+        # Something stands between the two: the parser attached the name too far up.
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
         name = name.head.head
     _add_kind(name, kind, noun, findings)
@@ -282,9 +279,10 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if aside.negated or aside.mood is not None:
         findings.drop("negated" if aside.negated else "not_asserted", kind.left_edge.i, kind.i)
         return
-    head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
-        head = _find_who(name, findings)
+        findings.drop("distant_apposition", name.i, kind.i)
+        return  # "born in Salem, the daughter of"
+    head = find_phrase(name)
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head, "relation")
@@ -310,19 +308,6 @@ def _explains(noun: Node, appositive: Node) -> bool:
     return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
-def _find_who(place: Node, findings: Findings) -> Phrase | None:
-    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
-    at = place
-    for _ in range(6):
-        if at.head is at or at.pos in {"VERB", "AUX"}:
-            break
-        at = at.head
-    frame = findings.frames.get(at.i)
-    subjects = frame.subjects if frame is not None else []
-    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
-    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
-
-
 def _is_title(noun: Node) -> bool:
     """Return whether a capitalised noun is an office with its seat: "Professor of Law"."""
     return (
@@ -345,16 +330,6 @@ def _is_item(appositive: Node) -> bool:
         open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
         return open_ended or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
-
-
-def _ends_bracket(node: Node, after: int) -> bool:
-    """Return whether only a bracket stands between token `after` and `node`."""
-    tree = node.tree
-    at = node.i - 1 if node.text == "," else node.i
-    if at <= after or tree[at].text != ")":
-        return False
-    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
-    return opening == after + 1
 
 
 def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
@@ -382,23 +357,6 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
     _add(findings, head, "is abbreviated as", tail)
     return True
-
-
-def _add_container(place: Node, outer: Node, findings: Findings) -> None:
-    """Add "X is located in Y" for "near X, Y" where only Y was known to be a place."""
-    tree = findings.tree
-    edge = outer.left_edge.i
-    around = place.head.word if place.dep == "pobj" else ""
-    if (
-        outer.entity != "GPE"
-        or place.entity in {"DATE", *PLACES}
-        or around not in {"in", "at", "near", "of", "from", "to"}
-        or tree[edge - 1].text != ","
-        or edge - 1 != place.i + 1
-    ):
-        findings.drop("ambiguous_apposition", place.i, outer.i)
-        return
-    _add(findings, find_phrase(place), "is located in", find_phrase(outer))
 
 
 def _add_title(name: Node, findings: Findings) -> None:
@@ -522,14 +480,7 @@ def _add_location(name: Node, findings: Findings) -> None:
     if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
         return  # "sites on the List in Kent": the sites are there
     for phrase, prep, _at in list_noun_preps(name, findings):
-        inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
-        inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
-        apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
-        if inside and apart:
-            # "the South Slave Region of the Northwest Territories"
-            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
-            _add(findings, head, "is located in", phrase)
-        elif prep in {"in", "at", "near"} and phrase.label in PLACES:
+        if prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
 
 
