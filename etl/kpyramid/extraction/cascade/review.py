@@ -25,7 +25,7 @@ from kpyramid.extraction.cascade.windows import (
     write_instructions,
 )
 from kpyramid.extraction.types import Chunk, Fact, find_clause
-from kpyramid.keys import hash_value
+from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.task import Expected, Request, Strict, Task, parse_json
 from kpyramid.settings import CascadeSettings, Settings
 
@@ -138,9 +138,9 @@ def draw_facts(made: WindowExtraction, share: float, seed: int) -> list[int]:
     """The places of the facts whose hash, with their sentences and the seed, is below a share."""
 
     def draw(fact: Fact) -> float:
-        words = [fact.head, fact.relation, fact.tail, fact.negated, fact.modality, fact.attribution]
-        sentences = made.claims[fact.claim].text
-        digest = hash_value([seed, sentences, *words, sorted(fact.qualifiers.items())])
+        words = (fact.head, fact.relation, fact.tail, fact.negated, fact.modality, fact.attribution)
+        qualifiers: JsonValue = [[*pair] for pair in sorted(fact.qualifiers.items())]
+        digest = hash_value([seed, made.claims[fact.claim].text, *words, qualifiers])
         return int(digest[:13], 16) / 16**13
 
     return [at for at, fact in enumerate(made.facts) if draw(fact) < share] if share else []
