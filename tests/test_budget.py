@@ -20,7 +20,7 @@ BUDGETS = {
     "extraction": 8178,
     "graph": 2414,
     "ontology": 6125,
-    "completion": 2225,
+    "completion": 2232,
     "condensation": 1707,
     "snapshot": 4210,
     "query": 4109,

@@ -31,6 +31,7 @@ BASE = UPPER.base
 PLANTED = [
     *("savings account", "checking account", "new account", "bank accounts"),
     *("employee", "other employees", "the employee"),
+    *("mice", "old mice", "three mice"),
     *("Travel Policy", "Password Policy", "Expenses Policy"),
     # Said as often, and no kind of thing:
     *("number of accounts", "large number", "number"),
@@ -40,6 +41,7 @@ PLANTED = [
     *("good question", "question", "the question"),
     *("faithful", "faithful", "faithful"),
     *("patients", "one patient"),  # in two chunks
+    *("Brannick Ferries", "Brannick Ferries", "the Brannick Ferries"),  # one firm
 ]
 
 
@@ -57,7 +59,7 @@ def draft(
 
 def test_what_heads_compounds_or_names_a_thing_is_a_class_and_a_measure_is_none() -> None:
     rows = draft(PLANTED)
-    assert set(rows) == {"account", "employee", "policy"}
+    assert set(rows) == {"account", "employee", "mouse", "policy"}
     assert rows["employee"]["domain"] == f"{BASE}Person"
     assert rows["account"]["domain"] == f"{BASE}Entity"
     assert rows["account"]["iri"] == f"{BASE}Account"
@@ -76,7 +78,8 @@ def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None
     rare = "dog cat cow pig hen fox owl bee ant elk ram ewe otter".split()
     common = (
         "robin finch crow raven gull heron stork swan duck goose eagle hawk kite wren lark trout "
-        "salmon pike perch carp eel cod herring tuna shark wolf bear deer hare mole rat".split()
+        "salmon pike perch carp eel cod herring tuna shark wolf bear deer hare mole rat "
+        "lion tiger zebra camel goat horse".split()
     )
     first = draft([text for noun in rare for text in [noun] * 3])
     former = UPPER.extend(
@@ -108,7 +111,7 @@ def test_what_a_person_rejected_is_not_drafted_and_what_was_renamed_has_its_name
         phrases=("account",),
     )
     rows = draft(PLANTED, decisions=[Decision("reject", "class", "employee"), kept])
-    assert set(rows) == {"bank account", "policy"}
+    assert set(rows) == {"bank account", "mouse", "policy"}
     assert rows["bank account"]["decided_by"] == "file"
 
 

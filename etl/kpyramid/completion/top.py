@@ -49,6 +49,11 @@ class _Uses:
     plural: bool = False
     known: bool = False
 
+    @property
+    def weight(self) -> int:
+        """How much of the corpus is about it."""
+        return len(self.chunks) + len(self.compounds)
+
     def is_term(self) -> bool:
         """Whether the noun names a kind of thing that the corpus is about."""
         noun = min(self.words, key=lambda word: (-self.words[word], word))
@@ -84,7 +89,7 @@ def draft_classes(
     old = {entry.label for entry in former.classes} if former else set()
     uses = _read_uses(phrases, Kinds(schema), embedder, old)
     taken = {THING, *schema.class_by_iri, *(str(row["iri"]) for row in rows)}
-    order = sorted(uses, key=lambda key: (not uses[key].known, -len(uses[key].chunks), key))
+    order = sorted(uses, key=lambda key: (not uses[key].known, -uses[key].weight, key))
     for own in (uses[key] for key in order):
         words = sorted(own.words, key=lambda word: (word not in old, -own.words[word], word))
         decided = decisions.find("class", words[0], words)
@@ -135,7 +140,13 @@ def _read_uses(
 
     @cache
     def read(words: str, named: bool) -> Kind | None:
-        return find_noun(words.casefold() if named else words, kinds)
+        noun = find_noun(words.casefold() if named else words, kinds)
+        lemma = lemmatise(noun.noun) if noun else ""
+        # `mice` has a singular; `opera` and `training` are none of opus and train
+        if noun is None or lemma == noun.noun or noun.noun.endswith(("a", "ing")):
+            return noun
+        singular = find_noun(lemma, kinds)
+        return singular and noun._replace(noun=singular.noun, plural=True)
 
     found: defaultdict[str, _Uses] = defaultdict(_Uses)
     for words, kind, chunk in phrases:
@@ -144,21 +155,20 @@ def _read_uses(
         if noun is None or (named and not noun.before):
             continue
         own = found[noun.noun]
-        own.chunks.add(chunk)
         own.words[noun.noun] += 1
         own.related += noun.completed
         own.plural |= noun.plural
         before = noun.before[-1:]
-        if named:
+        if named:  # one firm's name in many places makes no kind of firm
             own.compounds.add(words.casefold())
-        elif before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
+            continue
+        own.chunks.add(chunk)
+        if before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
             own.compounds.add(before[0])
     joined: defaultdict[str, _Uses] = defaultdict(_Uses)
     alike = group_alike(found, embedder) if found else {}
     for word, key in alike.items():
-        lemma = lemmatise(word)  # `men`; but training is no train
-        one = found[word]
-        all_ = joined[lemma if lemma in found and not word.endswith("ing") else key]
+        one, all_ = found[word], joined[key]
         all_.chunks |= one.chunks
         all_.compounds |= one.compounds
         all_.words += one.words
