@@ -31,6 +31,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     Tree,
     build_phrase,
+    find_entity,
     find_kind,
     find_office_end,
     find_phrase,
@@ -222,7 +223,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         if _is_title(appositive):
             _add_kind(noun, appositive, noun, findings)
         else:
-            findings.drop("ambiguous_apposition", noun.i, appositive.i)
+            _add_container(noun, appositive, findings)
         return
     name, kind = (noun, appositive) if noun.pos == "PROPN" else (appositive, noun)
     if name.pos != "PROPN" or kind.pos != "NOUN" or name.entity in LITERALS:
@@ -359,6 +360,23 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     return True
 
 
+def _add_container(place: Node, outer: Node, findings: Findings) -> None:
+    """Add "X is located in Y" for "near X, Y" where only Y was known to be a place."""
+    tree = findings.tree
+    edge = outer.left_edge.i
+    around = place.head.word if place.dep == "pobj" else ""
+    if (
+        outer.entity != "GPE"
+        or place.entity in {"DATE", *PLACES}
+        or around not in {"in", "at", "near", "of", "from", "to"}
+        or tree[edge - 1].text != ","
+        or edge - 1 != place.i + 1
+    ):
+        findings.drop("ambiguous_apposition", place.i, outer.i)
+        return
+    _add(findings, find_phrase(place), "is located in", find_phrase(outer))
+
+
 def _add_title(name: Node, findings: Findings) -> None:
     """Add "Pearl Jam is a rock band" for "the rock band Pearl Jam"."""
     tree = findings.tree
@@ -480,7 +498,14 @@ def _add_location(name: Node, findings: Findings) -> None:
     if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
         return  # "sites on the List in Kent": the sites are there
     for phrase, prep, _at in list_noun_preps(name, findings):
-        if prep in {"in", "at", "near"} and phrase.label in PLACES:
+        inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
+        inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
+        apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)
+        if inside and apart:
+            # "the South Slave Region of the Northwest Territories"
+            head = build_phrase(findings.tree, name.left_edge.i, name.i, name.i)
+            _add(findings, head, "is located in", phrase)
+        elif prep in {"in", "at", "near"} and phrase.label in PLACES:
             _add(findings, find_phrase(name), f"is located {prep}", phrase)
 
 
