@@ -811,6 +811,9 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         return []
     if words.replace(" ", "_") in _ASIDES or (root.word == "order" and words == "in"):
         return []
+    items = list(list_conjuncts(root))
+    if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
+        return []  # "with X and Y leading": a clause of its own
     found: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):

@@ -304,10 +304,13 @@ def list_kind_relations(
     words, tokens = word_kind(noun)
     whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
     single = is_singled_out(noun)
+    narrowed = single and any(is_restrictive(c) for c in noun.children)
     placed = find_kind_label(noun.lemma.lower()) in PLACES
     found: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
     for phrase, prep, at in list_noun_preps(verb or noun, findings):
+        if narrowed and prep != "of":
+            continue  # "the first country to join in 1990"
         there = prep in LOCATIVE and (placed or phrase.label in PLACES)
         if whole is None or prep == "of" or ((not at or there) and not single):
             if prep == "of" and at:

@@ -254,9 +254,11 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
     )
     if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
-        # Something stands between the two: the parser attached the name too far up.
-        findings.drop("distant_apposition", noun.i, appositive.i)
-        return
+        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
+        if not bracket:
+            # Something stands between the two: the parser attached the name too far up.
+            findings.drop("distant_apposition", noun.i, appositive.i)
+            return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
         name = name.head.head
     _add_kind(name, kind, noun, findings)
@@ -280,10 +282,9 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if aside.negated or aside.mood is not None:
         findings.drop("negated" if aside.negated else "not_asserted", kind.left_edge.i, kind.i)
         return
-    if first is name and name.entity in PLACES and label == "PERSON":
-        findings.drop("distant_apposition", name.i, kind.i)
-        return  # "born in Salem, the daughter of"
     head = find_phrase(name)
+    if first is name and name.entity in PLACES and label == "PERSON":
+        head = _find_who(name, findings)
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head, "relation")
@@ -309,6 +310,19 @@ def _explains(noun: Node, appositive: Node) -> bool:
     return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
+def _find_who(place: Node, findings: Findings) -> Phrase | None:
+    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
+    at = place
+    for _ in range(6):
+        if at.head is at or at.pos in {"VERB", "AUX"}:
+            break
+        at = at.head
+    frame = findings.frames.get(at.i)
+    subjects = frame.subjects if frame is not None else []
+    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
+    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
+
+
 def _is_title(noun: Node) -> bool:
     """Return whether a capitalised noun is an office with its seat: "Professor of Law"."""
     return (
@@ -331,6 +345,16 @@ def _is_item(appositive: Node) -> bool:
         open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
         return open_ended or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
+
+
+def _ends_bracket(node: Node, after: int) -> bool:
+    """Return whether only a bracket stands between token `after` and `node`."""
+    tree = node.tree
+    at = node.i - 1 if node.text == "," else node.i
+    if at <= after or tree[at].text != ")":
+        return False
+    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
+    return opening == after + 1
 
 
 def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
