@@ -24,7 +24,7 @@ from tests.cascade_script import (
     open_cascade,
     read_row,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 read_one = partial(script.read_one, choice=THREE)
 
@@ -98,10 +98,7 @@ def test_evidence_that_does_not_occur_costs_its_triples_and_no_more() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "quotation",
-    read_rows("cascade_reading.a_quotation_may_differ_in_space_case_marks_and_left_out_words"),
-)
+@each_row("quotation")
 def test_a_quotation_may_differ_in_space_case_marks_and_left_out_words(quotation: str) -> None:
     fact = read_row(("Marie Curie", "was born in", "1867"), evidence=quotation)
     assert isinstance(fact, Fact)
@@ -114,10 +111,7 @@ def test_words_that_do_not_stand_there_are_no_evidence(quotation: str) -> None:
     assert read_row(("Marie Curie", "was born in", "1867"), evidence=quotation) == "no_evidence"
 
 
-@pytest.mark.parametrize(
-    ("triple", "reason"),
-    read_rows("cascade_reading.what_is_no_fact_of_the_text_is_dropped_with_its_reason"),
-)
+@each_row("triple, reason")
 def test_what_is_no_fact_of_the_text_is_dropped_with_its_reason(triple: Row, reason: str) -> None:
     assert read_row(triple) == reason
 
@@ -192,10 +186,7 @@ def test_repeated_facts_count_once_and_their_number_is_bounded_by_the_length() -
     assert len(made.facts) + len(made.dropped) == len(rows) + 2
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    read_rows("cascade_reading.dates_and_numbers_are_known_by_their_form"),
-)
+@each_row("name, kind")
 def test_dates_and_numbers_are_known_by_their_form(name: str, kind: str | None) -> None:
     assert guess_literal(name) == kind
 

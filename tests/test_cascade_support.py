@@ -22,7 +22,7 @@ from tests.cascade_script import (
     read_one,
     read_row,
 )
-from tests.rows import read_bodies, read_rows
+from tests.rows import each_row, read_bodies
 
 TEXT = (
     "Ole Krag was in Paris for a year. He visited London and bought a house there. The town is old."
@@ -36,11 +36,9 @@ def test_evidence_without_a_word_that_says_something_is_none(evidence: str) -> N
     assert read_row(INVENTED, evidence, "Ole Krag owns London.", CHUNK) == "no_evidence"
 
 
-@pytest.mark.parametrize(
-    ("triple", "evidence"),
-    read_rows(
-        "cascade_support.an_end_that_the_evidence_says_nothing_of_makes_no_fact__triple_evidence"
-    ),
+@each_row(
+    "triple, evidence",
+    "cascade_support.ends_without_evidence",
 )
 @pytest.mark.parametrize("title", [None, "Ole Krag"])
 def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(

@@ -36,7 +36,7 @@ from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_reque
 from kpyramid.pipeline.fingerprints import describe_model_part
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
-from tests.rows import read_rows
+from tests.rows import each_row
 
 RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.jsonl"
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")
@@ -165,10 +165,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize(
-    "content",
-    read_rows("cascade_tasks.a_reply_of_another_schema_is_invalid__content"),
-)
+@each_row("content", "cascade_tasks.a_reply_of_another_schema_is_invalid__content")
 def test_a_reply_of_another_schema_is_invalid(parser: str, content: str) -> None:
     with pytest.raises(ReplyError) as caught:
         PARSERS[parser](content)

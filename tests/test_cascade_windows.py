@@ -19,7 +19,7 @@ from kpyramid.extraction.cascade.windows import (
 )
 from kpyramid.extraction.types import Chunk
 from kpyramid.llm.task import ReplyError
-from tests.rows import read_rows
+from tests.rows import each_row
 
 WORDS = Vocabulary(
     (("person", "A human being", "PERSON"), ("firm", "", "ORG"), ("town", "", "GPE")),
@@ -135,7 +135,7 @@ def test_entities_stand_once_and_facts_name_them_by_number() -> None:
     }
 
 
-@pytest.mark.parametrize(("row", "wanted"), read_rows("cascade_windows.rows_and_their_facts"))
+@each_row("row, wanted", "cascade_windows.rows_and_their_facts")
 def test_rows_become_facts_with_all_their_columns(
     row: Sequence[Any], wanted: dict[str, Any]
 ) -> None:
@@ -144,7 +144,7 @@ def test_rows_become_facts_with_all_their_columns(
     assert given == wanted
 
 
-@pytest.mark.parametrize(("row", "reason"), read_rows("cascade_windows.rows_and_why_they_are_none"))
+@each_row("row, reason", "cascade_windows.rows_and_why_they_are_none")
 def test_a_row_that_is_no_fact_is_a_reject_of_its_own(row: object, reason: str) -> None:
     made = read([row, [1, "is with", 3, 4]])
     assert [fact.relation for fact in made.facts] == ["is with"]

@@ -18,7 +18,7 @@ from tests.planted import (
     YesSayer,
     condense_statements,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 ADA, LIND = ("Ada Byron", "PERSON"), ("Lind Institute", "ORG")
 GHENT, BELGIUM = ("Ghent", "GPE"), ("Belgium", "GPE")
@@ -40,10 +40,7 @@ def test_two_wordings_of_one_property_are_one_fact_in_the_words_of_the_ontology(
     assert made.anchors[fact] == "employer"
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_rows("condensation.wordings_that_differ_in_meaning_stay_apart"),
-)
+@each_row("one, other")
 def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> None:
     made = condense_statements([say(ADA, one, GHENT), say(ADA, other, GHENT)])
     assert len(made.rows) == 2
@@ -93,10 +90,7 @@ def test_facts_are_merged_with_what_stands_for_them_and_never_along_a_chain() ->
     assert kept == {"is city in", "is mountain in"}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "stays"),
-    read_rows("condensation.dates_are_compared_by_value"),
-)
+@each_row("first, second, stays")
 def test_dates_are_compared_by_value(first: str, second: str, stays: dict[str, str]) -> None:
     dates = [say(ADA, "was born on", (text, "LITERAL")) for text in (first, second)]
     made = condense_statements(dates)
@@ -186,10 +180,7 @@ def test_values_of_different_times_do_not_contradict(
     assert [kind for kind, _ in made.contradictions] == expected
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    read_rows("condensation.two_amounts_of_one_thing_in_one_unit_contradict"),
-)
+@each_row("first, second, expected")
 def test_two_amounts_of_one_thing_in_one_unit_contradict(
     first: str, second: str, expected: tuple[str, ...]
 ) -> None:

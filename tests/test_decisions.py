@@ -19,7 +19,7 @@ from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.wiring import require_ontology
 from tests.corpora import make_settings
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 KING = f"""
 # Agreed on in May.
@@ -80,10 +80,7 @@ def test_a_wrong_file_is_refused_by_name_and_entry(text: str, problem: str) -> N
         parse_decisions(text, "d.toml")
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    read_rows("decisions.an_entry_that_does_not_fit_the_ontology_is_refused"),
-)
+@each_row("text, problem")
 def test_an_entry_that_does_not_fit_the_ontology_is_refused(text: str, problem: str | None) -> None:
     if problem is None:
         assert accept(text)
@@ -122,10 +119,7 @@ def test_the_files_content_is_part_of_the_stages_key_but_not_its_place(tmp_path:
     assert fingerprint("one.toml", KING + BEATEN.replace("reject", "reject") + "note='x'") != plain
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    read_rows("decisions.the_same_suggestion_is_known_again"),
-)
+@each_row("one, other, same")
 def test_the_same_suggestion_is_known_again(
     one: tuple[str, str, list[str]], other: tuple[str, str, list[str]], same: bool
 ) -> None:

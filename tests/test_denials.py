@@ -15,7 +15,7 @@ from kpyramid.snapshot.export import FORMS
 from kpyramid.snapshot.individuals import describe_entity, find_entities, summarise_snapshot
 from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 DENIED = {
     "Brelin does not cause insomnia.": ("Brelin", "does not cause", "insomnia"),
@@ -159,10 +159,7 @@ def test_views_and_graphs_say_of_each_fact_whether_it_is_denied(
     assert denied["Brelin does not cause insomnia"] is True and False in denied.values()
 
 
-@pytest.mark.parametrize(
-    ("phrase", "denied"),
-    read_rows("denials.a_wording_is_denied_as_english_does"),
-)
+@each_row("phrase, denied")
 def test_a_wording_is_denied_as_english_does(phrase: str, denied: str) -> None:
     assert deny(phrase) == denied
 

@@ -10,7 +10,7 @@ from kpyramid.snapshot.view import Scope
 from kpyramid.storage.verification import check_tables
 from tests.corpora import open_told
 from tests.planted import Statement, condense_statements
-from tests.rows import read_rows
+from tests.rows import each_row
 
 ADA = ("Ada Byron", "PERSON")
 TEXTS = {
@@ -34,10 +34,7 @@ def check_references(rows: list[dict[str, object]], known: dict[str, str]) -> bo
     return all(row["more_detailed_id"] in {None, *known} for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("tails", "kind", "linked"),
-    read_rows("detail.a_fact_is_linked_to_the_one_that_says_all_of_it_and_more"),
-)  # fmt: skip
+@each_row("tails, kind, linked")
 def test_a_fact_is_linked_to_the_one_that_says_all_of_it_and_more(
     tails: list[str], kind: str, linked: dict[str, str]
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kpyramid.graph.entities import Use, resolve_names
 from tests.planted import WordEmbedder
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 def resolve(uses: Sequence[Use]) -> dict[tuple[str, str], str]:
@@ -45,20 +45,14 @@ def type_all(kind: str, *names: str) -> dict[str, str]:
     return dict.fromkeys(names, kind)
 
 
-@pytest.mark.parametrize(
-    ("kind", "names"),
-    read_rows("entity_clusters.wordings_of_one_thing_in_one_document_come_together"),
-)
+@each_row("kind, names")
 def test_wordings_of_one_thing_in_one_document_come_together(
     kind: str, names: tuple[str, ...]
 ) -> None:
     assert list_clusters(*names, kinds=type_all(kind, *names)) == {frozenset(names)}
 
 
-@pytest.mark.parametrize(
-    ("kinds", "names"),
-    read_rows("entity_clusters.different_things_stay_apart"),
-)
+@each_row("kinds, names")
 def test_different_things_stay_apart(kinds: str, names: tuple[str, ...]) -> None:
     clusters = list_clusters(*names, kinds=type_all(kinds, *names))
 

@@ -15,7 +15,7 @@ from kpyramid.ontology.population.kinds import find_kinds
 from kpyramid.ontology.schema import OntologyClass, Schema, parse_schema
 from kpyramid.pipeline.stages import induce
 from tests.planted import Statement, WordEmbedder, general_schema, pick, plant
-from tests.rows import read_rows
+from tests.rows import each_row
 
 BASE = "https://example.org/small#"
 TURTLE = """
@@ -382,10 +382,7 @@ def test_a_name_may_begin_with_a_number(name: str) -> None:
     assert not is_count(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    read_rows("induce.the_head_of_a_noun_phrase_names_its_class"),
-)
+@each_row("name, kind")
 def test_the_head_of_a_noun_phrase_names_its_class(name: str, kind: str | None) -> None:
     found = Kinds(small_schema()).find(name)
     assert (found and found.removeprefix(BASE)) == kind

@@ -34,7 +34,7 @@ from tests.corpora import (
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, run
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 VALUES, VALUE = "values", "value"
 """The names of the tasks at the server."""
@@ -339,10 +339,7 @@ def test_a_reply_is_kept_word_for_word_as_the_text_writes_it() -> None:
     assert folded.object.text == "“Blue  Harbour”"
 
 
-@pytest.mark.parametrize(
-    ("row", "reason"),
-    read_rows("induce_model.what_the_text_does_not_support_is_given_up_with_its_reason"),
-)
+@each_row("row, reason")
 def test_what_the_text_does_not_support_is_given_up_with_its_reason(
     row: tuple[str, str, str, str], reason: str
 ) -> None:

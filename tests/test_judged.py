@@ -4,7 +4,7 @@ import judged
 import pytest
 
 from tests.corpora import ROOT
-from tests.rows import read_rows
+from tests.rows import each_row
 
 DATA = ROOT / "benchmarks" / "judged"
 TEXT = "Napoleon Berg was born in Oslo. He was killed by Hans Lund in Bergen."
@@ -28,10 +28,7 @@ def compare(row: judged.Row, *shapes: judged.Shape) -> judged.Row:
     return found
 
 
-@pytest.mark.parametrize(
-    ("shape", "state"),
-    read_rows("judged.a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice"),
-)
+@each_row("shape, state")
 def test_a_fact_is_the_same_or_fuller_only_with_all_its_words_and_its_voice(
     shape: judged.Shape, state: str
 ) -> None:

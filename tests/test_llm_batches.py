@@ -38,7 +38,7 @@ from tests.batch_desk import (
     submit,
 )
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -283,10 +283,7 @@ def sum_outcomes(record: Record) -> int:
     return sum(record.counts[outcome] for outcome in Outcome)
 
 
-@pytest.mark.parametrize(
-    ("fault", "expected"),
-    read_rows("llm_batch_endings.counts_add_up_and_what_was_paid_for_is_kept"),
-)
+@each_row("fault, expected", "llm_batch_endings.counts_add_up_and_what_was_paid_for_is_kept")
 def test_counts_add_up_and_what_was_paid_for_is_kept(
     fault: str,
     expected: dict[str, int],

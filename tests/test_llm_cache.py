@@ -26,7 +26,7 @@ from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_m
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.bucket import BucketStore, open_blobs
 from kpyramid.storage.store import BlobStore, FolderStore
-from tests.rows import read_rows
+from tests.rows import each_row
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}
@@ -515,10 +515,7 @@ def walk(folder: Path) -> int:
     return sum(1 for path in found if path.stat())
 
 
-@pytest.mark.parametrize(
-    ("location", "said"),
-    read_rows("llm_stores.place_that_is_none_is_refused_without_repeating_its_secret"),
-)
+@each_row("location, said", "llm_stores.place_that_is_none_is_refused_without_repeating_its_secret")
 def test_place_that_is_none_is_refused_without_repeating_its_secret(
     location: str, said: str
 ) -> None:

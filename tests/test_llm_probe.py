@@ -9,7 +9,7 @@ from kpyramid.llm.endpoint import open_connection, open_transport, read_key
 from kpyramid.llm.task import TransientError
 from tests.llm_wire import REQUEST, find_unused_port, make_answer, make_settings, probe, serve_bytes
 from tests.loopback import Loopback, serve
-from tests.rows import read_bodies, read_rows
+from tests.rows import each_row, read_bodies
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -36,10 +36,7 @@ def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
     assert server.calls() == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "schema"),
-    read_rows("llm_probe.probe_sees_a_server_that_ignores_the_schema"),
-)
+@each_row("fault, schema")
 def test_probe_sees_a_server_that_ignores_the_schema(
     server: Loopback, fault: str, schema: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -70,10 +67,7 @@ def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
     assert limit in body and not set(refuses) & body.keys()
 
 
-@pytest.mark.parametrize(
-    ("refuses", "words"),
-    read_rows("llm_probe.refused_probe_says_what_to_mend"),
-)
+@each_row("refuses, words")
 def test_refused_probe_says_what_to_mend(refuses: list[str], words: str) -> None:
     with serve(refuses=refuses) as server:
         with pytest.raises(EndpointError, match=words):

@@ -24,7 +24,7 @@ from kpyramid.llm.task import (
     read_usage,
     unfence,
 )
-from tests.rows import read_bodies, read_rows
+from tests.rows import each_row, read_bodies
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -212,10 +212,7 @@ def test_quoted_text_is_one_short_line_that_any_file_holds() -> None:
     assert len(quote_text("x" * 1000)) == 300
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    read_rows("llm_responses.time_to_wait_is_read_in_every_form"),
-)
+@each_row("headers, seconds")
 def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: float | None) -> None:
     assert read_retry_after(headers, NOW) == seconds
 

@@ -34,7 +34,7 @@ from kpyramid.settings import LLMSettings
 from tests.llm_runs import Time
 from tests.llm_wire import REQUEST, connect, find_unused_port, make_answer, probe, serve_bytes
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import each_row
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -73,10 +73,7 @@ def test_temperature_of_the_model_itself_is_not_sent(server: Loopback) -> None:
     assert "temperature" not in server.log[-1]["body"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "options", "retry_after", "sent"),
-    read_rows("llm_transport.what_may_pass_is_transient_and_one_call"),
-)
+@each_row("fault, options, retry_after, sent")
 def test_what_may_pass_is_transient_and_one_call(
     server: Loopback, fault: str, options: dict[str, Any], retry_after: float | None, sent: bool
 ) -> None:
@@ -92,10 +89,7 @@ def test_what_may_pass_is_transient_and_one_call(
     assert asked == (retry_after if retry_after is None else pytest.approx(retry_after, abs=1.5))
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    read_rows("llm_transport.what_no_request_survives_is_said_with_what_to_mend"),
-)
+@each_row("fault, words")
 def test_what_no_request_survives_is_said_with_what_to_mend(
     server: Loopback, fault: str, words: str
 ) -> None:

@@ -25,7 +25,7 @@ from tests.corpora import (
 )
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, open_settings, read_rejects, run
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 @pytest.fixture(autouse=True)
@@ -268,10 +268,7 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
     assert len(asked) == len(set(asked))
 
 
-@pytest.mark.parametrize(
-    ("fault", "words"),
-    read_rows("model_faults.what_no_retry_can_mend_stops_at_once_with_what_to_do"),
-)
+@each_row("fault, words", "model_faults.what_no_retry_can_mend_stops_at_once_with_what_to_do")
 def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     server: Loopback, corpus: Path, tmp_path: Path, fault: str, words: str
 ) -> None:

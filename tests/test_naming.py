@@ -14,7 +14,7 @@ from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.planted import MemoEmbedder, general_schema
 from tests.pyramid_model import make_name, write_names
-from tests.rows import read_rows
+from tests.rows import each_row
 
 T = TypeVar("T")
 GENERAL = "https://w3id.org/kpyramid/general#"
@@ -109,10 +109,7 @@ def test_another_name_for_what_exists_becomes_its_alias_and_a_part_its_split() -
     assert not naming.losses
 
 
-@pytest.mark.parametrize(
-    ("fields", "doubt"),
-    read_rows("naming.a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for"),
-)
+@each_row("fields, doubt")
 def test_a_model_makes_no_alias_of_a_wording_that_the_rules_do_not_vouch_for(
     fields: dict[str, Any], doubt: str
 ) -> None:
@@ -160,10 +157,7 @@ def test_nothing_is_asked_twice_in_later_rounds_and_the_names_stay() -> None:
     assert third == first
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    read_rows("naming.a_bad_name_leaves_the_rules_one_and_is_counted"),
-)
+@each_row("fields, said")
 def test_a_bad_name_leaves_the_rules_one_and_is_counted(fields: Any, said: str) -> None:
     naming = name(Answers(change(**fields)), propose("advised"))
 
@@ -227,10 +221,7 @@ def test_wordings_cannot_close_the_data_or_begin_a_line() -> None:
     assert not re.search(r"^(9\.|Proposal 9)", content, re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "row",
-    read_rows("naming.a_reply_about_what_was_not_listed_is_refused_whole"),
-)
+@each_row("row")
 def test_a_reply_about_what_was_not_listed_is_refused_whole(row: dict[str, Any]) -> None:
     batch = [Nameless("property", "advised", "", ("advised",), (), ())]
     good = json.loads(write_names(ask(batch)))["proposals"][0]

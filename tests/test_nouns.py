@@ -11,7 +11,7 @@ from kpyramid.graph.nouns import (
     resolve_nouns,
     states_rule,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 _ELSEWHERE = ("two", "Doctors treat [malaria]", "treat", "tail")
 
@@ -35,10 +35,7 @@ def resolve(*said: tuple[str, str, str, str]) -> list[str | None]:
     return [*resolve_nouns(lambda: phrases, {("casino", "one"), ("rugby", "one")})]
 
 
-@pytest.mark.parametrize(
-    ("text", "relation", "side"),
-    read_rows("nouns.what_a_text_speaks_of_is_its_own"),
-)
+@each_row("text, relation, side")
 def test_what_a_text_speaks_of_is_its_own(text: str, relation: str, side: str) -> None:
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
 
@@ -46,10 +43,7 @@ def test_what_a_text_speaks_of_is_its_own(text: str, relation: str, side: str) -
     assert is_of_document(one)
 
 
-@pytest.mark.parametrize(
-    ("text", "relation", "side"),
-    read_rows("nouns.a_kind_is_one_thing_in_all_texts"),
-)
+@each_row("text, relation, side")
 def test_a_kind_is_one_thing_in_all_texts(text: str, relation: str, side: str) -> None:
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
 

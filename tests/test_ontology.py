@@ -24,7 +24,7 @@ from kpyramid.ontology.store import (
     entity_iri,
     write_instances,
 )
-from tests.rows import read_rows
+from tests.rows import each_row
 
 FOLDER = Path(__file__).parent.parent / "ontology"
 GENERAL = FOLDER.joinpath("general.ttl").read_text(encoding="utf-8")
@@ -200,10 +200,7 @@ def test_a_schema_grows_by_new_rows_and_replaces_known_ones() -> None:
 # --- literals ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "datatype", "expected"),
-    read_rows("ontology.a_literal_is_canonical_or_nothing"),
-)
+@each_row("text, datatype, expected")
 def test_a_literal_is_canonical_or_nothing(text: str, datatype: str, expected: str | None) -> None:
     assert parse_literal(text, n.XSD + datatype) == expected
 
@@ -235,10 +232,7 @@ def test_an_entity_iri_survives_any_id() -> None:
     assert entity_iri("a b>/é") == "https://w3id.org/kpyramid/id/a%20b%3E%2F%C3%A9"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    read_rows("ontology.an_instance_that_says_nothing_clear_is_refused"),
-)
+@each_row("changes")
 def test_an_instance_that_says_nothing_clear_is_refused(changes: dict[str, str | None]) -> None:
     with pytest.raises(InputError):
         write_instances([replace(ROWS[0], **changes)])  # type: ignore[arg-type]

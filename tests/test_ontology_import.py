@@ -20,7 +20,7 @@ from kpyramid.ontology.population.kinds import infer_entity_types
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
-from tests.rows import read_rows
+from tests.rows import each_row, read_rows
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = """@prefix : <https://example.org/o#> .
@@ -86,10 +86,7 @@ def list_kinds(changes: Sequence[Change]) -> Counter[str]:
 PEOPLE = ":Person a owl:Class ; rdfs:label 'person'@en . :Place a owl:Class .\n"
 
 
-@pytest.mark.parametrize(
-    ("turtle", "range_"),
-    read_rows("ontology_import.a_data_property_has_the_range_that_the_file_allows"),
-)
+@each_row("turtle, range_")
 def test_a_data_property_has_the_range_that_the_file_allows(turtle: str, range_: str) -> None:
     schema, _ = take(ONTOLOGY + PEOPLE + turtle)
     assert schema.property_by_iri[O + "p"].range.rpartition("#")[2] == range_
@@ -115,9 +112,7 @@ def test_one_mapping_of_datatypes_holds_for_restrictions_and_values_too() -> Non
     ]
 
 
-@pytest.mark.parametrize(
-    ("turtle", "classes"), read_rows("ontology_import.terms_that_its_authors_gave_up_are_left_out")
-)
+@each_row("turtle, classes")
 def test_terms_that_its_authors_gave_up_are_left_out(turtle: str, classes: tuple[str, ...]) -> None:
     schema, changes = take(ONTOLOGY + turtle)
     assert tuple(c.iri.removeprefix(O) for c in schema.classes) == classes
@@ -125,9 +120,7 @@ def test_terms_that_its_authors_gave_up_are_left_out(turtle: str, classes: tuple
     assert not [line for line in schema.axioms if "#Gone" in line and len(classes) > 1]
 
 
-@pytest.mark.parametrize(
-    ("labels", "label"), read_rows("ontology_import.a_label_in_english_is_preferred")
-)
+@each_row("labels, label")
 def test_a_label_in_english_is_preferred(labels: str, label: str) -> None:
     turtle = ":B a owl:Class ; rdfs:label 'Baum'@de . :C a owl:Class ; rdfs:label 'Blatt'@de .\n"
     schema, _ = take(ONTOLOGY + turtle + f":A1 a owl:Class {labels} .")
@@ -146,9 +139,7 @@ def test_words_of_owl_are_no_terms_of_the_ontology() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("turtle", "stay"), read_rows("ontology_import.what_can_have_no_instance_is_left_out")
-)
+@each_row("turtle, stay")
 def test_what_can_have_no_instance_is_left_out(turtle: str, stay: tuple[str, ...]) -> None:
     require_java()
     done = run(ONTOLOGY + CLASSES + ":Firm owl:disjointWith :Person, :Place .\n" + turtle)
@@ -161,9 +152,7 @@ def test_what_can_have_no_instance_is_left_out(turtle: str, stay: tuple[str, ...
     assert {iri.removeprefix(O) for iri in iris} == {"Agent", "Firm", "Person", "Place", *stay}
 
 
-@pytest.mark.parametrize(
-    ("turtle", "types"), read_rows("ontology_import.the_kinds_of_names_of_a_class_are_inferred")
-)
+@each_row("turtle, types")
 def test_the_kinds_of_names_of_a_class_are_inferred(turtle: str, types: str) -> None:
     schema, _ = take(ONTOLOGY + turtle)
     typed, reasons = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
@@ -224,10 +213,7 @@ def test_missing_labels_come_from_names_and_definitions_become_comments() -> Non
     assert list_kinds(changes) == {"label added": 2, "comment added": 1, "synonym added": 1}
 
 
-@pytest.mark.parametrize(
-    ("iri", "label"),
-    read_rows("ontology_import.a_label_is_the_words_of_a_name"),
-)
+@each_row("iri, label")
 def test_a_label_is_the_words_of_a_name(iri: str, label: str) -> None:
     assert derive_label(iri) == label
 
@@ -453,10 +439,7 @@ def test_entity_bombs_are_refused_in_no_time() -> None:
     refuse('<!DOCTYPE r [<!ENTITY a "&b;"><!ENTITY b "&a;">]><r>&a;</r>', "recursive entity")
 
 
-@pytest.mark.parametrize(
-    "doctype",
-    read_rows("ontology_import.nothing_that_a_document_type_names_is_read"),
-)
+@each_row("doctype")
 def test_nothing_that_a_document_type_names_is_read(doctype: str) -> None:
     Path("passwd.txt").write_text("secret")
     Path("x.dtd").write_text('<!ENTITY x "secret">')

@@ -15,7 +15,7 @@ from kpyramid.graph.synonyms.comparison import Comparer, Likeness, Verdict
 from kpyramid.graph.synonyms.lexicon import TABLE, load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from tests.planted import MemoEmbedder
-from tests.rows import read_rows
+from tests.rows import each_row
 
 PAIRS = Path(__file__).parent / "relation_pairs_dev.tsv"
 MIRROR: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
@@ -58,10 +58,7 @@ def test_a_verdict_holds_from_both_sides(comparer: Comparer) -> None:
         assert back.likeness == MIRROR.get(verdict.likeness, verdict.likeness), (one, other)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "likeness"),
-    read_rows("paraphrase.what_one_wording_says_of_the_other"),
-)
+@each_row("one, other, likeness")
 def test_what_one_wording_says_of_the_other(
     one: str, other: str, likeness: str, comparer: Comparer
 ) -> None:
@@ -91,10 +88,7 @@ def test_wordings_of_hardly_any_words_are_read(wording: str, comparer: Comparer)
     assert comparer.compare(wording, "founded").likeness == "different"
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_rows("paraphrase.frames_leave_out_what_changes_nothing"),
-)
+@each_row("one, other")
 def test_frames_leave_out_what_changes_nothing(one: str, other: str) -> None:
     first, second = read_frame(one), read_frame(other)
     keys = [{(f.key, f.turned), *f.alternates} for f in (first, second)]

@@ -4,7 +4,7 @@ import pytest
 
 from kpyramid.graph.synonyms.comparison import Comparer
 from tests.planted import MemoEmbedder
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 @pytest.fixture(scope="module")
@@ -25,19 +25,13 @@ def test_a_word_that_may_take_the_noun_back_makes_no_special_case(
         assert verdict.likeness == "different", noun
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_rows("paraphrase_special.neither_says_the_other"),
-)
+@each_row("one, other")
 def test_neither_says_the_other(one: str, other: str, comparer: Comparer) -> None:
     assert comparer.compare(one, other).likeness == "different"
     assert comparer.compare(other, one).likeness == "different"
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "turned"),
-    read_rows("paraphrase_special.the_special_case_says_the_general_one"),
-)
+@each_row("one, other, turned")
 def test_the_special_case_says_the_general_one(
     one: str, other: str, turned: bool, comparer: Comparer
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kpyramid.graph.synonyms.words import find_verb, load_wordnet
-from tests.rows import read_rows
+from tests.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "etl" / "kpyramid" / "graph" / "synonyms" / "wordnet"
@@ -34,10 +34,7 @@ def test_it_is_small_and_comes_with_its_licence() -> None:
     assert "Princeton University" in (FOLDER / "LICENSE").read_text("utf-8")
 
 
-@pytest.mark.parametrize(
-    ("form", "verb"),
-    read_rows("paraphrase_wordnet.a_form_is_traced_to_its_verb"),
-)
+@each_row("form, verb")
 def test_a_form_is_traced_to_its_verb(form: str, verb: str | None) -> None:
     assert find_verb(form) == verb
 

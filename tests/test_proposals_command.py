@@ -29,7 +29,7 @@ from tests.corpora import (
     write_corpus,
 )
 from tests.planted import GENERAL, PERSON, PLACE, Scripted, suggest
-from tests.rows import read_rows
+from tests.rows import each_row
 
 PEOPLE = ["Leon Batt", "Anna Kuhn", "Karl Weiss", "Maria Lenz", "Peter Holm"]
 TOWNS = ["Oslo", "Berlin", "Madrid", "Vienna", "Prague"]
@@ -277,10 +277,7 @@ def test_a_file_that_contradicts_the_ontology_stops_the_build_before_any_work(pl
         build(place, make("not-there.toml"))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    read_rows("proposals_command.what_goes_wrong_is_said_with_its_exit_code"),
-)
+@each_row("words, code, said")
 def test_what_goes_wrong_is_said_with_its_exit_code(
     words: tuple[str, ...], code: int, said: str, place: Path
 ) -> None:

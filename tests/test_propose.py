@@ -23,7 +23,7 @@ from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
 from tests.planted import MemoEmbedder, WordEmbedder
-from tests.rows import read_rows
+from tests.rows import each_row
 
 BASE = "https://example.org/o#"
 PERSON, COMPANY = BASE + "Person", BASE + "Company"
@@ -170,10 +170,7 @@ def test_another_name_in_another_sense_is_left_to_a_person() -> None:
     assert not found.existing and found.doubt.endswith("in another of its senses")
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_rows("propose.wordings_told_apart_by_one_word_never_share_a_proposal"),
-)
+@each_row("one, other")
 def test_wordings_told_apart_by_one_word_never_share_a_proposal(one: str, other: str) -> None:
     said = [
         (f"Ann {i}", "PERSON", wording, f"{place} {i}", "ORG")
@@ -322,10 +319,7 @@ def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
     assert (found.fault, bool(found.doubt)) == (fault, doubted)
 
 
-@pytest.mark.parametrize(
-    ("wording", "range_iri", "name"),
-    read_rows("propose.a_property_has_the_name_that_one_would_write"),
-)
+@each_row("wording, range_iri, name")
 def test_a_property_has_the_name_that_one_would_write(
     wording: str, range_iri: str, name: str
 ) -> None:
@@ -395,17 +389,11 @@ def test_equal_vectors_leave_no_axis_and_no_order() -> None:
     assert [proposal.label for proposal in found.proposals] == ["sued"]
 
 
-@pytest.mark.parametrize(
-    ("wording", "naming"),
-    read_rows("propose.wordings_that_give_another_name"),
-)
+@each_row("wording, naming")
 def test_wordings_that_give_another_name(wording: str, naming: bool) -> None:
     assert is_naming(wording) is naming
 
 
-@pytest.mark.parametrize(
-    ("wording", "kind"),
-    read_rows("propose.the_kind_that_a_wording_says"),
-)
+@each_row("wording, kind")
 def test_the_kind_that_a_wording_says(wording: str, kind: tuple[str, bool] | None) -> None:
     assert find_kind(wording) == kind

@@ -13,7 +13,7 @@ from kpyramid.ontology.population.candidates import find_candidates
 from kpyramid.ontology.population.examples import Example, Value, parse_examples, read_examples
 from kpyramid.ontology.population.reader import KnownValues, Reader
 from kpyramid.ontology.schema import Schema, parse_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 BASE = "https://example.org/boats#"
 TURTLE = f"""
@@ -207,10 +207,7 @@ def test_a_long_text_takes_time_in_proportion() -> None:
     assert subjects[1] < 6 * subjects[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    read_rows("reader.names_that_hold_verbs_brackets_and_small_words_are_candidates"),
-)
+@each_row("text, name")
 def test_names_that_hold_verbs_brackets_and_small_words_are_candidates(
     text: str, name: str
 ) -> None:
@@ -233,10 +230,7 @@ def test_lines_of_all_three_forms_are_examples_and_one_text_is_one_example() -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    read_rows("reader.a_bad_examples_file_is_refused_by_line_with_what_to_write"),
-)
+@each_row("line, reason")
 def test_a_bad_examples_file_is_refused_by_line_with_what_to_write(
     tmp_path: Path, line: str, reason: str
 ) -> None:

@@ -13,7 +13,7 @@ from kpyramid.keys import content_id
 from kpyramid.pipeline.stages import resolve
 from kpyramid.pipeline.stages.tables import Row, build_table
 from tests.planted import WordEmbedder
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 def make_raw(head: str, relation: str, tail: str, chunk: str = "chunk-1", **more: object) -> Row:
@@ -293,10 +293,7 @@ def test_phrases_that_differ_in_light_words_are_one_relation() -> None:
     assert relations == [{"is the capital of", "capital of", "is capital of"}]
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_rows("resolve.opposites_and_other_directions_never_merge"),
-)
+@each_row("one, other")
 def test_opposites_and_other_directions_never_merge(one: str, other: str) -> None:
     pairs = [("A", "B"), ("C", "D"), ("E", "F")]
 
@@ -383,10 +380,7 @@ def test_the_film_of_each_document_is_another_thing_than_the_kind() -> None:
     assert len({head for head, name, *_ in facts if name == "film"}) == 2
 
 
-@pytest.mark.parametrize(
-    ("title", "kind", "head", "name"),
-    read_rows("resolve.a_title_is_a_name_of_the_lead_subject"),
-)
+@each_row("title, kind, head, name")
 def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str, name: str) -> None:
     facts = resolve_text(
         {"a": f"Yes, {head} won Oscars."},
@@ -398,10 +392,7 @@ def test_a_title_is_a_name_of_the_lead_subject(title: str, kind: str, head: str,
     assert {fact[1] for fact in facts} == {name}
 
 
-@pytest.mark.parametrize(
-    ("head", "tail", "kinds", "kept"),
-    read_rows("resolve.one_thing_has_two_names_of_one_kind"),
-)
+@each_row("head, tail, kinds, kept")
 def test_one_thing_has_two_names_of_one_kind(
     head: str, tail: str, kinds: dict[str, str], kept: bool
 ) -> None:

@@ -27,10 +27,6 @@ from tests.rows import each_row, read_bodies
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 PUBLIC_ONES = read_bodies("scopes.public_ones")
-GANG = [
-    *("Karl Quill", "Petra Quill", "Ivan Zorn", "Lena Zorn", "Otto Krell", "Hanna Krell"),
-    *("Bruno Vance", "Dora Vance", "Emil Taub", "Olga Taub"),
-]
 LABELLED = read_bodies("scopes.labelled")
 DECISIONS = """
 [[proposal]]

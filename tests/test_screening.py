@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kpyramid.documents.screening import screen_text
 from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.openie import DependencyExtractor
-from tests.rows import read_bodies, read_rows
+from tests.rows import each_row, read_bodies
 
 REASONS = {
     "no_words",
@@ -62,10 +62,7 @@ def test_prose_is_kept_whole(text: str) -> None:
     assert not reasons(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    read_rows("screening.what_is_no_prose_is_left_out_whole_with_its_reason"),
-)
+@each_row("text, reason")
 def test_what_is_no_prose_is_left_out_whole_with_its_reason(text: str, reason: str) -> None:
     assert kept(text) == []
     assert reasons(text) == {reason}

@@ -340,7 +340,7 @@ def test_a_body_that_never_ends_is_let_go(built: Path) -> None:
 
 def test_clients_that_hang_up_or_do_not_read_hold_nothing(built: Path) -> None:
     """As many as may be: each is sent away, or waits without a thread; others are answered."""
-    most = min(2_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 3)
+    most = min(1_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 3)
     head = "POST /v1/overview HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n"
     with serve(built / "warehouse", make_limits(seconds=20.0)) as client, ExitStack() as stack:
         for at in range(most):

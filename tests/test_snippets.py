@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +109,12 @@ def test_every_block_says_its_language_and_no_command_is_outside_a_block() -> No
         assert not loose.findall(text), page
 
 
+read_commands = cache(typer.main.get_command)
+
+
 def understand(arguments: list[str]) -> None:
     """Has the command line read arguments without running the command."""
-    command: Any = typer.main.get_command(app)
+    command: Any = read_commands(app)
     context: Any = None
     while True:
         context = command.make_context("kpyramid", list(arguments), parent=context)
@@ -282,7 +287,21 @@ def name_anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+PATH = re.compile(
+    r"`((?:etl|docs|tests|schemas|examples|benchmarks|dags|warehouse/views)/[a-z0-9_./-]+)`"
+)
+
+
+def list_wrong(pattern: re.Pattern[str], exists: Callable[[str], bool], least: int) -> list[str]:
+    """What pages name and there is not, of more names than `least`."""
+    texts = {page: page.read_text("utf-8") for page in list_prose()}
+    seen = [(page, name) for page, text in texts.items() for name in pattern.findall(text)]
+    assert len(seen) > least
+    return [f"{page.name}: {name}" for page, name in sorted({*seen}) if not exists(name)]
+
+
+def test_links_between_pages_and_paths_that_pages_give_lead_somewhere() -> None:
+    assert not list_wrong(PATH, lambda path: (CHECKOUT / path).exists(), 10)
     broken = []
     for page in list_prose():
         for target, anchor in LINK.findall(page.read_text("utf-8")):
@@ -294,32 +313,9 @@ def test_links_between_pages_lead_somewhere() -> None:
     assert not broken
 
 
-PATH = re.compile(
-    r"`((?:etl|docs|tests|schemas|examples|benchmarks|dags|warehouse/views)/[a-z0-9_./-]+)`"
-)
-
-
-def test_paths_that_pages_give_exist() -> None:
-    wrong, seen = [], 0
-    for page in list_prose():
-        for path in sorted(set(PATH.findall(page.read_text("utf-8")))):
-            seen += 1
-            if not (CHECKOUT / path).exists():
-                wrong.append(f"{page.relative_to(CHECKOUT)}: {path}")
-    assert not wrong
-    assert seen > 10
-
-
 @pytest.mark.needs("airflow")
 def test_names_in_the_code_that_pages_give_exist() -> None:
-    wrong, seen = [], 0
-    for page in list_prose():
-        for dotted in sorted(set(DOTTED.findall(page.read_text("utf-8")))):
-            seen += 1
-            if not resolves(dotted):
-                wrong.append(f"{page.relative_to(CHECKOUT)}: {dotted}")
-    assert not wrong
-    assert seen > 30
+    assert not list_wrong(DOTTED, cache(resolves), 30)
 
 
 def test_a_name_that_is_not_there_does_not_resolve() -> None:

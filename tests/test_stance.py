@@ -18,7 +18,7 @@ from kpyramid.extraction.types import Fact, Titled
 from kpyramid.settings import ExtractSettings
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, read_snapshot, use_quick_models
-from tests.rows import read_rows
+from tests.rows import each_row
 
 NOT_STATED = {
     "condition": "If Ford buys Toyota, the market changes.",
@@ -142,7 +142,7 @@ def test_quotations_end_with_their_paragraph_and_need_a_speaker() -> None:
     assert told["Kem", "tea"] == told["Kem", "Lipa"] == "Jan Roth"
 
 
-@pytest.mark.parametrize(("text", "is_tale"), read_rows("stance.stories_and_reports"))
+@each_row("text, is_tale", "stance.stories_and_reports")
 def test_a_report_that_quotes_questions_is_no_made_story(text: str, is_tale: bool) -> None:
     facts = DependencyExtractor(ExtractSettings().parser).extract(text).facts
     assert facts and {fact.modality == "told" for fact in facts if not fact.attribution} == {

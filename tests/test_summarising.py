@@ -28,7 +28,7 @@ from kpyramid.storage.verification import check_tables
 from tests import pyramid_model
 from tests.corpora import make_settings, pass_gates
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import each_row
 
 
 def tell(*facts: tuple[str, str], head: str = "Ida Holm", about: str = "member") -> Group:
@@ -46,10 +46,7 @@ def test_a_statement_that_its_facts_bear_out_is_kept_with_their_keys() -> None:
     assert made == Summary(IDA, "Ida Holm joined Lund Club and Oslo Club.", ("key-0", "key-1"))
 
 
-@pytest.mark.parametrize(
-    ("text", "cited", "reason"),
-    read_rows("summarising.a_statement_that_its_facts_do_not_bear_out_is_refused"),
-)  # fmt: skip
+@each_row("text, cited, reason")
 def test_a_statement_that_its_facts_do_not_bear_out_is_refused(
     text: str, cited: tuple[int, ...], reason: str
 ) -> None:
@@ -294,13 +291,13 @@ def claim(text: str, rows: list[list[str]]) -> Summary | Loss:
     return verify_statement(Claimed(text, tuple(range(len(facts)))), group)
 
 
-@pytest.mark.parametrize(("text", "rows"), read_rows("condensed_claims.false_statements"))
+@each_row("text, rows", "condensed_claims.false_statements")
 def test_a_statement_with_another_facts_wording_is_refused(
     text: str, rows: list[list[str]]
 ) -> None:
     assert isinstance(claim(text, rows), Loss)
 
 
-@pytest.mark.parametrize(("text", "rows"), read_rows("condensed_claims.true_statements"))
+@each_row("text, rows", "condensed_claims.true_statements")
 def test_a_statement_that_says_each_fact_stays(text: str, rows: list[list[str]]) -> None:
     assert isinstance(claim(text, rows), Summary)

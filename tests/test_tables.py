@@ -71,7 +71,7 @@ def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
     ]
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(4_000, 5), (2, 10_000)])
+@pytest.mark.parametrize(("rows", "columns"), [(2_000, 5), (2, 4_000)])
 def test_large_table_is_read_in_time_that_grows_with_its_cells(rows: int, columns: int) -> None:
     header = "|".join(f"H{column} of" for column in range(columns))
     body = ["|".join(f"N{row}x{column}" for column in range(columns)) for row in range(rows)]
@@ -87,4 +87,4 @@ def test_large_table_is_read_in_time_that_grows_with_its_cells(rows: int, column
     found = read_tables(Titled("|".join(parts), "", tuple(blocks)))
 
     assert len(found.facts) == rows * (columns - 1)
-    assert time.process_time() - start < 60
+    assert time.process_time() - start < 25

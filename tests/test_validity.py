@@ -14,7 +14,7 @@ from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
-from tests.rows import read_rows
+from tests.rows import each_row
 
 TIMES = {
     "from 1990 to 1998": ("1990", "1998"),
@@ -77,7 +77,7 @@ def test_periods_that_follow_each_other_are_apart(one: object, other: object, ap
     assert differ_in_time([one], [other]) is apart is differ_in_time([other], [one])
 
 
-@pytest.mark.parametrize(("words", "day", "placed"), read_rows("validity.pointed_times"))
+@each_row("words, day, placed", "validity.pointed_times")
 def test_times_that_point_from_the_text_are_placed_by_its_day_or_left_out(
     words: str, day: str | None, placed: str | None
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
     assert read_modality(wording) == modality
 
 
-@pytest.mark.parametrize(("phrase", "modality", "held"), read_rows("validity.held_wordings"))
+@each_row("phrase, modality, held", "validity.held_wordings")
 def test_a_wording_is_held_as_english_does(phrase: str, modality: str, held: str) -> None:
     assert hold(phrase, modality) == held
     assert read_modality(held) == modality and hold("", modality) == ""

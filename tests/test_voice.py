@@ -7,7 +7,7 @@ import pytest
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.settings import ExtractSettings
-from tests.rows import read_rows
+from tests.rows import each_row
 
 VERBS = (
     "killed:killed murdered:murdered shot:shot wounded:wounded arrested:arrested captured:captured "
@@ -67,18 +67,12 @@ def test_who_does_it_and_to_whom_it_is_done_are_told_apart_for_sixty_verbs(
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("active", "passive"),
-    read_rows("voice.a_passive_is_another_relation_than_its_active"),
-)
+@each_row("active, passive")
 def test_a_passive_is_another_relation_than_its_active(active: str, passive: str) -> None:
     assert normalise_relation(active).key != normalise_relation(passive).key
 
 
-@pytest.mark.parametrize(
-    ("text", "facts", "others"),
-    read_rows("voice.a_fact_keeps_its_object_and_what_restricts_it"),
-)
+@each_row("text, facts, others")
 def test_a_fact_keeps_its_object_and_what_restricts_it(
     extractor: DependencyExtractor,
     text: str,

@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
-
 from kpyramid.documents.sentences import Span
 from kpyramid.keys import content_id
 from kpyramid.ontology.population.checking import (
@@ -24,7 +22,7 @@ from kpyramid.pipeline.stages.tables import Row
 from kpyramid.pipeline.stages.texts import part_unsure
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import general_schema
-from tests.rows import read_rows
+from tests.rows import each_row
 
 GENERAL = general_schema()
 TEXT = """
@@ -42,26 +40,17 @@ def count(
     return {iri.rpartition("#")[2]: n for iri, n in WITNESSES.count(evidence).items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "tag"),
-    read_rows("witnesses.a_tag_alone_makes_no_class"),
-)
+@each_row("name, tag")
 def test_a_tag_alone_makes_no_class(name: str, tag: str) -> None:
     assert count(name, tag) == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "tag", "wanted"),
-    read_rows("witnesses.the_form_of_a_name_is_a_witness"),
-)
+@each_row("name, tag, wanted")
 def test_the_form_of_a_name_is_a_witness(name: str, tag: str, wanted: str) -> None:
     assert set(count(name, tag)) == {wanted}
 
 
-@pytest.mark.parametrize(
-    ("name", "tag", "before", "after", "wanted"),
-    read_rows("witnesses.words_beside_a_name_are_a_witness"),
-)
+@each_row("name, tag, before, after, wanted")
 def test_words_beside_a_name_are_a_witness(
     name: str, tag: str, before: str, after: str, wanted: str
 ) -> None:
@@ -101,10 +90,7 @@ def state(text: str, subject: str = "", value: str = "") -> Place:
     return Place("d", "c", 0, len(text), text, find(subject), find(value), 0.8, "rules", "triple-1")
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "fits"),
-    read_rows("witnesses.a_year_is_no_number_of_another_thing"),
-)
+@each_row("text, value, fits")
 def test_a_year_is_no_number_of_another_thing(text: str, value: str, fits: bool) -> None:
     prop = GENERAL.property_by_iri[f"{GENERAL.base}foundingYear"]
     acme = Named(content_id("entity", "acme"), "Acme", "ORG")
@@ -112,28 +98,19 @@ def test_a_year_is_no_number_of_another_thing(text: str, value: str, fits: bool)
     assert isinstance(checked, Candidate) is fits
 
 
-@pytest.mark.parametrize(
-    ("value", "fits"),
-    read_rows("witnesses.a_calling_is_a_kind_of_person"),
-)
+@each_row("value, fits")
 def test_a_calling_is_a_kind_of_person(value: str, fits: bool) -> None:
     person = GENERAL.class_for_type("PERSON")
     assert person is not None
     assert says_kind(value, GENERAL.class_by_iri[person]) is fits
 
 
-@pytest.mark.parametrize(
-    ("text", "hedged"),
-    read_rows("witnesses.questions_and_aims_state_nothing"),
-)
+@each_row("text, hedged")
 def test_questions_and_aims_state_nothing(text: str, hedged: bool) -> None:
     assert is_hedged(state(text, "Aspirin", "stroke")) is hedged
 
 
-@pytest.mark.parametrize(
-    "name",
-    read_rows("witnesses.what_only_its_text_can_place_is_no_individual"),
-)
+@each_row("name")
 def test_what_only_its_text_can_place_is_no_individual(name: str) -> None:
     files = locate_ontology("medical")
     assert files is not None
