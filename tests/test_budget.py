@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3364,
     "storage": 3079,
     "llm": 2743,
-    "extraction": 8242,
+    "extraction": 8244,
     "graph": 2414,
     "ontology": 6125,
     "completion": 2232,

@@ -424,6 +424,8 @@ def is_expletive(token: Node) -> bool:
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     verb, deps = token.head, {c.dep for c in token.head.children}
+    if verb.lemma == "be" and verb.text[:1] in {"'", "\u2019"} and "attr" in deps:
+        return True  # "it's a shame": as often the state of things as a thing
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
     if verb.lemma in _IMPERSONAL and "dobj" in deps:
