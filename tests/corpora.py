@@ -15,7 +15,7 @@ import pytest
 from filelock import FileLock
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.ontology.sparql import check_query, list_iris, run_query
+from kpyramid.ontology.sparql import check_query, run_query
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.ontology.validation import checks
 from kpyramid.ontology.validation.consistency import judge_consistency
@@ -76,7 +76,6 @@ def _embed_word(word: str) -> Matrix:
 
 _judge_schema = cache(judge_consistency)
 _check_query = cache(check_query)
-_list_iris = cache(list_iris)
 
 
 class StoreHere(OntologyStore):
@@ -104,7 +103,6 @@ def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(gates, "OntologyStore", StoreHere)
     monkeypatch.setattr(checks, "check_query", _check_query)
-    monkeypatch.setattr(checks, "list_iris", _list_iris)
     monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
     monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: Shaped("pass"))
 

@@ -19,7 +19,7 @@ BUDGETS = {
     "llm": 2743,
     "extraction": 8244,
     "graph": 2414,
-    "ontology": 6125,
+    "ontology": 6136,
     "completion": 2232,
     "condensation": 1707,
     "snapshot": 4210,

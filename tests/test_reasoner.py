@@ -11,6 +11,7 @@ import pytest
 
 from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.store import InstanceStatement, Quotation, write_instances, write_provenance
+from kpyramid.ontology.validation import consistency
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.reasoner import (
     NotJudgedError,
@@ -97,6 +98,14 @@ def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.M
     bad = texts[1] + fact("eve", "bornOn", f'"1990-03-02"^^<{XSD}date>')
     assert judge_consistency(SCHEMA, bad, seconds=60, passed=passed).startswith("fail")
     assert len(passed) == 2
+
+
+def test_many_facts_are_judged_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consistency, "_MOST_FACTS", 1)
+    texts = (fact(who, "bornOn", f'"1990-03-0{n}"^^<{XSD}date>') for who in "ab" for n in (1, 2))
+    good = "".join(GOOD) + fact("bonn", "height", f'"1"^^<{XSD}integer>')
+    assert judge_consistency(SCHEMA, good, seconds=60) == "pass"
+    assert "at most one value" in judge_consistency(SCHEMA, good + "".join(texts), seconds=60)
 
 
 def test_facts_are_parted_where_no_axiom_joins_them() -> None:

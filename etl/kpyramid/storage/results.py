@@ -153,8 +153,8 @@ class RowCache:
             return None
         segment = decode_table(data)
         _recent[path] = read, segment
-        while sum(held.nbytes for _, held in _recent.values()) > _MOST_RECENT:
-            del _recent[next(iter(_recent))]
+        while sum(held.nbytes for _, held in [*_recent.values()]) > _MOST_RECENT:
+            _recent.pop(next(iter(_recent)), None)
         return segment
 
 

@@ -1,7 +1,7 @@
 """The gate `consistent`: schema and instances contradict neither each other nor themselves."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -21,6 +21,8 @@ from kpyramid.ontology.validation.reasoner import (
 from kpyramid.ontology.validation.theory import Theory, part_facts, read_theory
 
 _MOST_NAMED = 5
+_MOST_FACTS = 100_000
+"""Judged at a time: HermiT takes 1.6 GiB for a million."""
 
 
 class Passed(Protocol):
@@ -91,8 +93,10 @@ def _judge(
         return "pass", {}
     try:
         with Reasoner(theory, seconds=seconds) as reasoner:
-            new = [fact for facts in parts.values() for fact in facts]
-            empty = reasoner.find_unsatisfiable((theory.axioms, new))
+            first, *others = ((theory.axioms, facts) for facts in _group_parts(parts.values()))
+            empty = reasoner.find_unsatisfiable(first)
+            if others and reasoner.find_inconsistent(others) is not None:
+                empty = None
             if empty is None:
                 find = partial(explain_contradiction, theory, reasoner)
                 return f"fail: inconsistent: {_explain(theory, find, provenance_nt)}", {}
@@ -104,6 +108,17 @@ def _judge(
             return "pass", reasons
     except NotJudgedError as e:
         return f"not run: {e}", {}
+
+
+def _group_parts(parts: Iterable[Sequence[ox.Triple]]) -> Iterator[list[ox.Triple]]:
+    """Facts of whole parts, about so many at a time as HermiT needs little memory for."""
+    group: list[ox.Triple] = []
+    for part in parts:
+        if group and len(group) + len(part) > _MOST_FACTS:
+            yield group
+            group = []
+        group += part
+    yield group
 
 
 def _explain(theory: Theory, find: Callable[[], list[Item]], provenance_nt: str = "") -> str:

@@ -225,10 +225,10 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
     """The facts of a part with numbers for its individuals and texts."""
 
     def say(value: Node) -> str:
-        is_text = isinstance(value, ox.Literal) and not (bounded or value.language)
-        if is_text and value.datatype.value not in _KNOWN_DATATYPES - {_TEXT}:
-            return f"^^{value.datatype}"
-        return str(value)
+        if not isinstance(value, ox.Literal) or bounded or value.language:
+            return str(value)
+        is_known = value.datatype.value in _KNOWN_DATATYPES - {_TEXT}
+        return str(value) if is_known else f"^^{value.datatype}"
 
     joined = [t for t in facts if _joins(t)]
     around = {str(node): "" for t in facts for node in (t.subject, *([t.object] * _joins(t)))}
