@@ -23,10 +23,10 @@ BUDGETS = {
     "completion": 2232,
     "condensation": 1707,
     "snapshot": 4210,
-    "query": 4109,
+    "query": 4102,
     "serve": 566,
     "integrations": 153,
-    "evaluation": 1165,
+    "evaluation": 1164,
     "pipeline": 8728,
     "cli": 2939,
 }

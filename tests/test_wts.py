@@ -160,9 +160,7 @@ def test_3_2_1_width_pruning_keeps_the_k_best_scores(snapshot: Snapshot) -> None
 
 
 def test_3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out(snapshot: Snapshot) -> None:
-    for scores, odd in read_rows(
-        "wts.3_2_1_a_score_of_an_unshown_triple_or_out_of_range_is_left_out"
-    ):
+    for scores, odd in read_rows("wts.scores_left_out"):
         found, asker = ask_model(snapshot, wts_score={"triples": scores})
         assert asker.tasks == ["wts_extract", "wts_score"]  # nothing is kept, so nothing is read
         assert (found.text, found.context) == ("", ())

@@ -83,7 +83,9 @@ def normalise_answer(text: str) -> str:
     consists of nothing else ("A", "?") stays as `fold` leaves it: it would equal every other.
     """
     folded = fold(text)
-    kept = "".join(c for c in folded if not _is_punctuation(c))
+    kept = "".join(
+        c for c in folded if c not in punctuation and not unicodedata.category(c).startswith("P")
+    )
     return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
 
 
@@ -144,10 +146,6 @@ def _read_unit(text: str) -> str:
     return fold(plain[find_values(plain)[0].end :])
 
 
-def _is_punctuation(character: str) -> bool:
-    return character in punctuation or unicodedata.category(character).startswith("P")
-
-
 # Metrics of what was chosen: options, single values, yes or no.
 #
 # Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
@@ -205,7 +203,7 @@ def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
 
 def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]]:
     """What was chosen and what is right, each under the first spelling of a right value."""
-    form = _choose_form(question)
+    form = _write_plainly if question.kind == "choice" else fold_value
     usual = {form(name): form(value[0]) for value in question.answers for name in value}
     usual |= {form(value[0]): form(value[0]) for value in question.answers}
     chosen = {form(name) for name in list_chosen(response)}
@@ -230,17 +228,9 @@ def _find_usual(said: str, usual: Mapping[str, str]) -> str:
     return next(same, said)
 
 
-def _choose_form(question: EvalQuestion) -> Callable[[str], str]:
-    """Options are compared as they are written, in one form of Unicode."""
-    return _write_plainly if question.kind == "choice" else fold_value
-
-
 def _write_plainly(text: str) -> str:
+    """An option as it is written, in one form of Unicode."""
     return " ".join(unicodedata.normalize("NFC", text).split())
-
-
-def _is_choice(question: EvalQuestion) -> bool:
-    return question.kind == "choice" and bool(question.answers)
 
 
 def _has_values(question: EvalQuestion) -> bool:
@@ -332,12 +322,12 @@ def _names_any(response: Answer, names: Iterable[str]) -> bool:
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
 
 
-def _has_entities(question: EvalQuestion) -> bool:
-    return question.kind in {"open", "values"} and bool(question.entities)
-
-
 def _is_named(question: EvalQuestion) -> bool:
     return question.kind in {"open", "values"} and bool(question.answers)
+
+
+def _has_named(question: EvalQuestion) -> bool:
+    return question.kind in {"open", "values"} and bool(question.answers or question.entities)
 
 
 # Metrics of the way to an answer: layers, confidence, calls, tokens, cost, time.
@@ -512,10 +502,6 @@ def _name_document(source: str, wanted: set[str]) -> str:
     return name
 
 
-def _has_gold(question: EvalQuestion) -> bool:
-    return bool(question.gold_documents)
-
-
 # Metrics of all responses together that are no mean over questions.
 
 BINS = 10
@@ -548,7 +534,7 @@ def _rank(
     def rate(question: EvalQuestion, response: Answer) -> float:
         return score(question.gold_documents, list_sources(response), measure)
 
-    return Metric(name, about, _has_gold, rate)
+    return Metric(name, about, lambda q: bool(q.gold_documents), rate)
 
 
 def _count_answered(name: str, about: str, *layers: str) -> Metric:
@@ -579,10 +565,15 @@ _LISTED = (
     Metric(
         "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
     ),
-    Metric("exact_match", _RIGHT, lambda q: is_open(q) or _is_choice(q), score_exact),
+    Metric(
+        "exact_match",
+        _RIGHT,
+        lambda q: q.kind in {"open", "choice"} and bool(q.answers),
+        score_exact,
+    ),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
-    Metric("hit_rate", _NAMED, lambda q: _is_named(q) or _has_entities(q), score_hit_rate),
+    Metric("hit_rate", _NAMED, _has_named, score_hit_rate),
     Metric("right", "share of all questions answered rightly", has_verdict, score_right),
     *map(_bleu, ORDERS),
     Metric("rouge_r", "ROUGE-1 recall of the gold answer", is_open, score_rouge_recall),

@@ -7,8 +7,8 @@ its rivals'. Whether a text comes to yes or no, only a model says.
 
 import math
 import re
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -87,7 +87,7 @@ def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     hits = drop_echoes(find_hits(options, cut_items(items, asked.snapshot)), asked)
     if not hits:
         return Reading(reason="nothing that was found says one of the options")
-    weighed = weigh(hits, [_measure(asked, hit) for hit in hits])
+    weighed = weigh(asked, hits)
     if weighed[0][0] < LEAST:
         return Reading(confidence=weighed[0][0])
     several = [one for one in weighed if one[0] >= HOLDS and not _ASKS_ONE.search(asked.text)]
@@ -226,29 +226,26 @@ def _name_side(asked: QuestionAnalysis, entity: str | None, name: str) -> float:
     return 2 * shared / (len(stems) + len(asked.named)) if shared else 0.0
 
 
-def weigh(
-    hits: Sequence[Hit], measures: Sequence[Mapping[str, float]]
-) -> list[tuple[float, int, Hit]]:
+def weigh(asked: QuestionAnalysis, hits: Sequence[Hit]) -> list[tuple[float, int, Hit]]:
     """The options that are said with their probabilities and best places, most probable first."""
     weights = load_weights("choices.json")  # of a place, and of an option
-    of_place, of_option = weights["place"], weights["option"]
-    places: dict[int, list[tuple[float, int]]] = {}
-    for at, (hit, own) in enumerate(zip(hits, measures, strict=True)):
-        odds = sum(of_place.get(name, 0.0) * x for name, x in {"bias": 1.0, **own}.items())
-        places.setdefault(hit.option, []).append((odds, -at))
+    places: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
+    for at, hit in enumerate(hits):
+        speaks = {"bias": 1.0, **_measure(asked, hit)}
+        odds = sum(weights["place"].get(name, 0.0) * x for name, x in speaks.items())
+        places[hit.option].append((odds, -at))
     best = {option: max(found) for option, found in places.items()}
     weighed = []
     for option, (odds, at) in best.items():
         rivals = [other for one, (other, _) in best.items() if one != option]
         margin = odds - max(rivals) if rivals else MARGIN
         speaks = {
-            "bias": 1.0,
             "best": odds,
             "behind": min(margin, 0.0),
             "ahead": min(max(margin, 0.0), MARGIN),
             "repeated": math.log(len(places[option])),
         }
-        weighed.append((apply_weights(speaks, of_option), option, hits[-at]))
+        weighed.append((apply_weights(speaks, weights["option"]), option, hits[-at]))
     return sorted(weighed, key=lambda one: (-one[0], one[1]))
 
 
@@ -268,21 +265,20 @@ def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Option]:
 
     What half of the options share ("language" of "German language") tells none of them apart.
     """
-    linked = [link_text(text, snapshot) for text in texts]
-    whole = [
-        one.entities if list(map(join_words, one.names)) == [join_words(text)] else ()
-        for one, text in zip(linked, texts, strict=True)
-    ]
-    forms = snapshot.surface_forms([entity for ids in whole for entity in ids])
-    aliases = [[form for entity in ids for form in forms.get(entity, ())] for ids in whole]
-    names = [read_name(text, own) for text, own in zip(texts, aliases, strict=True)]
-    first = [next((form for form, _ in name.forms), ()) for name in names]
+    named: list[tuple[Name, frozenset[str]]] = []
+    for text in texts:
+        linked = link_text(text, snapshot)
+        is_name = [*map(join_words, linked.names)] == [join_words(text)]
+        ids = linked.entities if is_name else ()
+        aliases = [form for forms in snapshot.surface_forms(ids).values() for form in forms]
+        named.append((read_name(text, aliases), frozenset(ids)))
+    first = [next((form for form, _ in name.forms), ()) for name, _ in named]
     counts = Counter(word for form in first for word in {*form})
     options = []
-    for name, ids, form in zip(names, whole, first, strict=True):
-        kept = tuple(word for word in form if not counts[word] > SHARED * len(names) > 1)
+    for (name, entities), form in zip(named, first, strict=True):
+        kept = tuple(word for word in form if not counts[word] > SHARED * len(named) > 1)
         known = {kept: 0.8, **dict(name.forms)} if kept and kept != form else dict(name.forms)
-        options.append(Option(Name(name.text, tuple(known.items()), name.value), frozenset(ids)))
+        options.append(Option(Name(name.text, tuple(known.items()), name.value), entities))
     return options
 
 

@@ -43,11 +43,6 @@ class Decisions:
 
         return Decisions(self.backends, prompt_answer(strategy, domain))
 
-    @property
-    def writes_sparql(self) -> bool:
-        """Whether a model queries the ontology layer."""
-        return self.backends.sparql == "llm"
-
     def query_ontology(self, asked: QuestionAnalysis) -> Found:
         """What the SPARQL that a model writes for the question finds in the ontology layer."""
         from kpyramid.query.model.polyrag import ask_by_model

@@ -66,7 +66,7 @@ class _Way:
         Values answer when they can be shown in the documents and, of a question with candidates,
         when they are some of them. By the literal algorithm whatever the query gives is the answer.
         """
-        if not self.decisions.writes_sparql:
+        if self.decisions.backends.sparql == "rules":
             return self._look_up(sufficient)
         found = self.decisions.query_ontology(self.asked)
         step = Step("ontology", found.outcome, found.reason, query=found.sparql)
