@@ -19,7 +19,7 @@ BUDGETS = {
     "llm": 2743,
     "extraction": 8244,
     "graph": 2414,
-    "ontology": 6136,
+    "ontology": 6138,
     "completion": 2232,
     "condensation": 1707,
     "snapshot": 4210,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1164,
-    "pipeline": 8728,
+    "pipeline": 8732,
     "cli": 2939,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

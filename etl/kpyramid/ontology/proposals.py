@@ -140,3 +140,8 @@ def _extend(schema: Schema, terms: Iterable[OntologyClass | OntologyProperty]) -
         [term for term in listed if isinstance(term, OntologyClass)],
         [term for term in listed if isinstance(term, OntologyProperty)],
     )
+
+
+def identify_proposal(row: Row) -> tuple[str, ...]:
+    """What tells a proposal from others."""
+    return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))

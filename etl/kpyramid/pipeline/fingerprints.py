@@ -41,8 +41,8 @@ INPUTS = "inputs"
 """The detail of a stage's mark that is `key_inputs`."""
 
 _SYNONYMS = Path(synonyms.__file__).parent
-_COMPARING = frozenset({"resolve", "complete", "condense"})
-"""Stages that ask what wordings mean of each other."""
+_COMPARING = frozenset({"resolve", "induce", "complete", "condense"})
+"""Stages that ask what words mean, by our lexicon or WordNet."""
 
 _TOLD = frozenset({"resolve", "complete", "condense"})
 """Stages whose prompts say the domain and the language of [cascade]."""

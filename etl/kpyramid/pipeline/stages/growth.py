@@ -30,7 +30,12 @@ from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import Candidate, Kinds, Named
 from kpyramid.ontology.population.conflicts import Finding, Loss
-from kpyramid.ontology.proposals import adopt_proposals, coin_iri, name_by_wording
+from kpyramid.ontology.proposals import (
+    adopt_proposals,
+    coin_iri,
+    identify_proposal,
+    name_by_wording,
+)
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.pipeline.stages.graph import Graph
 from kpyramid.pipeline.stages.instances import (
@@ -233,7 +238,7 @@ class Growth:
 
     def list_dropped(self) -> list[Row]:
         """A reject for each proposal that no round lists, with the reason of the last."""
-        listed = {identify(row): row["proposal_id"] for row in self.rows}
+        listed = {identify_proposal(row): row["proposal_id"] for row in self.rows}
         there = {row["proposal_id"] for row in self.list_rows()}
         reasons = {key: why for key, why in self.dropped.items() if key not in listed}
         reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
@@ -258,7 +263,7 @@ class Growth:
         taken |= {str(row["iri"]) for row in self.rows}
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
-            if any(identify(row) == identify(other) for other in rows):
+            if any(identify_proposal(row) == identify_proposal(other) for other in rows):
                 # `died in` and `died on` are both `year died`: the later keeps its wording.
                 row["label"] = proposal.label
                 row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
@@ -268,16 +273,18 @@ class Growth:
             if row["label"] != proposal.label and row["label"] in kinds:
                 why = why or "says_a_kind"  # `has album`
             if why:
-                passed[identify(row)] = why
+                passed[identify_proposal(row)] = why
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
             found = self._find_gain(rows, grown)
             if not self._demote_doubtful(rows, found, grown, taken):
                 break
-        left = {identify(row): row for row in rows if row["state"] == "open"}
+        left = {identify_proposal(row): row for row in rows if row["state"] == "open"}
         passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
-        rows = [row for row in rows if row["state"] != "open" or identify(row) not in passed]
+        rows = [
+            row for row in rows if row["state"] != "open" or identify_proposal(row) not in passed
+        ]
         self.dropped |= {key: why for key, why in passed.items() if key in left}
         self._keep(rows, grown, found, number)
         return any(row["state"] in _ADOPTED for row in rows)
@@ -589,7 +596,7 @@ class Growth:
         self.rejects += found.rejects
         for row in rows:
             alias = ["alias"] if row["state"] == "alias" else []
-            row["proposal_id"] = content_id("proposal", *identify(row), *alias)
+            row["proposal_id"] = content_id("proposal", *identify_proposal(row), *alias)
             self.rows.append(row)
         for made in found.made:
             self._known[str(made["subject_id"])].add(str(made["class_iri"]))
@@ -616,11 +623,6 @@ def _share(ids: Collection[str], row: Row) -> float:
 def _name(iri: str, schema: Schema) -> str:
     found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
     return found.label if found else iri
-
-
-def identify(row: Row) -> tuple[str, ...]:
-    """What tells a proposal from others."""
-    return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))
 
 
 def _say(row: Row) -> Said:

@@ -45,10 +45,9 @@ from kpyramid.ontology.population.witnesses import (
     find_confidence,
     find_deed,
 )
-from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.proposals import adopt_proposals, identify_proposal
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.pipeline.stages.graph import Graph, MentionTable
-from kpyramid.pipeline.stages.growth import identify
 from kpyramid.pipeline.stages.instances import (
     Places,
     index_phrases,
@@ -226,7 +225,7 @@ def _draft(
         places = pa.array(sorted(support[str(row["iri"])]), pa.int64())
         ids = sorted(graph.ids.take(places).to_pylist())
         if ids or row["decided_by"] == "file":
-            key = content_id("proposal", *identify(row))
+            key = content_id("proposal", *identify_proposal(row))
             found = {"proposal_id": key, "support": len(ids), "triple_ids": ids, "agreement": 1.0}
             drafts.append({**row, **found})
     return drafts
