@@ -145,6 +145,7 @@ def write_graph(folder: Path, facts: int, seed: int) -> None:
     }
     for name, columns in tables.items():
         write_table(folder, name, pa.table(columns))
+    write_table(folder, "proposals", load_contracts()["proposals"].build([]))
 
 
 def write_table(folder: Path, name: str, table: pa.Table) -> None:
