@@ -18,7 +18,8 @@ document has a code word of its own, which tells where its text is read.
 - `log`: the entries of the ref's log are those of the night before and new ones behind them.
 - `same`: the night built again makes the same snapshot, and each twentieth night a warehouse from
   nothing has the same documents, chunks, claims and raw triples, byte by byte.
-- `reader`: a process that opens `main` again and again never fails, never sees a hidden word.
+- `reader`: a thread that opens `main` again and again never fails, and never sees the word of a
+  document that had a label when the build before it ended and has it still after it read.
 
 `growth` is the bytes of the warehouse at the end over those after ten nights, `seconds` the median
 wall time of a night's undisturbed build, `nights` how many there were.
@@ -103,6 +104,7 @@ class Nights:
         self.warehouse = Warehouse(self.place)
         self.documents: list[Document] = []
         self.erased: list[str] = []
+        self.hidden: frozenset[str] = frozenset()
         self.entries: list[Any] = []
         self.violations: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
@@ -199,12 +201,14 @@ class Nights:
             for row in table.select(["document_id", "source"]).to_pylist()
             if row["source"].endswith(f"#d{one.number}")
         ]
+        if not keys:
+            return  # it was written today, and no build has read it
         self.documents.remove(one)
         self.write()
         for key in keys:
             code, said = self.run("erase", "--document", key, "--yes", "-q")
             self.hold("erased", code == 0, f"erase ended with {code}: {said}")
-            self.erased.append(one.words[-1])
+            self.erased += one.words
 
     def hold(self, name: str, is_so: bool, detail: str) -> None:
         """Counts and says what does not hold."""
@@ -214,6 +218,7 @@ class Nights:
 
     def pass_night(self, kind: str) -> None:
         """A fault, then the night's build, and everything that has to hold after it."""
+        self.hidden &= self.list_hidden()  # what is opened may be seen from the next build on
         self.write()
         self.fault(kind)
         started = time.monotonic()
@@ -225,6 +230,7 @@ class Nights:
         made = json.loads(said)["snapshot"]
         if resolve_ref(self.warehouse, "main") != made:  # it was rolled back: a person's word only
             self.run("promote", "main", made)
+        self.hidden = self.list_hidden()
         self.check_whole()
         self.check_texts()
         self.check_log()
@@ -234,6 +240,11 @@ class Nights:
     def check_whole(self) -> None:
         code, said = self.run("verify")
         self.hold("whole", code == 0, said)
+
+    def list_hidden(self) -> frozenset[str]:
+        """The words of erased documents and of those with a label today."""
+        labelled = (word for one in self.documents if one.label for word in one.words)
+        return frozenset([*self.erased, *labelled])
 
     def check_texts(self) -> None:
         """Today's documents in the newest snapshot; no hidden or erased word anywhere."""
@@ -245,9 +256,8 @@ class Nights:
                 seen = read_titles("main", self.place, scope)
                 wanted = {one.word for one in given}
                 self.hold("complete", seen == wanted, f"{scope.access}: {sorted(seen ^ wanted)}")
-            hidden = {word for one in self.documents if one.label for word in one.words}
             for folder in sorted(self.warehouse.snapshots.iterdir()):
-                seen = read_words(folder.name, self.place) & hidden
+                seen = read_words(folder.name, self.place) & self.hidden
                 self.hold("hidden", not seen, f"{folder.name} shows {sorted(seen)}")
         except PyramidError as e:
             self.hold("whole", False, str(e))
@@ -257,7 +267,7 @@ class Nights:
 
     def check_log(self) -> None:
         entries = list_entries(self.warehouse, "main")
-        before = [one for one in self.entries if one in entries]
+        before = entries[: len(self.entries)]
         self.hold("log", before == self.entries, "entries of the log are gone or others")
         self.entries = entries
 
@@ -311,17 +321,20 @@ def read_files(place: Path) -> Iterator[tuple[Path, bytes]]:
 class Reader(threading.Thread):
     """Opens `main` again and again while nights pass; what it saw that it may not, and failures."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, passing: Nights) -> None:
         super().__init__(daemon=True)
-        self.place, self.over = place, threading.Event()
+        self.passing, self.over = passing, threading.Event()
         self.failed: list[str] = []
         self.opened = 0
 
     def run(self) -> None:
         while not self.over.wait(0.2):
             try:
-                titles = read_titles("main", self.place, PUBLIC)
+                hidden = self.passing.hidden
+                titles = read_titles("main", self.passing.place, PUBLIC)
                 self.opened += bool(titles)
+                if seen := titles & hidden & self.passing.hidden:  # before it opened, and after
+                    self.failed.append(f"it saw {sorted(seen)}")
             except Exception as e:  # noqa: BLE001  whatever it is, it is counted
                 self.failed.append(f"{type(e).__name__}: {e}")
 
@@ -331,7 +344,7 @@ def measure(nights: int, seed: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         passing = Nights(Path(name), seed, DOCUMENTS)
         passing.pass_night("none")
-        reader = Reader(passing.place)
+        reader = Reader(passing)
         reader.start()
         early = 0
         for night in range(1, nights):

@@ -213,7 +213,8 @@ class Forecast:
             chance = sum(chance for chance, _ in waiting) / max(len(waiting), 1)
             if learned := self.estimator.compare_tasks(task.name, [tasks[0].name]):
                 chance, _ = learned
-            estimate += later.scale(_SKIPPED * chance, chance, min(1.0, 2 * chance))
+            high = max(chance, min(1.0, 2 * chance))  # learned, it may be more than one of each
+            estimate += later.scale(_SKIPPED * chance, chance, high)
         return estimate
 
     def foresee(self, stage: str, model: Model) -> Estimate:

@@ -1,6 +1,7 @@
 """Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -183,7 +184,7 @@ def _withdraw(
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run))
+        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run, texts))
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
@@ -201,10 +202,17 @@ def _withdraw(
     return rejects, judged.gates, texts
 
 
-def _open_passed(run: Run) -> RowCache:
-    """What HermiT let pass in earlier builds."""
-    key = fingerprint_function(find_function("reasoner"), run.settings)
-    return RowCache(run.warehouse, "reasoner", key)
+def _open_passed(run: Run, texts: Mapping[str, str]) -> RowCache:
+    """What HermiT let pass in earlier builds under the schema of these files.
+
+    Each schema has a folder, whose time is that of its last use: gc takes it some time after.
+    """
+    function = fingerprint_function(find_function("reasoner"), run.settings)
+    key = hash_value([function, texts["ontology/schema.ttl"]])
+    passed = RowCache(run.warehouse, "reasoner", key)
+    with suppress(FileNotFoundError):
+        os.utime(passed.folder)
+    return passed
 
 
 _OF_ONTOLOGY = {"consistent", "shapes", "checks", "questions"}
@@ -267,14 +275,15 @@ def _judge_settled(
     """HermiT, SHACL, the ontology's checks and questions on what stays, and how much had to go.
 
     `given`: the instances before anything was withdrawn. Questions have to run only. What the run
-    `before` settled from the same is judged alike.
+    `before` settled from the same is judged alike, unless a gate was not run then.
     """
     gates = settled.gates
     if gates is None and before and before.details.get("settled") == settled.key:
         gates = {name: said for name, said in before.gates.items() if name in _OF_ONTOLOGY}
+        gates = None if any(said.startswith("not run") for said in gates.values()) else gates
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-        passed = _open_passed(run)
+        passed = _open_passed(run, settled.texts)
         gates = judge_ontology(files, settled.texts, seconds=seconds, passed=passed).gates
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 

@@ -6,9 +6,11 @@ import json
 import logging
 import os
 import shutil
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from kpyramid.keys import ID_DIGITS, hash_bytes, hash_file
 from kpyramid.storage.contracts import (
     Contract,
     decode_table,
-    encode_table,
+    hash_columns,
     load_contracts,
     read_table,
     write_table,
@@ -47,8 +49,9 @@ _SCHEMA = pa.schema(
 
 _MOST_RECENT = 64 << 20
 """Bytes of segments that stay in memory: a night's stages read the same ones many times."""
-_recent: dict[Path, tuple[int, pa.Table]] = {}
-"""Segments that were read last, each with the time that its file had."""
+_recent: OrderedDict[Path, tuple[int, pa.Table]] = OrderedDict()
+"""Segments by when they were last read, the latest last, each with the time that its file had."""
+_recent_lock = Lock()
 
 FORMER = "rows.former"
 """Where the row cache lies while a document is erased."""
@@ -94,7 +97,7 @@ class RowCache:
             segment = self._read_segment(path)
             if segment is None:
                 continue
-            # Only the keys are kept: which segment to open again, not what it holds.
+            # Its keys stay, however recent it is: they say whether to open it again.
             self._segments[path] = segment["key"].combine_chunks()
             mine = segment.filter(pc.is_in(segment["key"], wanted))
             rows = zip(*(mine[name].to_pylist() for name in ("key", "payload")), strict=True)
@@ -138,8 +141,10 @@ class RowCache:
     def _read_segment(self, path: Path) -> pa.Table | None:
         try:
             read = path.stat().st_mtime_ns
-            if _recent.get(path, (0,))[0] == read:
-                return _recent[path][1]
+            with _recent_lock:
+                if _recent.get(path, (0,))[0] == read:
+                    _recent.move_to_end(path)
+                    return _recent[path][1]
             data = path.read_bytes()
         except FileNotFoundError:
             return None  # removed by another process since it was listed
@@ -152,9 +157,11 @@ class RowCache:
                     self._bucket.delete(f"{self._name}/{path.name}")
             return None
         segment = decode_table(data)
-        _recent[path] = read, segment
-        while sum(held.nbytes for _, held in [*_recent.values()]) > _MOST_RECENT:
-            _recent.pop(next(iter(_recent)), None)
+        with _recent_lock:
+            _recent[path] = read, segment
+            _recent.move_to_end(path)
+            while sum(held.nbytes for _, held in _recent.values()) > _MOST_RECENT:
+                _recent.popitem(last=False)
         return segment
 
 
@@ -211,8 +218,7 @@ def store_result(
             sync_folder(path)
             marker[name] = {"sha256": hash_file(path), "rows": rows}
             if labels := load_contracts()[name].labels if name in load_contracts() else []:
-                rest = decode_table(path).drop_columns(labels)
-                marker[name]["content"] = hash_bytes(encode_table(rest))
+                marker[name]["content"] = hash_columns(path, labels)
         text = json.dumps({"stage": stage, "key": key, "tables": marker}, indent=1)
         if requests:
             write_and_sync(folder / REQUESTS, json.dumps(list(requests)).encode())

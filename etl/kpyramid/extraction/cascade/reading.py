@@ -12,6 +12,8 @@ from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.cascade.evidence import Text, assign_triples, prepare_text
 from kpyramid.extraction.cascade.grounding import ground_statements, ground_triples, show_row
 from kpyramid.extraction.cascade.review import (
+    CHECK,
+    SECOND,
     apply_verdicts,
     ask_check,
     ask_second,
@@ -180,12 +182,12 @@ class Cascade:
         return self._review(draft, self._ask(request, read_window))
 
     def _review(self, draft: _Draft, reading: Reading) -> WindowExtraction:
-        """What a reading comes to after a second look and a check, as far as these are answered.
+        """What a reading comes to after a second look and a check, and which was not answered.
 
         Facts are checked when no second look is due any more, lest they be checked twice.
         """
         form, settings = self._form, self.settings
-        made = ground_window(draft.text, reading, self._vocabulary)
+        made, failures = ground_window(draft.text, reading, self._vocabulary), list[Failure]()
         unread = list_unread(made, draft.chunk) if settings.glean else []
         if unread:
             asked = (settings, self._vocabulary, form.max_tokens)
@@ -193,14 +195,17 @@ class Cascade:
             if not isinstance(second, Failure):
                 joined = join_readings(reading, second)
                 made = ground_window(draft.text, joined, self._vocabulary)
-            elif is_due(second):
-                return made
-        if drawn := draw_facts(made, settings.check_share, self._seed):
+            else:
+                failures.append(replace(second, detail=f"{SECOND.name}: {second.detail}"))
+        share = 0.0 if any(map(is_due, failures)) else settings.check_share
+        if drawn := draw_facts(made, share, self._seed):
             request = ask_check(draft.chunk, made, drawn, settings, form.max_tokens)
             verdicts = self._try(request, read_verdicts)
             if not isinstance(verdicts, Failure):
                 made = apply_verdicts(draft.text, made, drawn, verdicts)
-        return made
+            else:
+                failures.append(replace(verdicts, detail=f"{CHECK.name}: {verdicts.detail}"))
+        return replace(made, unanswered=tuple(failures))
 
     def _paraphrase(self, draft: _Draft) -> None:
         if self.settings.paraphrase == "llm":

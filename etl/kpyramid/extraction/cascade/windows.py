@@ -47,7 +47,7 @@ from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, 
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention
 from kpyramid.keys import JsonValue, hash_bytes
-from kpyramid.llm.task import Expected, Request, Strict, flatten, parse_json, write_json
+from kpyramid.llm.task import Expected, Failure, Request, Strict, flatten, parse_json, write_json
 from kpyramid.settings import CascadeSettings, ChunkSettings, Example
 
 # Windows of a document.
@@ -409,9 +409,13 @@ _KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity"
 
 @dataclass(frozen=True, slots=True)
 class WindowExtraction(Extraction):
-    """What a window states; `kinds` are mentions of its entities with their class, as replied."""
+    """What a window states; `kinds` are mentions of its entities with their class, as replied.
+
+    `unanswered`: why there was no usable reply to its second look or its check; details name these.
+    """
 
     kinds: tuple[tuple[Mention, str], ...] = ()
+    unanswered: tuple[Failure, ...] = ()
 
 
 @dataclass(slots=True)

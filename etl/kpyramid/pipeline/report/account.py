@@ -174,14 +174,16 @@ _FACTS, _SHORT = 3, 180
 
 
 def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
-    """What a model said of the facts that it held against their sentences; None of none.
+    """What a model said of the facts that it held against their sentences; None where not asked.
 
-    `precision`: the share that these state, `low` to `high` its 95 % interval by Wilson's score.
+    `facts`: those that it read and that stay, `by_rules`: the others, which are never checked.
+    `unanswered`: requests without a usable reply. `precision`: the share that sentences state,
+    `low` to `high` its 95 % interval by Wilson's score; none where none was checked.
     """
     (row,) = select_rows(database, read_query("checked"))
     count = row["stated"] + row["partly"] + row["not_stated"]
     if not count:
-        return None
+        return {**row, "checked": 0} if row["unanswered"] else None
     from scipy.stats import binomtest  # loaded where facts were checked
 
     interval = binomtest(row["stated"], count).proportion_ci(method="wilson")

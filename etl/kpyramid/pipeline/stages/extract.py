@@ -23,7 +23,7 @@ from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
 from kpyramid.documents.validity import find_date, place_times
 from kpyramid.extraction.cascade.reading import Cascade
-from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
+from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.types import (
     Chunk,
     Claim,
@@ -54,8 +54,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`claims`, `mentions`, `raw_triples`; a dropped fact, and a chunk without any, is a reject.
 
-    So is a chunk that the model, if there is one, gave no usable reply on: `llm_` and the kind of
-    failure.
+    So is a chunk that the model, if there is one, gave no usable reply on, be it to a second look
+    or a check: `llm_` and the kind of failure.
     """
     chunks_of = _group_chunks(chunks)
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
@@ -129,11 +129,10 @@ def _read_by_model(
     results = cascade.read(inputs)
     for passage, prose, result in zip(places, proses, results, strict=True):
         if isinstance(result, Failure):
-            end = passage.start + len(passage.text)
-            for place in passage.chunks:
-                if place.start < end and place.end > passage.start:
-                    made.reject_unanswered(place, result)
+            made.reject_unanswered(passage, result)
         else:
+            for failure in result.unanswered if isinstance(result, WindowExtraction) else ():
+                made.reject_unanswered(passage, failure, is_read=True)
             rest, twice = [], list(result.dropped)
             for fact in result.facts:
                 spans = result.claims[fact.claim].spans
@@ -292,14 +291,20 @@ class _Made:
                 repeated.append(Dropped("repeated", text, spans[-1]))
         return replace(extraction, facts=tuple(kept), dropped=(*extraction.dropped, *repeated))
 
-    def reject_unanswered(self, chunk: "_Chunk", failure: Failure) -> None:
-        """Notes a chunk that the model gave no usable reply on."""
-        self._unanswered.add(chunk.chunk_id)
-        self.rejects.append(
-            make_reject(
-                "extract", f"llm_{failure.kind}", chunk.chunk_id, failure.detail, **chunk.place
-            )
-        )
+    def reject_unanswered(
+        self, passage: "_Passage", failure: Failure, *, is_read: bool = False
+    ) -> None:
+        """Notes the chunks of a part that the model gave no usable reply on.
+
+        Or, where it `is_read`, none to a request about what it read there, whose key is the row's.
+        """
+        end = passage.start + len(passage.text)
+        for chunk in passage.chunks:
+            if chunk.start < end and chunk.end > passage.start:
+                key = failure.key if is_read else chunk.chunk_id
+                self._unanswered.update([] if is_read else [key])
+                said = ("extract", f"llm_{failure.kind}", key, failure.detail)
+                self.rejects.append(make_reject(*said, **chunk.place))
 
     def reject_silent(self, chunks: Iterable["_Chunk"]) -> None:
         """Notes the chunks without a fact, unless it was noted why."""
