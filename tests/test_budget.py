@@ -15,9 +15,9 @@ BUDGETS = {
     "numerics": 333,
     "embeddings": 371,
     "documents": 3364,
-    "storage": 3080,
+    "storage": 3099,
     "llm": 2743,
-    "extraction": 8253,
+    "extraction": 8259,
     "graph": 2414,
     "ontology": 6147,
     "completion": 2232,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1164,
-    "pipeline": 8760,
+    "pipeline": 8769,
     "cli": 2948,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
