@@ -511,8 +511,10 @@ _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 def diff(
     before: Annotated[
         str, typer.Argument(metavar="A", help=f"{SNAPSHOT_HELP} Or a folder: ./last-week.")
-    ] = "main@1",
-    after: Annotated[str, typer.Argument(metavar="B", help="Likewise.")] = "main",
+    ] = "main",
+    after: Annotated[
+        str | None, typer.Argument(metavar="[B]", help="Likewise; a ref alone: A@1 with A.")
+    ] = None,
     /,
     *,
     warehouse: str,
@@ -520,7 +522,7 @@ def diff(
     limit: Natural = 20,
     scope: "Scope",
 ) -> Result:
-    """Say what changed from snapshot A to snapshot B: by default, what last night changed.
+    """Say what changed from snapshot A to snapshot B: of a ref alone, what last night changed.
 
     First a count per table of what is new, gone and changed, and the settings, models and stages
     that differ; with --table also the rows. What only documents with labels say is counted and
@@ -528,15 +530,22 @@ def diff(
 
     Whoever has only copied folders compares those; then no warehouse is read.
 
-    Examples: kpyramid diff; kpyramid diff main@2026-11-16 main --table facts --limit 50;
+    Examples: kpyramid diff; kpyramid diff demo; kpyramid diff main@2026-11-16 main --table facts;
     kpyramid diff ./last-week ./now
 
     `table`: show the rows too, of: documents, facts, entities, ontology, instances or proposals.
     `limit`: most rows that are shown; 0 for all.
     """
     from kpyramid.snapshot.diff import NAMES, compare
-    from kpyramid.snapshot.snapshot import open_snapshot
+    from kpyramid.snapshot.snapshot import is_path, open_snapshot
+    from kpyramid.storage.layout import open_warehouse
+    from kpyramid.storage.refs import read_head
 
+    if after is None:
+        named = not is_path(before) and "@" not in before
+        head = read_head(open_warehouse(warehouse), before) if named else None
+        moves = head is not None and head.action != "tag"
+        before, after = (f"{before}@1", before) if moves else (before, "main")
     sides = [open_snapshot(name, warehouse, scope=scope) for name in (before, after)]
     with compare(*sides) as changes:
         rows = changes.read(table, limit or None) if table else None

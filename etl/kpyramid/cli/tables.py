@@ -15,8 +15,8 @@ def conflicts(*, opened: "Snapshot") -> Result:
     """List facts of which at most one holds, each side with its sentence, the newest first.
 
     They are found by every build: several values of a property or relation that has one, a
-    statement and its denial, relations that are contrary. Nothing is dropped for it. Which value
-    holds a person says in the corrections file, see `kpyramid build --help`.
+    statement and its denial, relations that are contrary. Nothing is dropped for it. To say which
+    value holds, write it into the corrections file (`publish.corrections`, see docs/build.md).
 
     Example: kpyramid conflicts --json
     """

@@ -202,9 +202,12 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
     return None
 
 
-def place_times(qualifiers: Mapping[str, str], day: datetime.date | None) -> dict[str, str]:
+def place_times(
+    qualifiers: Mapping[str, str], day: datetime.date | None, *, is_planned: bool = False
+) -> dict[str, str]:
     """Qualifiers with the date in place of a time that points from the text's day.
 
+    Of what is planned a bare month or weekday is the next such one, else the last.
     A time that gives no date so is left out, but for a bare month or weekday of a text without a
     day, which stays as it is.
     """
@@ -216,19 +219,21 @@ def place_times(qualifiers: Mapping[str, str], day: datetime.date | None) -> dic
     date = None
     if day is not None and not (match["vague"] or (bare and _AHEAD.match(match["lead"]))):
         with suppress(OverflowError, ValueError):  # outside the calendar
-            date = _resolve(match, day)
+            date = _resolve(match, day, "next" if bare and is_planned else match["which"] or "")
     return placed if date is None else {**placed, "time": f"{match['lead']}{date}"}
 
 
-def _resolve(match: re.Match[str], day: datetime.date) -> Date | None:
+def _resolve(match: re.Match[str], day: datetime.date, which: str) -> Date | None:
     """The date that a time points to from a day; a bare month or weekday is the last such one.
+
+    `which`: `last`, `this` or `next` before a month or weekday.
 
     A week gives the month or year that it lies in, None where it lies in two years.
 
     Raises:
         OverflowError, ValueError: it is outside the calendar.
     """
-    which, unit = (match["which"] or "").lower(), (match["unit"] or match["past"] or "day").lower()
+    which, unit = which.lower(), (match["unit"] or match["past"] or "day").lower()
     if match["month"]:
         unit, month = "month", find_month(match["month"])
         back = month > day.month or (which == "last" and month == day.month)

@@ -84,13 +84,14 @@ def _find_known(
 def find_names(text: str) -> frozenset[str]:
     """The words of a question that are written as names, in small letters.
 
-    Its first word is written large whatever it is.
+    Its first word is written large whatever it is; "IT" and "WHO" are names among small letters.
     """
     words = [match.group().strip(".") for match in WORD.finditer(text)]
     return frozenset(
         word.casefold()
         for word in words[1:]
-        if word[:1].isupper() and word.casefold() not in _ASIDE
+        if word[:1].isupper()
+        and (word.casefold() not in _ASIDE or (word[1:].isupper() and not text.isupper()))
     )
 
 

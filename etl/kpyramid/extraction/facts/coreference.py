@@ -763,11 +763,18 @@ class Antecedents:
         node = self.tree[one.last]
         return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
+    def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
+        """Whether the sentence before is about another of its kind: "Y is in Z. Its head"."""
+        near = (a for a in self._active if a.sentence == token.sentence - 1 > topic.sentence)
+        near = (a for a in near if a.role in SUBJECTS and a.phrase.is_named)
+        opens = token.i == self.tree.sentences[token.sentence][0]
+        return opens and any(list_labels(a) & list_labels(topic) for a in near)
+
     def _weigh(self, one: Antecedent, token: Node) -> float:
         weight = one.salience * 0.5 ** (token.sentence - one.sentence)
         if one is self._title and self._met:
             weight += _TOPIC
-        elif one is self._local:
+        elif one is self._local and not self._has_moved_on(one, token):
             weight += _TOPIC * _FADING ** (token.sentence - one.sentence)
         if one.sentence == token.sentence and one.role in SUBJECTS:
             weight += _SAME_SENTENCE

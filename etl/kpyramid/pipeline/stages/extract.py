@@ -260,7 +260,9 @@ class _Made:
             }
         for fact in extraction.facts:
             day = self.days[passage.chunks[0].document_id]
-            placed = replace(fact, qualifiers=place_times(fact.qualifiers, day))
+            is_planned = fact.modality == "planned"
+            times = place_times(fact.qualifiers, day, is_planned=is_planned)
+            placed = replace(fact, qualifiers=times)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
