@@ -15,9 +15,9 @@ BUDGETS = {
     "numerics": 333,
     "embeddings": 371,
     "documents": 3364,
-    "storage": 3079,
+    "storage": 3098,
     "llm": 2743,
-    "extraction": 8244,
+    "extraction": 8250,
     "graph": 2414,
     "ontology": 6138,
     "completion": 2232,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1164,
-    "pipeline": 8732,
+    "pipeline": 8741,
     "cli": 2939,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
