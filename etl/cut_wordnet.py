@@ -34,8 +34,9 @@ FILES = {
     **{3: "x", 7: "x", 23: "x", 24: "x", 25: "x", 28: "x"},
 }
 """Files of the nouns of what has names: person, group, location, object, artifact, communication,
-act, event; and of what has none and is a thing all the same: animal, body, food, plant, possession,
-state, substance."""
+act, event; of what has none and is a thing all the same: animal, body, food, plant, possession,
+state, substance. `x`: of what is no thing: the most general, attribute, quantity, relation, shape,
+time."""
 KINDS = {4: "act", 18: "person", 11: "event", 10: "communication", 14: "group"}
 """WordNet's lexicographer files of nouns that matter to relations; `lexnames(5WN)`."""
 NAMED = KINDS.keys() | {6, 15, 17}

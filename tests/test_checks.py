@@ -13,7 +13,7 @@ import pytest
 
 from kpyramid.errors import GateError, InputError
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.ontology.sparql import read_prefixes
+from kpyramid.ontology.sparql import list_iris, read_prefixes
 from kpyramid.ontology.store import OntologyStore, entity_iri
 from kpyramid.ontology.validation.checks import (
     Question,
@@ -164,6 +164,18 @@ def test_a_broken_file_of_questions_is_named(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
             read_questions(path)
         assert said in str(caught.value)
+
+
+def test_the_terms_of_a_query_are_found_whatever_way_they_are_written() -> None:
+    query = (
+        "BASE <https://w3id.org/x#> PREFIX k: <https://w3id.org/k#> "
+        'SELECT ?s WHERE { ?s <https://w3id.org/x#p> ?o ; k:q "<no> k:no" } # <none>'
+    )
+    assert list_iris(query) == {"https://w3id.org/x#p", "https://w3id.org/k#q"}
+    assert list_iris("BASE <urn:x/> SELECT ?s { ?s <p> ?o }") == {"urn:x/p"}
+    assert list_iris("BASE <https://w3id.org/x/> SELECT ?s { ?s <p> ?o }") == {
+        "https://w3id.org/x/p"
+    }
 
 
 # --- the gates at publish ------------------------------------------------------------------

@@ -1,19 +1,25 @@
 """The snapshot's index: the same answers as whole tables give, and no damage goes unseen."""
 
+import gc
 import json
 import shutil
+import weakref
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kpyramid.errors import InputError, IntegrityError
-from kpyramid.query import Snapshot, open_snapshot
+from kpyramid.errors import InputError, IntegrityError, PyramidError
+from kpyramid.query import Scope, Snapshot, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
+from kpyramid.snapshot.columns import join_rows, list_columns
+from kpyramid.snapshot.graph import open_database
+from kpyramid.snapshot.indexing import READS
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
 from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words, weigh_words
 from kpyramid.snapshot.store import Store
@@ -184,6 +190,58 @@ def test_what_the_index_says_of_a_fact_is_what_the_tables_say(built: Path) -> No
         assert snapshot.names[entity] == entities[entity]["name"]
         assert snapshot.surface_forms([entity])[entity] == tuple(entities[entity]["surface_forms"])
     assert snapshot.facts_about(list(entities), most=2) == [r["condensed_id"] for r in rows[:2]]
+
+
+def test_a_row_that_refers_to_none_is_an_error_and_not_joined_away(built: Path) -> None:
+    tables = {name: Snapshot(built).table(name) for name in READS}
+    place = {"chunk_id": "none-such", "start": 0, "end": 1}
+    for table, column, value in (
+        ("raw_triples", "claim_id", "none-such"),
+        ("condensed", "relation_id", "none-such"),
+        ("instances", "places", [place]),
+    ):
+        own = tables[table]
+        field = own.schema.field(column)
+        values = pa.array([value] * len(own), field.type)
+        bad = own.set_column(own.schema.get_field_index(column), field, values)
+        held = {**tables, table: bad}
+        with (
+            pytest.raises(IntegrityError, match=f"table {table}: {column} .*none-such"),
+            join_rows(held) as database,
+        ):
+            list_columns(database, held)
+
+
+def test_documents_texts_pass_by_duckdb_which_says_when_memory_ran_out(built: Path) -> None:
+    tables = {name: Snapshot(built).table(name) for name in READS}
+    documents = tables["documents"]
+    with join_rows({**tables, "documents": documents.drop_columns(["text"])}) as database:
+        texts = list_columns(database, tables)["documents"]["text"]
+    assert texts.type == pa.large_string()
+    assert texts.to_pylist() == documents["text"].to_pylist()
+    with (
+        pytest.raises(PyramidError, match=r"2GB.*full.*No table is damaged.*TMPDIR") as raised,
+        open_database(),
+    ):
+        raise duckdb.OutOfMemoryException("full\nPossible solutions")
+    assert not isinstance(raised.value, IntegrityError)
+
+
+def test_a_dropped_snapshot_is_unmapped_at_once(built: Path) -> None:
+    gc.disable()
+    try:
+        snapshot = Snapshot(built)
+        document = next(iter(snapshot._view.keys("documents")))
+        for one in (snapshot, snapshot.scoped(Scope(documents=frozenset({document})))):
+            link_text("Who founded Aster Pictures?", one)
+            one.find("thing")
+            one.words("founded", 3, "condensed")
+            assert len(one._view.part("condensed").matrix)
+        held = [weakref.ref(rows) for rows in snapshot._store._rows.values()]
+        del snapshot, one
+        assert len(held) > 3 and not any(rows() for rows in held)
+    finally:
+        gc.enable()
 
 
 FILES = ["chunks.arrow", "condensed.arrow", "entities.arrow", "names.arrow", "meta.json"]

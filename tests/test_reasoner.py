@@ -100,6 +100,14 @@ def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.M
     assert len(passed) == 2
 
 
+def test_the_words_of_a_text_count_where_a_datatype_has_some_texts_only() -> None:
+    passed, schema = Kept(), SCHEMA + f":code a owl:DatatypeProperty ; rdfs:range <{XSD}token> .\n"
+    for text, verdict in (("a b", "pass"), ("a  b", "fail")):
+        given = fact("ada", "code", f'"{text}"')
+        said = judge_consistency(schema, given, seconds=60, passed=passed)
+        assert said.startswith(verdict), text
+
+
 def test_many_facts_are_judged_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consistency, "_MOST_FACTS", 1)
     texts = (fact(who, "bornOn", f'"1990-03-0{n}"^^<{XSD}date>') for who in "ab" for n in (1, 2))

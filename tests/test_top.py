@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from kpyramid.completion.decisions import Decision, Decisions
 from kpyramid.completion.top import MOST, draft_classes, keep_properties
-from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
+from kpyramid.ontology.proposals import adopt_proposals
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.consistency import judge_consistency
 from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.pipeline.stages.induce import _draft
 from kpyramid.settings import AUTO
 from kpyramid.storage.declarations import locate_ontology
 from kpyramid.storage.layout import Warehouse
@@ -189,3 +194,42 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
     turtle = (warehouse.snapshots / snapshot / "ontology" / "schema.ttl").read_text("utf-8")
     schema = parse_schema(turtle, source=snapshot)
     return {t.iri: t.label for t in (*schema.classes, *schema.properties)}
+
+
+def test_a_later_night_leads_to_no_class_that_lost_its_facts_and_has_no_word_of_hidden_ones() -> (
+    None
+):
+    place = {"range": None, "inverse_of": None, "splits": None, "definition": "", "note": ""}
+    place |= {"state": "accepted", "decided_by": "rules"}
+    vessel, person = f"{BASE}Vessel", f"{BASE}Person"
+    kind = {"kind": "class", "iri": vessel, "label": "vessel", "phrases": ["vessel"]}
+    words = {"iri": f"{BASE}crewed_by", "label": "crewed by", "phrases": ["crewed by", "manned by"]}
+    former = adopt_proposals(
+        UPPER,
+        [
+            {**place, **kind, "domain": f"{BASE}Product"},
+            {**place, **words, "kind": "property", "domain": vessel, "range": person},
+        ],
+    )
+    texts = [f"{use} vessel" for use in ("fishing", "cargo", "pressure", "oil", "patrol")]
+    mentions = pa.table(
+        [texts, ["NOUN"] * 5, [f"chunk {at}" for at in range(5)]], ["text", "type", "chunk_id"]
+    )
+
+    def list_drafts(head: str) -> list[object]:
+        layer = SimpleNamespace(
+            heads=[head], head_types=["NOUN"], tails=["Hana Volk"], tail_types=["PERSON"]
+        )
+        graph = SimpleNamespace(
+            layer=layer,
+            ids=pa.array(["triple-1"]),
+            find_stated=lambda forms: np.array([0] if "crew" in " ".join(forms) else [], int),
+        )
+        old = SimpleNamespace(read_schema=lambda: write_schema(former))
+        decided = Decisions((), "decisions.toml")
+        rows = _draft(mentions, graph, UPPER, old, decided, EMBEDDER)  # type: ignore[arg-type]
+        adopt_proposals(UPPER, rows)  # every end is there
+        return [row["phrases"] for row in rows]
+
+    assert list_drafts("Aurora") == []  # a vessel is spoken of, and no fact is about one
+    assert list_drafts("cargo vessel") == [["vessel"], ["crewed by"]]

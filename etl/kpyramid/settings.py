@@ -56,9 +56,10 @@ class CascadeSettings:
     `mode`: `merged` asks once per window for entities with their classes and facts that cite
     sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
     per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
-    `glean`: so many more looks at sentences that no fact cites though the rules find a predicate
-    there. `check_share`: of the facts, those that the model checks against their sentences, drawn
-    by their hash; what these do not say is withheld, and the report has the share that they state.
+    `glean`: how often a model looks again at sentences that no fact cites though the rules find a
+    predicate there. `check_share`: of the facts, those that the model checks against their
+    sentences, drawn by their hash; what these do not say is withheld, and the report has the share
+    that they state.
     `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
     """
 
@@ -407,7 +408,8 @@ class CompleteSettings:
     `member_similarity`: likeness to the medoid (words, ends, pairs) from which a wording belongs to
     a proposal.
     `min_support`: facts that a proposal needs; one left open is listed from 3 in 2 chunks.
-    `accept_support`: facts that one needs to be accepted without a person.
+    `accept_support`: facts that one needs to be accepted without a person; where the corpus makes
+    the ontology and this is the default, 3.
     `accept_score`: share of its support that has to agree on domain and range for that.
     `most_open`: proposals that are left to a person, the clearest first.
     `alias_similarity`: cosine from which a person is asked whether a proposal is another name.

@@ -196,11 +196,23 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan(corpus: Corpus, /, *, place: "Warehouse", ref: Ref = "main", loaded: "Settings") -> Result:
-    """Say what a build would compute, stage by stage, before it does; nothing is written."""
+def plan(
+    corpus: Corpus,
+    /,
+    *,
+    place: "Warehouse",
+    ref: Ref = "main",
+    loaded: "Settings",
+    ontology: str | None = None,
+) -> Result:
+    """Say what a build would compute, stage by stage, before it does; nothing is written.
+
+    `ontology`: as of `kpyramid build`.
+    """
     from kpyramid.pipeline.plan import plan_build
 
-    return describe_plan(plan_build(corpus, place, loaded, ref=ref), loaded.llm.budget)
+    planned = plan_build(corpus, place, choose_ontology(loaded, ontology), ref=ref)
+    return describe_plan(planned, loaded.llm.budget)
 
 
 def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TypedDict
+from urllib.parse import urljoin
 
 import pyoxigraph as ox
 
@@ -173,11 +174,11 @@ def _walk_kinds(node: object) -> Iterator[str]:
 
 
 _IRI = re.compile(
-    r"""<([^<>"{}|^`\\\s]*)>|\bPREFIX\s+([\w.-]*):\s*<([^>]*)>|([\w.-]*):((?:[\w:.%-]|\\.)*)"""
+    r"""\bBASE\s*<([^>]*)>|<([^<>"{}|^`\\\s]*)>|\bPREFIX\s+([\w.-]*):\s*<([^>]*)>|([\w.-]*):((?:[\w:.%-]|\\.)*)"""
     r"""|"{3}.*?(?<!\\)"{3}|'{3}.*?(?<!\\)'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*""",
     re.DOTALL | re.IGNORECASE,
 )
-"""IRIs, declared prefixes and prefixed names; texts and comments, which have none, are skipped."""
+"""Base, IRIs, prefixes and prefixed names; texts and comments, which have none, are skipped."""
 
 
 def list_iris(query: str) -> set[str]:
@@ -187,14 +188,17 @@ def list_iris(query: str) -> set[str]:
     """
     prefixes: dict[str, str] = {}
     found: set[str] = set()
+    base = ""
     for match in _IRI.finditer(query):
-        iri, declared, place, prefix, local = match.groups()
-        if declared is not None:
+        own, iri, declared, place, prefix, local = match.groups()
+        if own is not None:
+            base = own
+        elif declared is not None:
             prefixes[declared] = place
         elif prefix in prefixes:
             found.add(prefixes[prefix] + local.rstrip(".").replace("\\", ""))
         elif iri:
-            found.add(iri)
+            found.add(iri if ":" in iri else urljoin(base, iri) if "//" in base else base + iri)
     return found
 
 

@@ -278,13 +278,14 @@ def key_publishing(settings: Settings, judges: str, keys: Sequence[str]) -> str:
 
 
 def find_stored(
-    warehouse: Warehouse, stage: Stage, key: str, former: Former | None
+    warehouse: Warehouse, settings: Settings, stage: Stage, key: str, former: Former | None
 ) -> tuple[str, Result | None]:
     """The key of a stage's tables for given inputs (their key) and former names, and the tables.
 
     What the former snapshot made of the same inputs has its names. None where they are not stored.
     """
-    if former is not None and "former" in stage.ports:
+    is_asked = "drafting" not in stage.ports or settings.induce.ontology == AUTO
+    if former is not None and "former" in stage.ports and is_asked:
         mark = former.run and read_mark(former.run, stage.name)
         same = mark and mark.details.get(INPUTS) == key
         key = mark.key if mark and same else hash_value([key, former.snapshot])
@@ -303,7 +304,9 @@ def walk_stored(
         inputs: dict[str, JsonValue] = {table: made[table] for table in stage.reads}
         if "corpus" in stage.ports:
             inputs["corpus"] = corpus
-        _, result = find_stored(warehouse, stage, key_inputs(stage, settings, inputs), former)
+        _, result = find_stored(
+            warehouse, settings, stage, key_inputs(stage, settings, inputs), former
+        )
         if result is None:
             return
         for name, file in result.tables.items():

@@ -125,7 +125,8 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
             inputs["corpus"] = details["corpus"] = ports.erased.mark(corpus.fingerprint)
             ports.corpus = corpus.read_files()
         details[INPUTS] = key_inputs(stage, run.settings, inputs)
-        key, result = find_stored(run.warehouse, stage, details[INPUTS], context.former)
+        place = run.warehouse, run.settings
+        key, result = find_stored(*place, stage, details[INPUTS], context.former)
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}

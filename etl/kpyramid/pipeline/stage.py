@@ -121,7 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=12,
+        version=13,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -175,7 +175,7 @@ PIPELINE: tuple[Stage, ...] = (
             *("phrases", "priorities", "layers", "proposals"),
             *("instances", "additions", "vectors", "rejects"),
         ),
-        ports=("settings", "schema", "shapes", "decisions", "embedder", "namer"),
+        ports=("settings", "schema", "shapes", "decisions", "drafting", "embedder", "namer"),
         libraries=("numpy", "scipy", "kmedoids", "pyoxigraph", "simplemma"),
         accounts=("triples.triple_id", "priorities.triple_id"),
     ),

@@ -7,8 +7,9 @@ it is computed when they first ask.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from kpyramid.documents import words as w
 from kpyramid.embeddings.port import Matrix
@@ -147,10 +148,19 @@ _WHICH_KIND = re.compile(
 )
 
 
-@lru_cache(256)  # a question and what it is parted into have some twenty
+_MOST_LINKED = 256
+"""Texts of a snapshot whose links are kept: a question and its parts have some twenty."""
+_LINKED: WeakKeyDictionary[Snapshot, dict[str, Links]] = WeakKeyDictionary()
+
+
 def link_text(text: str, snapshot: Snapshot) -> Links:
     """The entities that a text names."""
-    return link_question(text, snapshot.entities_by_name())
+    known = _LINKED.setdefault(snapshot, {})
+    if (links := known.get(text)) is None:
+        if len(known) >= _MOST_LINKED:
+            known.clear()
+        links = known[text] = link_question(text, snapshot.entities_by_name())
+    return links
 
 
 class QuestionAnalysis:

@@ -54,7 +54,13 @@ def join_rows(tables: Tables) -> "Iterator[Database]":
 
 
 def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa.Array]]:
-    """The columns of all files of the index but those of vectors and words, by file."""
+    """The columns of all files of the index but those of vectors and words, by file.
+
+    Raises:
+        IntegrityError: a row refers to one that there is not, and joins would drop it; names both.
+    """
+    for name, table in tables.items():
+        load_contracts()[name].check_references(table, tables)
     titled = _find_titles(tables)
     database.execute(_SQL["names"])
     files = {
@@ -62,7 +68,8 @@ def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa
         for name, query in _SQL.items()
         if name.startswith(_FILE)
     }
-    files["documents"]["text"] = files["documents"]["text"].cast(pa.large_string())
+    texts = tables["documents"]["text"].cast(pa.large_string())
+    files["documents"]["text"] = combine_column(texts)  # DuckDB sorts in its memory, as whole rows
     files["chunks"]["titles"] = _link_titles(tables, titled)
     return files | {"titles": _list_titles(titled)}
 
@@ -132,8 +139,8 @@ def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
         first, *others = title.split()
         sizes[first].add(1 + len(others))
     linked, places = [], {title: at for at, title in enumerate(titled)}
-    for text in tables["chunks"]["text"].to_pylist():
-        words = WORD.findall(text)
+    for text in tables["chunks"]["text"]:
+        words = WORD.findall(text.as_py())
         runs = (
             search.fold_title(words[at : at + size])
             for at, word in enumerate(words)

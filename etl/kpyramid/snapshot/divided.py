@@ -5,6 +5,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, TypeVar
+from weakref import proxy
 
 import numpy as np
 import numpy.typing as npt
@@ -90,7 +91,7 @@ class DividedView(View):
         self._masks: dict[str, Mask] = {"documents": documents}
         self._documents = documents
         self.whole = View(store)
-        self._terms = _SeenTerms(store, self)
+        self._terms = _SeenTerms(store, proxy(self))  # no cycle: see `Finder`
         self._keys: dict[str, frozenset[str]] = {}
         self._pairs: dict[str, Mapping[str, list[tuple[str, str]]]] = {}
         self._tables: dict[str, pa.Table] = {}

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kpyramid.documents.words import deny
-from kpyramid.errors import IntegrityError
+from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.ontology import names as n
 from kpyramid.snapshot.evidence import stack_headings
 from kpyramid.storage.contracts import load_contracts
@@ -42,6 +42,7 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
 
     Raises:
         IntegrityError: a table cannot be read.
+        PyramidError: memory or disk ran out.
     """
     import duckdb
 
@@ -52,6 +53,13 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
         database.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
         try:
             yield database
+        except duckdb.OutOfMemoryException as e:
+            said, place = str(e).splitlines()[0], tempfile.gettempdir()
+            raise PyramidError(
+                f"DuckDB holds {_MEMORY} and files below {place}, which are not enough: {said}. No "
+                f"table is damaged. Make room in {place} or set TMPDIR to a larger disk; where "
+                "there is room, cut the longest documents into several"
+            ) from e
         except duckdb.Error as e:
             raise IntegrityError(
                 f"{e}. `kpyramid verify` says whether the snapshot is damaged"

@@ -31,8 +31,8 @@ UNION ALL SELECT 'instances', instances.row, hash FROM instances JOIN chunk USIN
 CREATE TEMP TABLE called AS SELECT DISTINCT row, join_words(form) AS name
 FROM (SELECT row, unnest(surface_forms) AS form FROM entities) WHERE join_words(form) <> '';
 
---- file_documents: with headings and levels, and where which page begins
-SELECT document_id, source, title, text, access, metadata,
+--- file_documents: with headings and levels, and where which page begins; `columns` adds texts
+SELECT document_id, source, title, NULL AS text, access, metadata,
     coalesce(list_transform(list_filter(blocks, lambda b: b.kind = 'heading'),
         lambda b: {'start': b.start, 'end': b."end", 'level': b.level}), []) AS headings,
     coalesce(list_transform(list_filter(blocks, lambda b, i: b.page > 0 AND (i = 1 OR b.page <> blocks[i - 1].page)),
@@ -64,9 +64,10 @@ SELECT condensed.condensed_id, heads.row::INT AS head, relations.row::INT AS rel
     ends.row::INT AS standard_head, coalesce(others.row, -1)::INT AS standard_tail,
     coalesce(statement, -1)::INT AS statement, coalesce(more.row, -1)::INT AS detailed,
     condensed.qualifiers, condensed.negated, condensed.modality, coalesce(confidence, 0) AS confidence,
-    coalesce(documents, [])::INT[] AS documents, list_transform(places, lambda p: p.chunk)::INT[] AS place_chunks,
-    list_transform(places, lambda p: p.span.start) AS place_starts,
-    list_transform(places, lambda p: p.span."end") AS place_ends
+    coalesce(documents, [])::INT[] AS documents,
+    coalesce(list_transform(places, lambda p: p.chunk), [])::INT[] AS place_chunks,
+    coalesce(list_transform(places, lambda p: p.span.start), []) AS place_starts,
+    coalesce(list_transform(places, lambda p: p.span."end"), []) AS place_ends
 FROM condensed JOIN relations USING (relation_id) JOIN entities AS heads ON heads.entity_id = head_id
 JOIN entities AS ends ON ends.entity_id = standard_head_id
 LEFT JOIN entities AS tails ON tails.entity_id = tail_id
@@ -91,9 +92,10 @@ FROM entities LEFT JOIN named USING (row) LEFT JOIN facts USING (row) LEFT JOIN 
 ORDER BY row
 
 --- file_instances: with the documents that they are read from, and the facts
-WITH places AS (SELECT place.row, list(DISTINCT document ORDER BY document) AS documents
-        FROM (SELECT row, unnest(places).chunk_id AS chunk_id FROM instances) AS place JOIN chunk USING (chunk_id)
-        GROUP BY place.row),
+WITH places AS (SELECT row, list(DISTINCT document ORDER BY document) AS documents FROM (SELECT place.row,
+            coalesce(document, error('table instances: places name no chunk ' || chunk_id)) AS document
+        FROM (SELECT row, unnest(places).chunk_id AS chunk_id FROM instances) AS place LEFT JOIN chunk
+        USING (chunk_id)) GROUP BY row),
     rests AS (SELECT value.row, list(DISTINCT fact ORDER BY fact) AS facts
         FROM (SELECT row, unnest(triple_ids) AS triple_id FROM instances) AS value JOIN triples USING (triple_id)
         JOIN derived ON triple = triples.row GROUP BY value.row)

@@ -20,6 +20,7 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.columns import Tables, group_rows, join_rows, list_columns
+from kpyramid.snapshot.graph import write_graph
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
@@ -167,8 +168,6 @@ def prepare_index(
         with hold(Warehouse(warehouse.root), name):  # this machine's copy, of a bucket
             yield PreparedIndex(key, held, is_new=False)
         return
-    from kpyramid.snapshot.graph import write_graph  # DuckDB: who only reads has none
-
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,11 @@ class MappedRows:
         except (pa.ArrowException, OSError) as e:
             raise find_damage(path, e) from e
         self._stood = path.stat()
-        self.column = cache(self._read_column)
-        self.numbers = cache(self._read_numbers)
-        self.lists = cache(self._read_lists)
-        self._strings = cache(self._read_strings)
+        # None refers to the rows: a cycle would leave the file mapped until the next collection.
+        self.column = column = cache(partial(_read_column, path, self._batch))
+        self.numbers = cache(lambda name: _read_numbers(column(name)))
+        self.lists = cache(lambda name: _read_lists(column(name)))
+        self._strings = cache(lambda name: _read_strings(column(name)))
 
     def __len__(self) -> int:
         return int(self._batch.num_rows)
@@ -78,37 +79,6 @@ class MappedRows:
         """Whether there is such a column; one that was added is not in files of the last format."""
         return name in self._batch.schema.names
 
-    def _read_column(self, name: str) -> pa.Array:
-        """One column.
-
-        Raises:
-            IntegrityError: there is none, or where its values begin and end is damaged.
-        """
-        try:
-            values = self._batch.column(name)
-        except KeyError as e:
-            raise IntegrityError(f"index file {self.path} has no column {name!r}") from e
-        self._check_offsets(values)
-        return values
-
-    def _check_offsets(self, values: pa.Array) -> None:
-        """A damaged offset would let Arrow read beyond the file, which ends the process."""
-        kind = values.type
-        wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
-        if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
-            return
-        raw = values.buffers()[1]
-        if raw is None or not len(values):
-            return
-        offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
-        listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
-        data = None if listed else values.buffers()[2]
-        held = len(values.values) if listed else 0 if data is None else data.size
-        if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
-            raise find_damage(self.path, "its offsets run backwards")
-        if listed:
-            self._check_offsets(values.values)
-
     @cached_property
     def keys(self) -> "Keys":
         """The first column, by which rows are found."""
@@ -123,31 +93,64 @@ class MappedRows:
         strings = self._strings(name)
         return self.column(name)[row].as_py() if strings is None else strings[row]
 
-    def _read_strings(self, name: str) -> "Strings | None":
-        values = self.column(name)
-        is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-        return Strings(values) if is_text else None
-
     def read(self, row: int) -> dict[str, Any]:
         """All values of a row."""
         return {name: self.value(name, row) for name in self._batch.schema.names}
-
-    def _read_numbers(self, name: str) -> npt.NDArray[Any]:
-        """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
-        values = self.column(name)
-        width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
-        flat = _view_numbers(values.values if width else values)
-        return flat.reshape(-1, width) if width else flat
-
-    def _read_lists(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """A column of lists of numbers: where each begins (one more than rows), and all values."""
-        values = self.column(name)
-        return _view_numbers(values.offsets), _view_numbers(values.values)
 
     def list_of(self, name: str, row: int) -> npt.NDArray[Any]:
         """The numbers of one row's list, in place."""
         starts, values = self.lists(name)
         return np.asarray(values[int(starts[row]) : int(starts[row + 1])])
+
+
+def _read_column(path: Path, batch: pa.RecordBatch, name: str) -> pa.Array:
+    """One column.
+
+    Raises:
+        IntegrityError: there is none, or where its values begin and end is damaged.
+    """
+    try:
+        values = batch.column(name)
+    except KeyError as e:
+        raise IntegrityError(f"index file {path} has no column {name!r}") from e
+    _check_offsets(path, values)
+    return values
+
+
+def _check_offsets(path: Path, values: pa.Array) -> None:
+    """A damaged offset would let Arrow read beyond the file, which ends the process."""
+    kind = values.type
+    wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
+    if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
+        return
+    raw = values.buffers()[1]
+    if raw is None or not len(values):
+        return
+    offsets = np.frombuffer(raw, np.int64 if wide else np.int32, len(values) + 1)
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    data = None if listed else values.buffers()[2]
+    held = len(values.values) if listed else 0 if data is None else data.size
+    if offsets[0] < 0 or offsets[-1] > held or (np.diff(offsets) < 0).any():
+        raise find_damage(path, "its offsets run backwards")
+    if listed:
+        _check_offsets(path, values.values)
+
+
+def _read_numbers(values: pa.Array) -> npt.NDArray[Any]:
+    """A column of numbers, or the numbers of a column of vectors as a matrix, in place."""
+    width = values.type.list_size if pa.types.is_fixed_size_list(values.type) else None
+    flat = _view_numbers(values.values if width else values)
+    return flat.reshape(-1, width) if width else flat
+
+
+def _read_lists(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """A column of lists of numbers: where each begins (one more than rows), and all values."""
+    return _view_numbers(values.offsets), _view_numbers(values.values)
+
+
+def _read_strings(values: pa.Array) -> "Strings | None":
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return Strings(values) if is_text else None
 
 
 def _view_numbers(values: pa.Array) -> npt.NDArray[Any]:

@@ -6,10 +6,11 @@ it (the ablations, which make another snapshot of it) shows nothing of it to any
 
 import json
 import logging
-from collections.abc import Mapping
-from functools import cache, cached_property, lru_cache, partial
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -120,7 +121,7 @@ class Store:
         self._files: Mapping[str, Any] = files
         self._tables: dict[str, pa.Table] = {}
         self._rows: dict[str, MappedRows] = {}
-        self._parts = cache(partial(Part, self))
+        self._parts: WeakValueDictionary[str, Part] = WeakValueDictionary()  # views hold them
 
     def table(self, name: str) -> pa.Table:
         """One table, read whole.
@@ -272,7 +273,7 @@ class Store:
         if table not in SEARCHED:
             raise InputError(f"table {table!r} has no index; there are {', '.join(SEARCHED)}")
         self.require_whole()
-        return self._parts(table)
+        return self._parts.get(table) or self._parts.setdefault(table, Part(self, table))
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
@@ -287,8 +288,6 @@ class Part:
         self._store = store
         self._table = table
         self.rows = store.rows(table)
-        # A question's walk asks a hundred times for a dozen stems.
-        self._locate = lru_cache(1_000)(lambda stem: self._words.find(stem))
         try:
             self._plan: Mapping[str, Any] = store.meta["tables"][table]
         except (KeyError, TypeError) as e:
@@ -300,6 +299,10 @@ class Part:
     @cached_property
     def _words(self) -> MappedRows:
         return self._store.rows(f"{self._table}.words")
+
+    @cached_property
+    def _locate(self) -> Callable[[str], int | None]:
+        return lru_cache(1_000)(self._words.find)  # a walk asks a hundred times for a dozen stems
 
     def text_of(self, row: int) -> str:
         """The words that a row was embedded by."""

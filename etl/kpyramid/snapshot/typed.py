@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from difflib import get_close_matches
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, cast
+from weakref import proxy
 
 import numpy as np
 import numpy.typing as npt
@@ -147,9 +148,10 @@ class Finder:
         self._view = view
         self._at = None if at is None else _read_date(at)
         self._names = names
-        self._state = cache(self._read_property)
-        self._list_members = cache(self._find_members)
-        self._group = cache(self._group_statements)
+        own = proxy(self)  # a cycle would leave the files mapped until the next collection
+        self._state = cache(partial(Finder._read_property, own))
+        self._list_members = cache(partial(Finder._find_members, own))
+        self._group = cache(partial(Finder._group_statements, own))
 
     # -- the three questions ------------------------------------------------------------------
 

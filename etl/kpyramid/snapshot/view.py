@@ -16,7 +16,7 @@ from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.evidence import Evidence, find_evidence, name_table
 from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import hash_name
-from kpyramid.snapshot.store import INSTANCES, SCHEMA, Store
+from kpyramid.snapshot.store import INSTANCES, SCHEMA, Part, Store
 
 # What reads the ontology is loaded when it is read: passages and facts do without it.
 if TYPE_CHECKING:
@@ -103,8 +103,13 @@ class View:
     def __init__(self, store: Store) -> None:
         self._store = store
         self.rows = store.rows
-        self.part = store.part
+        self._parts: dict[str, Part] = {}
         self.require_whole = store.require_whole
+
+    def part(self, table: str) -> Part:
+        """See `Store.part`."""
+        part = self._parts[table] = self._store.part(table)
+        return part
 
     def describe(self) -> str:
         """How many documents are seen, of how many; empty when all are."""

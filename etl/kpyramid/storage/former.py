@@ -20,6 +20,7 @@ from kpyramid.storage.runs import Run, open_run
 from kpyramid.storage.snapshots import read_manifest, require_format
 
 _TABLES = ("condensed", "relations", "triples")
+_SCHEMA = "ontology/schema.ttl"
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class Former:
 
     def read_schema(self) -> str:
         """The ontology's schema as Turtle."""
-        return (self.folder / "ontology" / "schema.ttl").read_text("utf-8")
+        return (self.folder / _SCHEMA).read_text("utf-8")
 
 
 def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
@@ -53,7 +54,7 @@ def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
         folder = locate_snapshot(warehouse, head.snapshot)
         manifest: Any = read_manifest(folder)
         require_format(manifest, head.snapshot)
-        for name in (f"tables/{table}.parquet" for table in _TABLES):
+        for name in (*(f"tables/{table}.parquet" for table in _TABLES), _SCHEMA):
             if hash_file(folder / name) != manifest["files"][name]["sha256"]:
                 raise IntegrityError(f"{folder / name} is damaged")
     except (ConflictError, InputError, IntegrityError, OSError) as e:

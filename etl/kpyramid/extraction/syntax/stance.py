@@ -461,9 +461,21 @@ def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _is_call(verb: Node) -> bool:
-    """Whether a verb without a subject calls upon the reader: "imagine", "let's say"."""
+    """Whether a verb of a clause calls upon the reader: "imagine a firm", "let's say it fell"."""
+    top = verb.head
+    if top.lemma.lower() == "let" and top.head is top:
+        shared = any(c.word in {"us", "'s", "\u2019s"} for n in (top, verb) for c in n.children)
+        return shared and top.tag in _BASE and not any(c.dep in SUBJECTS for c in top.children)
     free = verb.tag in _BASE and not any(c.dep in SUBJECTS for c in verb.children)
-    return (free and verb.head is verb) or verb.head.lemma.lower() == "let"
+    first = all(n.pos in {"PUNCT", "ADV", "CCONJ", "INTJ"} for n in _list_before(verb))
+    held = {"ccomp"} if verb.word == "say" else {"ccomp", "dobj"}
+    holds = any(c.dep in held and c.i > verb.i for c in verb.children)
+    return free and top is verb and first and holds
+
+
+def _list_before(node: Node) -> Sequence[Node]:
+    """The tokens of a sentence before one of them."""
+    return node.tree.nodes[node.tree.sentences[node.sentence][0] : node.i]
 
 
 _MOST_SUPPOSED = 6

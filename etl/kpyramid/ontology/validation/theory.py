@@ -184,6 +184,9 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
 _JOINING = {
     n.OWL + name for name in "hasKey hasValue oneOf topDataProperty topObjectProperty".split()
 }
+_OF_SOME_TEXTS = {n.OWL + "withRestrictions"} | {
+    n.XSD + name for name in "normalizedString token language Name NCName NMTOKEN".split()
+}
 _ROUNDS = 3
 """How far around an individual its place among the others of its part is looked for."""
 
@@ -213,8 +216,13 @@ def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
     parts: defaultdict[Node, list[ox.Triple]] = defaultdict(list)
     for t in theory.facts:
         parts[find(t.subject)].append(t)
-    bounded = n.OWL + "withRestrictions" in named  # a pattern, say: then a text's words count
+    # Where the words of a text count: a pattern, say, or a datatype of some texts only.
+    bounded = not _OF_SOME_TEXTS.isdisjoint(named | {_read_datatype(t) for t in theory.facts})
     return {"": []} | {_describe(part, bounded): part for part in parts.values()}
+
+
+def _read_datatype(t: ox.Triple) -> str:
+    return t.object.datatype.value if isinstance(t.object, ox.Literal) else ""
 
 
 def _joins(t: ox.Triple) -> bool:

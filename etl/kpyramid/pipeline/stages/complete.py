@@ -37,7 +37,7 @@ from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
 
 _DRAFTED = 3
-"""Facts of a property that rules accept where the corpus makes the ontology."""
+"""Facts of a property that rules accept where the corpus makes the ontology, by default."""
 
 
 def run(
@@ -55,6 +55,7 @@ def run(
     schema: Schema,
     shapes: Sequence[Constraint],
     decisions: Decisions,
+    drafting: Decisions | None = None,
     embedder: Embedder,
     namer: Namer | None,
 ) -> dict[str, pa.Table]:
@@ -64,20 +65,30 @@ def run(
 
     That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
     the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.
-    Where the corpus makes the ontology, `proposals` has its first classes, and all facts make
-    proposals: nothing is covered yet.
+    With `drafting` the corpus makes the ontology: `proposals` has its first classes, and all facts
+    make proposals, as nothing is covered yet.
 
     Raises:
         InputError: an entry of the decisions file does not fit the ontology, or a vector is none.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    if drafted := proposals.to_pylist():
+    if drafting is not None:
+        drafted = proposals.to_pylist()
         schema = adopt_proposals(schema, drafted)
         decisions = decisions.leave_out(drafted)
-        settings = replace(settings, region_share=1.0, accept_support=_DRAFTED)
+        least = settings.accept_support
+        least = _DRAFTED if least == CompleteSettings().accept_support else least
+        settings = replace(settings, region_share=1.0, accept_support=least)
     comparer = Comparer(embedder)
     growth = Growth(
-        graph, instances, schema, shapes, decisions, settings, comparer, is_open=bool(drafted)
+        graph,
+        instances,
+        schema,
+        shapes,
+        decisions,
+        settings,
+        comparer,
+        is_open=drafting is not None,
     )
     growth.adopt_decided()
     measured: Completion | None = None

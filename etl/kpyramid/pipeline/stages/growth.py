@@ -290,7 +290,7 @@ class Growth:
         return any(row["state"] in _ADOPTED for row in rows)
 
     def _is_copular(self, wording: str) -> bool:
-        """Whether a wording names a thing, or says what it is where every wording is news."""
+        """Whether a wording gives a thing a name or, in an ontology from the corpus, a kind."""
         is_being = self.is_open and says_being(self.comparer.read(wording))
         return is_being or is_naming(wording)
 
@@ -387,7 +387,7 @@ class Growth:
         return self.schema.knows_types and not nothing.isdisjoint((proposal.domain, proposal.range))
 
     def _names_ends(self, proposal: Proposal) -> bool:
-        """Whether an end of a property is of a class that the corpus made, or of an upper one."""
+        """Whether an end has a class below the most general one, in an ontology from the corpus."""
         ends = {proposal.domain, proposal.range or THING} & self.schema.class_by_iri.keys()
         return self.is_open and any(len(self.schema.find_ancestors(iri)) > 1 for iri in ends)
 

@@ -6,7 +6,7 @@ fitted to domain and range, settled against axioms and shapes; what falls out is
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import cast
@@ -18,7 +18,7 @@ from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions
 from kpyramid.completion.top import draft_classes, keep_properties
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.words import IS_A, normalise_relation
+from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.keys import content_id
@@ -107,15 +107,15 @@ def run(
 ) -> dict[str, pa.Table]:
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
-    With `drafting` also `proposals`: the classes that the ontology is given before, which keep the
-    names that they have in `former`.
+    With `drafting` also `proposals`: the classes that the corpus adds to the ontology before it is
+    filled, and the properties of the last ontology; both keep the names they have in `former`.
 
     `entities` are the individuals that a reader or a model found and the graph has no fact of.
     What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
     the facts are that sure already.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
-    drafts: list[Row] = []
+    drafts: Sequence[Row] = ()
     if drafting is not None:
         drafts = _draft(mentions, graph, schema, former, drafting, embedder)
         schema = adopt_proposals(schema, drafts)
@@ -203,32 +203,56 @@ def _draft(
     former: Former | None,
     decisions: Decisions,
     embedder: Embedder,
-) -> list[Row]:
+) -> Sequence[Row]:
     """The classes that a corpus needs, and what properties it had, with the facts of each."""
-    phrases = zip(*(mentions[c].to_pylist() for c in ("text", "type", "chunk_id")), strict=True)
+    columns = mentions.select(["text", "type", "chunk_id"])
+    phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
     rows = draft_classes(phrases, schema, old, decisions, embedder)
-    grown = adopt_proposals(schema, rows)
-    find = cache(Kinds(grown).find_by_name)
+    find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
     layer, support = graph.layer, defaultdict[str, set[int]](set)
-    for names, types in ((layer.heads, layer.head_types), (layer.tails, layer.tail_types)):
-        for place, end in enumerate(zip(names, types, strict=True)):
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for ends, types in ((layer.heads, layer.head_types), (layer.tails, layer.tail_types)):
+        for place, end in enumerate(zip(ends, types, strict=True)):
             for iri in find(*end):
                 support[iri].add(place)
-    drafts: list[Row] = []
-    for row in keep_properties(old, grown, decisions) if old else ():
-        said = {normalise_relation(words).key for words in cast("list[str]", row["phrases"])}
-        support[str(row["iri"])] |= {*graph.find_stated(said).tolist()}
-        rows.append(row)
-    for row in rows:
+                names[iri].add(end[0].casefold())
+    drafts = [row for row in rows if _keep_words(row, names[str(row["iri"])])]
+    for row in keep_properties(old, adopt_proposals(schema, drafts), decisions) if old else ():
+        forms = {
+            words: normalise_relation(words).key for words in cast("list[str]", row["phrases"])
+        }
+        stated = {words: graph.find_stated({form}).tolist() for words, form in forms.items()}
+        if _keep_words(row, {words for words, places in stated.items() if places}):
+            support[str(row["iri"])].update(*stated.values())
+            drafts.append(row)
+    for row in drafts:
         places = pa.array(sorted(support[str(row["iri"])]), pa.int64())
         ids = sorted(graph.ids.take(places).to_pylist())
-        if ids or row["decided_by"] == "file":
-            key = content_id("proposal", *identify_proposal(row))
-            found = {"proposal_id": key, "support": len(ids), "triple_ids": ids, "agreement": 1.0}
-            drafts.append({**row, **found})
+        key = content_id("proposal", *identify_proposal(row))
+        row |= {"proposal_id": key, "support": len(ids), "triple_ids": ids, "agreement": 1.0}
     return drafts
+
+
+def _walk_columns(block: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
+    yield from zip(*block.to_pydict().values(), strict=True)
+
+
+_OF_DATES = frozenset({"date", "year"})
+"""Words of a property's name that no wording of it need have: `year built`."""
+
+
+def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
+    """Leaves a proposal the words that the facts in support of it have; whether its name is such.
+
+    Who may see these facts sees the words. A person's proposal stays as it is.
+    """
+    if row["decided_by"] == "file":
+        return True
+    said = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
+    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if said.issuperset(p.split())]
+    return bool(stated) and (said | _OF_DATES).issuperset(str(row["label"]).split())
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:
