@@ -194,7 +194,7 @@ def test_columns_hash_alike_whatever_stands_in_those_left_out(
 ) -> None:
     monkeypatch.setattr(contracts, "_ROW_GROUP", 100)
     texts = [f"text {n}" for n in range(1000)]
-    written = {
+    written: dict[str, tuple[list[Any], ...]] = {
         "one": (texts, [["a"]] * 1000, texts),
         "labels": (texts, [[], ["b", "c"]] * 500, texts),
         "text": ([*texts[:-1], "?"], [["a"]] * 1000, texts),
