@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import soak
 from guards import is_fallen, write_table
 
 from tests import commands
@@ -126,6 +127,26 @@ def test_a_script_prints_its_figures(
 
 
 @pytest.mark.slow
+def test_soak_counts_entries_before_the_old_and_hidden_words_that_a_reader_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passing = soak.Nights(tmp_path, 0, 2)
+    for entries in (["a"], ["a", "b"], ["x", "a", "b"]):
+        monkeypatch.setattr(soak, "list_entries", lambda *_, now=entries: now)
+        passing.check_log()
+    assert passing.violations == {"log": 1}
+    first, second = passing.documents
+    first.label = second.label = soak.SEALED
+    passing.hidden, second.label = passing.list_hidden(), None
+    passing.hidden &= passing.list_hidden()
+    monkeypatch.setattr(soak, "read_titles", lambda *_: {first.word, second.word})
+    reader = soak.Reader(passing)
+    rounds = iter([False, True])
+    monkeypatch.setattr(reader.over, "wait", lambda _: next(rounds))
+    reader.run()
+    assert reader.failed == [f"it saw ['{first.word}']"]
+
+
 def test_a_drawn_sheet_once_judged_is_found_whole_in_its_build(tiny: Path, tmp_path: Path) -> None:
     script, warehouse = str(FOLDER / "judged.py"), str(tmp_path / "warehouse")
     build = ["-m", "kpyramid", "build", str(tiny / "corpus.jsonl"), "--warehouse", warehouse, "-q"]

@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 
 from kpyramid.cli.app import app
 from kpyramid.documents.sentences import Span
-from kpyramid.errors import SettingsError
+from kpyramid.errors import GateError, SettingsError
 from kpyramid.extraction.cascade.review import draw_facts, join_readings, read_verdicts
 from kpyramid.extraction.cascade.windows import Reading, Row, Thing, WindowExtraction
 from kpyramid.extraction.types import Claim, Extraction, Fact
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.plan import plan_build
+from kpyramid.pipeline.report.words import load_template
 from kpyramid.settings import check_settings
 from kpyramid.storage.layout import Warehouse
 from tests import reader
@@ -50,10 +51,10 @@ TRIPLES = [
 ]
 
 
-def read_ruled(asker: ScriptedAsker, glean: int = 1, share: float = 0.0) -> Extraction:
+def read_ruled(asker: ScriptedAsker, glean: int = 1, share: float = 0.0) -> WindowExtraction:
     settings = replace(LLM, glean=glean, check_share=share)
     (made,) = open_cascade(asker, settings).read([RULED])
-    assert isinstance(made, Extraction)
+    assert isinstance(made, WindowExtraction)
     return made
 
 
@@ -91,10 +92,16 @@ def test_a_second_look_that_is_due_leaves_the_first_and_nothing_is_checked_twice
     kind: FailureKind,
 ) -> None:
     asker = ScriptedAsker(lambda r: kind if r.task == "second" else answer(r))
-    assert list_triples(read_ruled(asker, share=1.0)) == TRIPLES[:1]
+    made = read_ruled(asker, share=1.0)
+    assert list_triples(made) == TRIPLES[:1]
+    assert [failure.detail for failure in made.unanswered] == ["second: scripted"]
     assert asker.tasks == ["merged", "second"]
     asker = ScriptedAsker(lambda r: FailureKind.REFUSED if r.task == "check" else answer(r))
-    assert [f.verdict for f in read_ruled(asker, share=1.0).facts] == [None] * 3
+    made = read_ruled(asker, share=1.0)
+    assert [fact.verdict for fact in made.facts] == [None] * 3
+    assert [(failure.kind, failure.detail) for failure in made.unanswered] == [
+        (FailureKind.REFUSED, "check: scripted")
+    ]
 
 
 def test_what_sentences_do_not_say_is_withheld_and_a_verdict_without_its_words_is_none() -> None:
@@ -174,6 +181,11 @@ def open_settings(url: str, **cascade: object) -> dict[str, Any]:
     return {"cascade": {**steps, "glean": 1, "check_share": 1.0, **cascade}, "llm": llm}
 
 
+def show_checked(row: object) -> str:
+    module = load_template("checked.jinja").module
+    return str(module.checked(row))  # type: ignore[attr-defined]
+
+
 def count(server: Loopback) -> dict[str, int]:
     names = [entry["schema"] for entry in server.log]
     return {name: names.count(name) for name in ("merged", "second", "check")}
@@ -197,6 +209,7 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
         *(("Dora", "Emil", "stated"), ("Emil", "Fred", "stated")),
     }
     said = {"facts": 4, "checked": 5, "stated": 4, "partly": 0, "not_stated": 1}
+    said |= {"by_rules": 0, "unanswered": 0}
     bounds = {"precision": 0.8, "low": 0.3755, "high": 0.9638}  # Wilson's score of 4 in 5
     assert outcome.report["checked"] == {**said, **bounds}
     build(corpus, place, settings)
@@ -205,6 +218,34 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
     assert count(server)["merged"] == count(server)["second"] == 2, "only checks were asked anew"
     left = {row["stage"]: row for row in plan_build(corpus, place, settings)}["extract"]
     assert left["calls"] == 0
+
+
+def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    table = "| Name | Born |\n| --- | --- |\n| Ada | 1815 |\n| Bob | 1820 |\n"
+    corpus = write_corpus(tmp_path / "corpus", {**TEXTS, "c.md": f"{table}\nGus met Hal.\n"})
+    silent = {"check"}
+
+    def reply(body: dict[str, Any]) -> str:
+        name = body["response_format"]["json_schema"]["name"]
+        return "no JSON" if name in silent else answer_body(body)
+
+    with serve(reply) as server:
+        settings = make_settings(**open_settings(server.base_url))
+        with pytest.raises(GateError, match=r"answered: fail: 3 of 3 .*llm_invalid") as caught:
+            build(corpus, Warehouse(tmp_path / "w"), settings)
+        report = caught.value.report
+        assert report["checked"] == {
+            **dict.fromkeys(("checked", "stated", "partly", "not_stated"), 0),
+            **{"facts": 6, "by_rules": 2, "unanswered": 3},
+        }
+        assert "0 of the 6 facts that it read" in show_checked(report["checked"])
+        silent.clear()
+        report = build(corpus, Warehouse(tmp_path / "w"), settings).report
+    assert (report["checked"]["unanswered"], report["checked"]["checked"]) == (0, 6)
+    assert "2 more, of rules, are never checked" in show_checked(report["checked"])
 
 
 def test_batches_and_recordings_answer_both_as_other_calls(

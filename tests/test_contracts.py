@@ -189,6 +189,26 @@ def test_bytes_do_not_depend_on_row_order(
     assert encode_table(contract("chunks").build(rows)) == expected
 
 
+def test_columns_hash_alike_whatever_stands_in_those_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contracts, "_ROW_GROUP", 100)
+    texts = [f"text {n}" for n in range(1000)]
+    written: dict[str, tuple[list[Any], ...]] = {
+        "one": (texts, [["a"]] * 1000, texts),
+        "labels": (texts, [[], ["b", "c"]] * 500, texts),
+        "text": ([*texts[:-1], "?"], [["a"]] * 1000, texts),
+        "names": (texts, [["a"]] * 1000, [*texts[:-1], None]),
+    }
+    hashes = {}
+    for name, columns in written.items():
+        table = pa.table(dict(zip(("text", "access", "title"), columns, strict=True)))
+        contracts.write_table(table, tmp_path / name)
+        hashes[name] = contracts.hash_columns(tmp_path / name, ["access"])
+    assert hashes["one"] == hashes["labels"]
+    assert len({*hashes.values()}) == 3
+
+
 def test_large_table_lies_in_nameless_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = contract("chunks").build(make_chunk(number) for number in range(20_000))
     assert map_table(table, tmp_path / "staging") is table

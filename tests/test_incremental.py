@@ -1,6 +1,7 @@
 """A changed corpus costs what changed; what nobody supports any more is gone."""
 
 import json
+import os
 import random
 import shutil
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ import pytest
 from kpyramid.graph.names import parse_name
 from kpyramid.keys import content_id
 from kpyramid.pipeline import publish
+from kpyramid.pipeline.gates import Judgement
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
@@ -172,6 +174,30 @@ def test_a_label_recomputes_no_fact_and_judges_no_ontology_again(
     assert verdicts[0]["consistent"] == verdicts[1]["consistent"]
     anew = build_corpus(tmp_path / "hidden", Warehouse(tmp_path / "new"))
     assert anew.snapshot == outcome.snapshot
+
+
+def test_what_was_not_run_is_judged_again_and_each_schema_has_a_folder_of_what_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = iter(["not run: HermiT was stopped", "pass"])
+
+    def judge(*_: object, **__: object) -> Judgement:
+        return Judgement({"consistent": next(said), "shapes": "pass"})
+
+    monkeypatch.setattr(publish, "judge_ontology", judge)
+    for labels, verdict in (([], "not run: HermiT was stopped"), (["board"], "pass"), ([], "pass")):
+        row = {"id": "a", "text": TEXTS["batt.txt"], "access": labels}
+        corpus = write_corpus(tmp_path / "corpus", {"texts.jsonl": json.dumps(row)})
+        outcome = build_corpus(corpus, Warehouse(tmp_path / "w"))
+        assert outcome.report["gates"]["consistent"] == verdict
+    first, again, other = (
+        publish._open_passed(outcome.run, {"ontology/schema.ttl": text}).folder for text in "aab"
+    )
+    assert first == again != other
+    first.mkdir(parents=True)
+    os.utime(first, (1, 1))
+    publish._open_passed(outcome.run, {"ontology/schema.ttl": "a"})
+    assert first.stat().st_mtime > 1, "gc takes what was not used for long"
 
 
 def test_what_only_a_deleted_document_said_is_gone_from_every_file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kpyramid.cli.builds import describe_build, describe_plan
 from kpyramid.cli.render import print_result
 from kpyramid.errors import BudgetError
+from kpyramid.llm.estimates import Estimator
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.plan import plan_build
 from kpyramid.pipeline.report.report import describe_run
@@ -128,6 +129,18 @@ def test_the_actual_lies_in_the_planned_range_and_experience_makes_it_near(
     assert taken["expected"] == pytest.approx(tokens, rel=0.2)
     assert asked["low"] <= calls <= asked["high"]
     assert taken["low"] <= tokens <= taken["high"]
+
+
+def test_what_is_expected_lies_in_its_range_where_a_task_is_asked_more_than_once_for_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Estimator, "compare_tasks", lambda *_: (2.5, 9))
+    corpus = write_corpus(tmp_path / "corpus", make_texts(3, 3))
+    for amount in plan(corpus, tmp_path / "w", open_settings(mode="paper"))["extract"][
+        "model"
+    ].values():
+        if isinstance(amount, dict):
+            assert amount["low"] <= amount["expected"] <= amount["high"]
 
 
 def test_a_plan_needs_neither_key_nor_network_and_writes_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from kpyramid.errors import InputError, IntegrityError
 from kpyramid.pipeline.runner import Shard, run_stage
 from kpyramid.pipeline.stage import PIPELINE, Progress
+from kpyramid.storage import results
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.results import RowCache
 from kpyramid.storage.runs import Run, StageMark, start_run
@@ -319,6 +321,20 @@ def test_many_writers_of_one_row_leave_one_whole_row(tmp_path: Path) -> None:
             assert cache.load([*rows, "unknown"]) == rows
 
     assert len(list(cache.folder.iterdir())) == len(rows)
+
+
+def test_the_segment_that_was_not_read_for_longest_leaves_memory_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "_recent", OrderedDict())
+    monkeypatch.setattr(results, "_MOST_RECENT", 2500)
+    caches = [RowCache(Warehouse(tmp_path), "extractor", letter * 64) for letter in "abc"]
+    for cache in caches:
+        cache.store({"key": bytes(1000)})
+    for cache in [*caches[:2], caches[0], caches[2]]:
+        cache.load(["key"])
+    held = [path.parent for path in results._recent]
+    assert held == [caches[0].folder, caches[2].folder]
 
 
 def test_a_run_of_the_same_name_with_another_order_or_shrinking_is_refused(tmp_path: Path) -> None:
