@@ -26,14 +26,20 @@ CREATE TEMP TABLE spot AS SELECT DISTINCT claim_id, document_id, chunk_id, span.
 FROM (SELECT claim_id, chunk_id, spans, unnest(spans) AS span FROM claims) AS claims
 JOIN chunks USING (chunk_id);
 
+-- Texts pass by the lists of what is cut from them; the other way round a join would hold them all.
 CREATE TEMP VIEW place AS
-SELECT document_id || '#char=' || first || ',' || last AS id, document_id, first, last,
-    CASE WHEN first >= chunks.start AND last <= chunks."end" THEN substring(chunks.text,
-        first - chunks.start + 1, last - first)
-        ELSE substring(documents.text, first + 1, last - first) END AS text
-FROM (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
-    WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL) JOIN chunks
-USING (document_id, chunk_id) JOIN documents USING (document_id) ORDER BY document_id, first, last;
+WITH spots AS (SELECT document_id, first, last, min(chunk_id) AS chunk_id FROM spot
+        WHERE claim_id IN (SELECT claim_id FROM stated) GROUP BY ALL),
+    held AS (SELECT document_id, chunk_id, {'first': first, 'last': last} AS span,
+        first >= start AND last <= "end" AS inside
+        FROM spots JOIN (SELECT document_id, chunk_id, start, "end" FROM chunks) USING (document_id, chunk_id)),
+    cut AS (SELECT document_id, start, text, unnest(spans) AS span FROM chunks
+            JOIN (SELECT chunk_id, list(span) AS spans FROM held WHERE inside GROUP BY ALL) USING (chunk_id)
+        UNION ALL SELECT document_id, 0 AS start, text, unnest(spans) AS span FROM documents
+            JOIN (SELECT document_id, list(span) AS spans FROM held WHERE NOT inside GROUP BY ALL) USING (document_id))
+SELECT document_id || '#char=' || span.first || ',' || span.last AS id, document_id, span.first AS first,
+    span.last AS last, substring(text, span.first - start + 1, span.last - span.first) AS text
+FROM cut ORDER BY document_id, first, last;
 
 CREATE TEMP VIEW facts AS
 WITH said AS (
