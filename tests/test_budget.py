@@ -14,7 +14,7 @@ BUDGETS = {
     "root": 544,
     "numerics": 333,
     "embeddings": 371,
-    "documents": 3366,
+    "documents": 3367,
     "storage": 3099,
     "llm": 2743,
     "extraction": 8264,

@@ -219,7 +219,8 @@ def place_times(
     date = None
     if day is not None and not (match["vague"] or (bare and _AHEAD.match(match["lead"]))):
         with suppress(OverflowError, ValueError):  # outside the calendar
-            date = _resolve(match, day, "next" if bare and is_planned else match["which"] or "")
+            which = "next" if bare and is_planned else match["which"]
+            date = _resolve(match, day, which or "")
     return placed if date is None else {**placed, "time": f"{match['lead']}{date}"}
 
 
@@ -236,8 +237,8 @@ def _resolve(match: re.Match[str], day: datetime.date, which: str) -> Date | Non
     which, unit = which.lower(), (match["unit"] or match["past"] or "day").lower()
     if match["month"]:
         unit, month = "month", find_month(match["month"])
-        back = month > day.month or (which == "last" and month == day.month)
-        years = month <= day.month if which == "next" else -back
+        back = int(month > day.month or (which == "last" and month == day.month))
+        years = int(month <= day.month) if which == "next" else -back
         shift = 12 * years + month - day.month
     elif match["weekday"]:
         back = (day.weekday() - _DAYS.index(match["weekday"].lower())) % 7
