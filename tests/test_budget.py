@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1164,
-    "pipeline": 8771,
+    "pipeline": 8784,
     "cli": 2957,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

@@ -196,6 +196,20 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
     return {t.iri: t.label for t in (*schema.classes, *schema.properties)}
 
 
+def test_another_ontology_of_a_ref_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_quick_models(monkeypatch)
+    corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
+    corpus.mkdir()
+    (corpus / "a.txt").write_text("Orla Dunn was born in Lund. Orla Dunn founded Velt Foods.")
+    for name in ("general", "general", "company"):
+        assert "had the ontology" not in caplog.text
+        build_corpus(corpus, warehouse, make_settings(induce={"ontology": name}))
+        (corpus / "b.txt").write_text("Velt Foods is a dairy.")
+    assert "main had the ontology general until now, and this build has company" in caplog.text
+
+
 def test_a_later_night_leads_to_no_class_that_lost_its_facts_and_has_no_word_of_hidden_ones() -> (
     None
 ):

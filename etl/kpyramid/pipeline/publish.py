@@ -1,12 +1,14 @@
 """Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
 
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -54,7 +56,9 @@ from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import name_now, read_head
 from kpyramid.storage.results import RowCache, TableFile, find_result, read_result, store_result
 from kpyramid.storage.runs import Run, StageMark, open_run, read_mark
-from kpyramid.storage.snapshots import FORMAT
+from kpyramid.storage.snapshots import FORMAT, read_manifest
+
+log = logging.getLogger(__name__)
 
 _WITHDRAWING = 2
 """Raised when other statements are withdrawn from the same tables."""
@@ -87,7 +91,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     head = read_head(run.warehouse, run.ref)
     if head is not None:
         with suppress(ConflictError, IntegrityError):  # gone or damaged: `verify` says so
-            locate_snapshot(run.warehouse, head.snapshot)  # its index may be this one's
+            folder = locate_snapshot(run.warehouse, head.snapshot)  # its index may be this one's
+            _warn_of_ontology(run, read_manifest(folder))
     snapshot = _write(run, corpus, tables, texts)
     with hold(run.warehouse, snapshot):
         is_new = head is None or head.snapshot != snapshot
@@ -116,6 +121,18 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
         details |= {"settled": settled.key} if "consistent" in gates else {}
         details |= {"checks": json.dumps([*map(asdict, expected)])} if expected else {}
     return StageMark("publish", snapshot, rows, rejects, int(is_new), 0.0, details, gates)
+
+
+def _warn_of_ontology(run: Run, former: Mapping[str, Any]) -> None:
+    """Warns where the ref's last snapshot had another ontology: an option may be missing."""
+    before = former["resources"]["ontology"]["name"]
+    now = identify_resource("ontology", run.settings).describe()["name"]
+    if before != now:
+        log.warning(
+            "%s had the ontology %s until now, and this build has %s: to go back, `kpyramid "
+            "rollback %s`, then build with --ontology or induce.ontology as before",
+            *(run.ref, before, now, run.ref),
+        )
 
 
 @dataclass(frozen=True, slots=True)
