@@ -11,7 +11,7 @@ from kpyramid.documents.validity import date_fact, differ_in_time, find_date, pl
 from kpyramid.documents.words import hold
 from kpyramid.errors import InputError
 from kpyramid.graph.synonyms.meaning import read_modality
-from kpyramid.query import Snapshot
+from kpyramid.query import Snapshot, answer
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
 from tests.rows import each_row
@@ -150,6 +150,8 @@ SAID = [
     "Lund Dyes formerly owned Norsk Farve.",
     "Kem Mills was once run by Tom Bell.",
     "Pia Dorn visited Rome once.",
+    "The IT Department used to be based in Orlham.",
+    "The Legal Department is led by Rosa Lindt.",
     "Ormhus Bridge was opened in 1960. It was built by Skanby Ltd. Residents heard that "
     "Ormhus Bridge will be closed in May.",
 ]
@@ -203,6 +205,21 @@ def test_the_sentence_that_states_a_fact_comes_before_that_of_its_antecedent(
         "It was built by Skanby Ltd.",
         "Ormhus Bridge was opened in 1960.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Where is the IT Department based?", ""),
+        ("Where was the IT Department based?", "Orlham"),
+        ("Who leads the IT Department?", ""),
+        ("Who leads the Legal Department?", "Rosa Lindt"),
+    ],
+)
+def test_what_held_once_is_no_answer_of_today_nor_it_a_pronoun(
+    told: Snapshot, question: str, text: str
+) -> None:
+    assert answer(question, told).text == text
 
 
 def test_questions_of_one_day_leave_out_what_held_at_others(told: Snapshot) -> None:

@@ -95,8 +95,8 @@ def look_up(
     the question is embedded. What may be, is planned or was once answers who asks in such words.
     """
     words = {word.plain for word in asked.words}
-    if any(map(w.is_past, asked.beside)):
-        words |= {"was"}
+    if any(map(w.is_past, asked.beside)) and words.isdisjoint(_PRESENT):
+        words |= {"was"}  # "who founded it", not "where is it based"
     plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
@@ -115,6 +115,9 @@ def look_up(
         for side, measures, own in zip(opened, rated, choices, strict=True)
     ]
     return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
+
+
+_PRESENT = frozenset("is are do does".split())
 
 
 def _is_asked(fact: NearFact, words: Set[str]) -> bool:
