@@ -631,18 +631,17 @@ class Antecedents:
     def _choose_owner(self, noun: Node) -> Antecedent | None:
         """The last named subject, or the topic, of a kind that can have the attribute.
 
-        Else what the section's heading names; nothing from before the heading competes with it.
+        Else what the section's heading names; from before the heading only the title competes.
         The recogniser alone is not sure of the topic's kind.
         """
         at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
         start, heading = self._sections[at] if at >= 0 else (0, None)
-        start = start if heading is not None else 0
         fitting = [
             a
             for a in self._active
             if a.phrase.is_named
             and noun.sentence - a.sentence <= _TOPIC_WINDOW
-            and self.tree[max(a.last, 0)].idx >= start
+            and (self.tree[max(a.last, 0)].idx >= start or (a is self._title and not heading))
             and (a.role in SUBJECTS or a is self.topic)
             and self._can_have(a, noun)
         ]
