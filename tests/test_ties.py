@@ -8,6 +8,7 @@ written after the rules, without looking at them.
 import json
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,16 @@ join {documents} d using (document_id) order by all
 def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """What is stated of each text, all texts being documents of one corpus."""
     house = tmp_path_factory.mktemp("ties")
+    documents = [{"id": f"{at}", "title": "", **row} for at, row in enumerate(ROWS)]
+    return read_facts(house, {"ties.jsonl": "\n".join(json.dumps(row) for row in documents)})
+
+
+def read_facts(house: Path, files: Mapping[str, str]) -> dict[str, list[str]]:
+    """What is stated of each text of a corpus of these files."""
     corpus = house / "corpus"
     corpus.mkdir()
-    documents = [{"id": f"{at}", "title": "", **row} for at, row in enumerate(ROWS)]
-    (corpus / "ties.jsonl").write_text("\n".join(json.dumps(row) for row in documents))
+    for name, text in files.items():
+        (corpus / name).write_text(text)
     call_stage("ingest", run="ties", warehouse=str(house / "wh"), corpus=str(corpus))
     for name in ("chunk", "extract", "resolve"):
         call_stage(name, run="ties", warehouse=str(house / "wh"))
@@ -67,3 +74,21 @@ def test_text_is_tied_to_what_it_speaks_of(
     missing = [p for p in row["must"] if not any(re.search(p, line) for line in own)]
     wrong = [line for p in row["must_not"] for line in own if re.search(p, line)]
     assert bool(missing or wrong) == (row["text"] in OPEN), f"{missing=} {wrong=} {own}"
+
+
+@pytest.mark.parametrize(
+    ("opening", "owner"),
+    [
+        ("# Staff handbook", "managing director"),
+        ("# Corvane Foods\n\nCorvane Foods was founded in 1961.", "Corvane Foods"),
+    ],
+)
+def test_an_attribute_is_of_its_section_or_of_the_title(
+    tmp_path: Path, opening: str, owner: str
+) -> None:
+    page = (
+        f"{opening}\n\n## Departments\n\nThe Production Department is based in Wexcombe.\n\n"
+        "## Roles\n\nThe managing director is Wilma Brandt.\n"
+    )
+    (found,) = read_facts(tmp_path, {"a.md": page}).values()
+    assert [line.split(" | ")[0] for line in found if "| Wilma Brandt |" in line] == [owner, "KIND"]
