@@ -90,7 +90,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     if head is not None:
-        with suppress(ConflictError, IntegrityError):  # gone or damaged: `verify` says so
+        # Gone or damaged: `verify` says so.
+        with suppress(ConflictError, InputError, IntegrityError):
             folder = locate_snapshot(run.warehouse, head.snapshot)  # its index may be this one's
             _warn_of_ontology(run, read_manifest(folder))
     snapshot = _write(run, corpus, tables, texts)
