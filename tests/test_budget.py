@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3367,
     "storage": 3099,
     "llm": 2743,
-    "extraction": 8263,
+    "extraction": 8261,
     "graph": 2414,
     "ontology": 6147,
     "completion": 2232,

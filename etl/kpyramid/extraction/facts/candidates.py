@@ -277,8 +277,7 @@ _SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNOREC
 """A subject that picks one of several and does not name it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
-_POINTING_BACK = frozenset("this these that those".split())
-_POINTING = _POINTING_BACK | {"such", "my", "your"}
+_POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns of who writes and who reads; "we" may be all mankind."""
@@ -406,9 +405,8 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         parts = (c for child in (noun, *noun.children) for c in child.children)
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
     for inner in inside:
-        pointed = _POINTING | {"such"} if inner is noun else _POINTING
         before = (c for c in inner.children if c.i < inner.i and c.dep in {"det", "amod"})
-        if inner.pos == "NOUN" and any(c.word in pointed for c in before):
+        if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
             return True
     return False
 
