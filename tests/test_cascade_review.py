@@ -202,6 +202,12 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
     outcome = build(corpus, place, settings)
     assert count(server) == {"merged": 2, "second": 2, "check": 2}
     assert cheap["calls"] == 2 < planned["calls"]
+    steps = planned["model"]["steps"]
+    assert [step["task"] for step in steps] == ["merged", "second", "check"]
+    assert sum(step["tokens"] for step in steps) == pytest.approx(planned["tokens"], abs=2)
+    assert [step["without"].partition(":")[0] for step in steps[1:]] == [
+        *("cascade.glean = 0", "cascade.check_share = 0")
+    ]
     assert planned["model"]["calls"]["low"] <= 6 <= planned["model"]["calls"]["high"]
     rows = read_snapshot(place, outcome.snapshot)["raw_triples"].to_pylist()
     assert {(r["head"], r["tail"], r["verdict"]) for r in rows} == {

@@ -52,7 +52,7 @@ def test_planted_rates_are_recovered_and_the_actual_lies_in_the_range() -> None:
         draw = random.Random(seed)
         estimator = learn(make_requests(draw, 20), draw)
         coming = make_requests(draw, 300)
-        estimate = estimator.estimate(coming)
+        (estimate,) = estimator.estimate(coming).values()
         used = [use(request, draw) for request in coming]
         actual = sum(usage.prompt + usage.completion for usage in used)
         assert estimate.tokens.expected == pytest.approx(actual, rel=0.2)
@@ -63,7 +63,7 @@ def test_planted_rates_are_recovered_and_the_actual_lies_in_the_range() -> None:
 def test_without_experience_calls_are_requests_and_the_range_is_wide() -> None:
     draw = random.Random(2)
     coming = make_requests(draw, 100)
-    estimate = Estimator([], "m").estimate(coming)
+    (estimate,) = Estimator([], "m").estimate(coming).values()
     assert estimate.calls == Range(100, 100, 125)
     actual = sum(use(request, draw).prompt for request in coming)
     assert estimate.prompt.low < actual < estimate.prompt.high
@@ -72,7 +72,8 @@ def test_without_experience_calls_are_requests_and_the_range_is_wide() -> None:
 
 def test_what_is_asked_again_is_expected_again() -> None:
     draw = random.Random(3)
-    estimate = learn(make_requests(draw, 50), draw, again=5).estimate(make_requests(draw, 100))
+    learned = learn(make_requests(draw, 50), draw, again=5)
+    (estimate,) = learned.estimate(make_requests(draw, 100)).values()
     assert estimate.calls.expected == pytest.approx(120)
     assert estimate.calls.low == 100
     assert 125 < estimate.calls.high < 150

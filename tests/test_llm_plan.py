@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kpyramid.pipeline.report.report import describe_run
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import reader
+from tests.commands import run_json
 from tests.corpora import hash_tree, make_settings, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 
@@ -215,6 +217,22 @@ def test_people_see_calls_tokens_and_dollars_as_ranges(
     assert f"goes to {NOWHERE}, by the variable OPENAI_BASE_URL." in shown
     for words in ("In all", "calls", "as batches", "Nothing was asked of this model yet"):
         assert words in shown
+    for line in (r"merged +2 +0\.\d+ .*\[cascade\]", r"duplicates +\d .*cascade\.disambig"):
+        assert re.search(f"^{line}", shown, re.MULTILINE)
+
+
+def test_one_option_has_a_model_read_the_text(
+    server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "corpus", make_texts(7, 2))
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    words = [corpus, "--warehouse", tmp_path / "w", "--model", "m"]
+    planned = {row["stage"]: row for row in run_json("plan", *words)["stages"]}
+    assert planned["extract"]["calls"] == 2
+    built = run_json("build", *words)
+    asked = [entry["schema"] for entry in server.log if entry["schema"] != "probe"]
+    assert asked.count("merged") == 2
+    assert built["rows"]["triples"] > 0
 
 
 def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(

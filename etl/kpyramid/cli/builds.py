@@ -36,11 +36,15 @@ def describe_build(
     return Result(values=values, words=word_report(report, page, place, verbose=verbose))
 
 
-def choose_ontology(settings: "Settings", ontology: str | None) -> "Settings":
-    """The settings with another ontology, if one is named."""
-    if ontology is None:
-        return settings
-    return replace(settings, induce=replace(settings.induce, ontology=ontology))
+def choose(settings: "Settings", ontology: str | None, model: str | None) -> "Settings":
+    """The settings with another ontology or language model, if one is named."""
+    if ontology is not None:
+        settings = replace(settings, induce=replace(settings.induce, ontology=ontology))
+    if model is not None:
+        llm = replace(settings.llm, provider="openai", model=model)
+        cascade = replace(settings.cascade, paraphrase="llm", entities="llm", relations="llm")
+        settings = replace(settings, llm=llm, cascade=replace(cascade, disambiguation="llm"))
+    return settings
 
 
 def build(
@@ -51,6 +55,7 @@ def build(
     ref: Ref = "main",
     loaded: "Settings",
     ontology: str | None = None,
+    model: str | None = None,
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int,
@@ -65,6 +70,8 @@ def build(
     `ontology`: a seed, a Turtle file, or `auto` to make one from the corpus, instead of
     induce.ontology; later builds of the ref need it too. The result is ontology/schema.ttl of the
     snapshot; proposals tells what it is made of.
+    `model`: has this model read the text (llm.model and all steps of cascade), at the endpoint of
+    llm.base_url, of OPENAI_BASE_URL, or of OpenAI.
     `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
@@ -77,7 +84,7 @@ def build(
             report = run_build(
                 corpus,
                 place,
-                choose_ontology(loaded, ontology),
+                choose(loaded, ontology, model),
                 ref=ref,
                 order=order,
                 allow_shrink=allow_shrink,
@@ -167,6 +174,7 @@ def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Ite
     asking = [row["model"] for row in stages if row.get("model")]
     if not asking:
         return
+    yield from lay_out(_show_step(step) for model in asking for step in model["steps"])
     ranges = {n: _add_ranges(model[n] for model in asking) for n in ("calls", "tokens")}
     yield from word_plan(
         **ranges,
@@ -196,6 +204,15 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _show_step(step: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "task": step["task"],
+        "calls": step["calls"],
+        "dollars": _show_range(_add_ranges([step["cost"]]), 4),
+        "what a setting without it loses": step["without"],
+    }
+
+
 def plan(
     corpus: Corpus,
     /,
@@ -204,14 +221,16 @@ def plan(
     ref: Ref = "main",
     loaded: "Settings",
     ontology: str | None = None,
+    model: str | None = None,
 ) -> Result:
     """Say what a build would compute, stage by stage, before it does; nothing is written.
 
     `ontology`: as of `kpyramid build`.
+    `model`: as of `kpyramid build`.
     """
     from kpyramid.pipeline.plan import plan_build
 
-    planned = plan_build(corpus, place, choose_ontology(loaded, ontology), ref=ref)
+    planned = plan_build(corpus, place, choose(loaded, ontology, model), ref=ref)
     return describe_plan(planned, loaded.llm.budget)
 
 

@@ -215,4 +215,5 @@ TASK = Task(
     shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS, strict_schema(_Reply)),
     # .025 batches per chunk on the demo's 204 chunks.
     expected=Expected(reply=0.7, per_chunk=0.02, characters=4_500, spread=(0.0, 4.0)),
+    without='complete.naming = "rules": names and definitions of proposals; the proposals stay',
 )

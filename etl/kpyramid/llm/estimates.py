@@ -161,12 +161,12 @@ class Estimator:
         seen = self._tasks[task].completion
         return seen.x / len(seen.items) if seen.items else None
 
-    def estimate(self, requests: Iterable[Request]) -> Estimate:
-        """What requests that are known will take."""
+    def estimate(self, requests: Iterable[Request]) -> dict[str, Estimate]:
+        """What requests that are known will take, by task."""
         tasks: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             tasks[request.task].append(request)
-        total = Estimate()
+        found: dict[str, Estimate] = {}
         for task, asked in sorted(tasks.items()):
             texts = [message.content for request in asked for message in request.messages]
             foreign = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
@@ -174,8 +174,8 @@ class Estimator:
             subject = sum(len(request.subject) for request in asked)
             most = max(request.max_tokens for request in asked)
             prompt = self._predict_prompt(task, len(asked), sum(map(len, texts)), schema, foreign)
-            total += self._combine(task, len(asked), prompt, subject, most)
-        return total
+            found[task] = self._combine(task, len(asked), prompt, subject, most)
+        return found
 
     def foresee(
         self, task: Task, static: str, subjects: Iterable[int], max_tokens: int

@@ -317,6 +317,7 @@ class Task:
     `stage`: who asks. `reply`: the form of the reply.
     `system`: the message that all requests share. `is_asked`: whether settings ask for the task.
     `shaping`: all that shapes the prompts besides their material; by default the system message.
+    `without`: the setting that does not ask a build's task, and what is lost by it.
     """
 
     name: str
@@ -327,6 +328,7 @@ class Task:
     is_asked: Callable[["Settings"], bool]
     shaping: Sequence[JsonValue] = ()
     expected: Expected = Expected()
+    without: str = ""
 
     @property
     def schema(self) -> dict[str, JsonValue]:

@@ -31,7 +31,7 @@ from kpyramid.pipeline.models import (
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, UnknownError, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks
-from kpyramid.pipeline.tasks import EXPECTED, list_tasks
+from kpyramid.pipeline.tasks import EXPECTED, TASKS, list_tasks
 from kpyramid.pipeline.wiring import (
     Ports,
     open_corpus,
@@ -72,12 +72,13 @@ _SKIPPED = 0.85
 class Outlook:
     """What a stage would ask a model: requests, those answered, given up or in an open batch.
 
-    `learned_from`: calls of earlier runs that the estimate rests on; 0: on defaults alone.
-    `in_batches`: the Batch API takes them. `endpoint`: the address, and what decides it.
+    `steps`: what each task takes. `learned_from`: calls of earlier runs that this rests on; 0: on
+    defaults alone. `in_batches`: the Batch API takes them. `endpoint`: the address, and what
+    decides it.
     """
 
     model: str
-    estimate: Estimate
+    steps: Mapping[str, Estimate]
     asked: int = 0
     hits: int = 0
     failed: int = 0
@@ -85,6 +86,14 @@ class Outlook:
     learned_from: int = 0
     in_batches: bool = True
     endpoint: str = ""
+
+    def price(self, settings: Settings, *tasks: str, batch: bool = False) -> Range | None:
+        """Dollars of some tasks, by default of all; None where the model has no price."""
+        price = settings.llm.prices.get(self.model)
+        if price is None:
+            return None
+        total = sum((self.steps[task] for task in tasks or self.steps), Estimate())
+        return total.price(price, batch=batch and self.in_batches)
 
 
 class Forecast:
@@ -160,14 +169,14 @@ class Forecast:
         model = open_collector(
             self._warehouse, self._settings, read_only=True, in_batches=open_keys
         )
-        estimate = self.foresee(stage, model)
+        steps = self.foresee(stage, model)
         counts = model.caller.counts
         pending = counts.failures["pending"]
         if stage == "extract" and counts.asked:
             self._share_new = len(model.pending) / counts.asked
         return Outlook(
             self._settings.llm.model,
-            estimate,
+            steps,
             asked=counts.asked,
             hits=counts.hits,
             failed=counts.failures.total() - pending - counts.failures["deferred"],
@@ -185,12 +194,12 @@ class Forecast:
         calls = math.ceil(characters / _TEXT_CHARACTERS / MOST_TEXTS)
         return Outlook(
             self._settings.embed.model,
-            estimator.foresee_texts(calls, characters).scale(*_EMBEDDED_SPREAD),
+            {"embed": estimator.foresee_texts(calls, characters).scale(*_EMBEDDED_SPREAD)},
             learned_from=sum(estimator.seen.values()),
             in_batches=False,
         )
 
-    def _foresee_extract(self, model: Model) -> Estimate:
+    def _foresee_extract(self, model: Model) -> dict[str, Estimate]:
         """The first step exactly; a later one is shown what the steps before it make."""
         settings = self._settings
         cascade = self._open("extract", model).cascade
@@ -214,11 +223,12 @@ class Forecast:
             if learned := self.estimator.compare_tasks(task.name, [tasks[0].name]):
                 chance, _ = learned
             high = max(chance, min(1.0, 2 * chance))  # learned, it may be more than one of each
-            estimate += later.scale(_SKIPPED * chance, chance, high)
+            later = later.scale(_SKIPPED * chance, chance, high)
+            estimate[task.name] = estimate.get(task.name, Estimate()) + later
         return estimate
 
-    def foresee(self, stage: str, model: Model) -> Estimate:
-        """Exactly what is asked where all that a stage needs is there; else by experience.
+    def foresee(self, stage: str, model: Model) -> dict[str, Estimate]:
+        """By task: exactly what is asked where all that a stage needs is there; else by experience.
 
         Of complete the first round exactly, later ones by the rules' names.
         """
@@ -232,12 +242,14 @@ class Forecast:
         found = self.estimator.estimate(model.pending.values())
         rounds, most = self._settings.complete.rounds, math.inf
         if stage == "complete":
-            found = found.scale(1 / rounds, 1.0, _LATER_ROUNDS)
+            found = {n: own.scale(1 / rounds, 1.0, _LATER_ROUNDS) for n, own in found.items()}
             most = rounds * naming.MOST / naming.BATCH
         if is_exact:
             return found
-        batches = (self._foresee_task(task, most) for task in list_tasks(stage, self._settings))
-        return found.at_least(sum(batches, Estimate()))
+        for task in list_tasks(stage, self._settings):
+            own = found.get(task.name, Estimate())
+            found[task.name] = own.at_least(self._foresee_task(task, most))
+        return found
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
@@ -261,7 +273,7 @@ class Forecast:
             return False
         return True
 
-    def _foresee_induce(self, model: Model) -> Estimate:
+    def _foresee_induce(self, model: Model) -> dict[str, Estimate]:
         """Exact, as it follows from the chunks."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
@@ -387,7 +399,7 @@ def _count_stored(stored: Mapping[str, Result]) -> dict[str, int]:
 
 
 def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
-    total = sum((outlook.estimate for outlook in outlooks), Estimate())
+    total = sum((own for outlook in outlooks for own in outlook.steps.values()), Estimate())
     ranges: Row = {
         name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
@@ -400,26 +412,38 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
     return {
         "calls": round(total.calls.expected),
         "tokens": round(total.tokens.expected),
-        "cost": _price(outlooks, settings, batch=False),
+        "cost": _sum_up(outlook.price(settings) for outlook in outlooks),
         "model": {
             **counts,
             **ranges,
-            "batch_cost": _price(outlooks, settings, batch=True),
+            "batch_cost": _sum_up(outlook.price(settings, batch=True) for outlook in outlooks),
+            "steps": [*_describe_steps(outlooks, settings)],
             "unpriced": [*unpriced],
             "endpoints": [*sorted({outlook.endpoint for outlook in outlooks})],
         },
     }
 
 
-def _price(outlooks: Sequence[Outlook], settings: Settings, *, batch: bool) -> JsonValue:
-    """Dollars of all; null when a model has no price. Vectors are not asked for in batches."""
-    cost = Range()
+def _describe_steps(outlooks: Sequence[Outlook], settings: Settings) -> Iterator[Row]:
+    """What each task takes, and what would be lost without it."""
+    without = {task.name: task.without for task in TASKS}
     for outlook in outlooks:
-        price = settings.llm.prices.get(outlook.model)
-        if price is None:
-            return dict.fromkeys(asdict(cost))
-        cost += outlook.estimate.price(price, batch=batch and outlook.in_batches)
-    return asdict(cost)
+        for task, own in outlook.steps.items():
+            yield {
+                "task": task,
+                "calls": round(own.calls.expected),
+                "tokens": round(own.tokens.expected),
+                "cost": _sum_up([outlook.price(settings, task)]),
+                "without": without.get(task, ""),
+            }
+
+
+def _sum_up(costs: Iterable[Range | None]) -> JsonValue:
+    """The sum; null bounds when a model has no price."""
+    known = [*costs]
+    if None in known:
+        return dict.fromkeys(asdict(Range()))
+    return asdict(sum(filter(None, known), Range()))
 
 
 def _count_rows(forecast: Forecast, context: Context) -> dict[str, tuple[int, int]]:

@@ -43,6 +43,7 @@ SECOND = Task(
     system=lambda settings: _instruct_second(settings.cascade, NO_VOCABULARY),
     is_asked=lambda settings: settings.cascade.reads_windows and settings.cascade.glean > 0,
     expected=Expected(reply=1.0, material=2.5, follows=lambda _, size: (0.5, size // 5)),
+    without="cascade.glean = 0: a fact or two of a hundred",
 )
 """What the sentences state that no fact cites; f_par, f_ent and f_rel once more."""
 
@@ -130,6 +131,7 @@ CHECK = Task(
     system=lambda settings: render_prompt("check", settings.cascade, ()),
     is_asked=lambda settings: settings.cascade.reads_windows and settings.cascade.check_share > 0,
     expected=Expected(reply=1.5, material=6.0, follows=_expect_check),
+    without="cascade.check_share = 0: the measured share of facts that are right",
 )
 """Whether sentences say the facts that cite them; the evidence stands before its verdict."""
 

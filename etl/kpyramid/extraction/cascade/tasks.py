@@ -222,6 +222,7 @@ def make_task(
     reply: type[Strict],
     expected: Expected,
     system: Callable[[Settings], str] | None = None,
+    without: str = "",
 ) -> Task:
     """The task of a step, by its name in `prompts.toml`."""
     return Task(
@@ -232,6 +233,7 @@ def make_task(
         system=system or (lambda settings: write_static(step, Form(settings.cascade, 0))),
         is_asked=_asks_step(step),
         expected=expected,
+        without=without,
     )
 
 

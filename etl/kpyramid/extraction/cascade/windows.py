@@ -351,6 +351,7 @@ MERGED = make_task(
     Notes,
     Expected(reply=1.4),
     lambda settings: write_instructions(settings.cascade, NO_VOCABULARY),
+    without='[cascade] with "rules": the kinds of names, and the facts that no rule reads',
 )
 """f_par, f_ent, f_rel and f_ins in one call: entities with their class, facts that cite."""
 

@@ -281,6 +281,7 @@ def _make_task(mode: str, name: str, reply_characters: float) -> Task:
         ),
         shaping=(_INSTRUCTIONS, FORMS, _EXAMPLES),
         expected=Expected(reply=reply_characters),
+        without='induce.mode = "rules": the values of properties that no rule reads',
     )
 
 
