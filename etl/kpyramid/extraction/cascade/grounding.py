@@ -44,6 +44,13 @@ _JOINING = PREPOSITIONS - {"of", "as"}
 """What "is" joins its ends by: "is with", "is in"; "is of" and "is as" leave open how."""
 _KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
 _BARE = frozenset("is was are were".split())
+_CLAUSAL = frozenset("i he she they we".split())
+"""Pronouns by which a relation has a subject of its own: "announced that he will"."""
+_NAME = re.compile(r"[A-Z][a-z][\w'’-]*")
+"""A word that is written as a name: "studied music in Boston" ends in its tail.
+
+Of 18,184 rows of GPT-3.5 and a larger model 13 end so, of 20 of a model of 1.5 billion weights 4.
+"""
 _NEGATIONS = frozenset("not never n't cannot".split())
 _OFFICE = re.compile(r"(?:the )?((?:[\w'’-]+ ){0,3}[\w'’-]+) of ((?:the )?[^\W\d_a-z].*)")
 """What stands before a name that it belongs to: "capital of", "King of"."""
@@ -102,6 +109,10 @@ def find_relation_fault(relation: str, quoted: str, text: Text) -> str | None:
         return "empty_relation"
     if len(words) > MAX_RELATION_WORDS:
         return "relation_too_long"
+    if not _CLAUSAL.isdisjoint(words):
+        return "pronoun"
+    if len(words) > 1 and _NAME.fullmatch(relation.split()[-1]):
+        return "name_in_relation"
     # A verb phrase may be worded anew; a name or a number in it may not.
     strange = list_strange(relation[0].lower() + relation[1:], text.words | text.title)
     return "unsupported" if any(is_telling(word) for word in strange) else None
@@ -184,10 +195,10 @@ def ground_triples(
 
     `facts`: those of the rules that triples may be the words of; they stand as they are but for
     their relation, which a model may have reworded. What is given up is counted with its reason:
-    `not_a_triple`, `empty_relation`, `relation_too_long`, `pronoun`, `head_is_literal`,
-    `self_reference`, `unsupported` (words that the text does not hold, or not there), `repeated`,
-    `too_many`; `ground_statements` adds `no_evidence` (the quotation does not occur, or says
-    nothing).
+    `not_a_triple`, `empty_relation`, `relation_too_long`, `name_in_relation` (it ends in the name
+    that is its tail), `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that the
+    text does not hold, or not there), `repeated`, `too_many`; `ground_statements` adds
+    `no_evidence` (the quotation does not occur, or says nothing).
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
