@@ -331,7 +331,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if _ADDRESS.match(head.text):
         return "no_words"
     for phrase in (head, tail):
-        if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
+        half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
+        half = half or phrase.text.count("(") != phrase.text.count(")")
+        if half or _FORMULA.search(phrase.text):
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"

@@ -566,7 +566,9 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     for part in parts:
         if not part.link or part.place != edge + 1:
             continue
-        if part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
+        noun = part.root
+        state = is_copula(frame.verb) and noun.tag == "NN" and noun.left_edge is noun  # "in force"
+        if state or part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
             return part
     return None
 

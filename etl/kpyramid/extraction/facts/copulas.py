@@ -156,7 +156,7 @@ def add_attribute_value(
         if owner is None and bare and not measured:
             findings.drop("unresolved_attribute", subject.i, value.i)
             return True
-    words, tokens = word_noun(subject)
+    words, tokens = _word_graded(subject) if measured or is_counted(value) else word_noun(subject)
     words = words.lower() if opens else words
     if owner is None or owner.last >= value.i or owner.first <= subject.i <= owner.last:
         return False
@@ -195,7 +195,9 @@ def _add_kind(
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if lead:
+            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
+                verb_words = "had number" if past else "has number"
+            elif lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
             else:
                 tail = _keep_group(tail, verb)
@@ -292,17 +294,23 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     words, tokens = word_noun(noun)
     if noun.word in DIRECTIONS:
         return f"located {words}", tokens
+    if noun.word in _SHARES or find_kind_label(noun.lemma.lower()) is not None:
+        return words, tokens
+    return _word_graded(noun)
+
+
+def _word_graded(noun: Node) -> tuple[str, list[int]]:
+    """The noun with its adjectives, but those that only say how much it matters."""
+    words, tokens = word_noun(noun)
     graded = [
-        c
+        c.left_edge.i
         for c in noun.children
-        if c.dep == "amod" and not c.entity and c.i < noun.i and c.word not in _WEIGHING
+        if c.dep == "amod" and c.entity in {"", "DATE"} and c.i < noun.i and c.word not in _WEIGHING
     ]
-    if graded and noun.word not in _SHARES and find_kind_label(noun.lemma.lower()) is None:
-        first = min([*(c.left_edge.i for c in graded), *tokens])
-        phrase = build_phrase(noun.tree, first, noun.i, noun.i)
-        if phrase is not None and phrase.words <= _MAX_KIND:
-            return phrase.text, list(range(phrase.first, phrase.last + 1))
-    return words, tokens
+    phrase = build_phrase(noun.tree, min([*graded, *tokens]), noun.i, noun.i) if graded else None
+    if phrase is None or phrase.words > _MAX_KIND:
+        return words, tokens
+    return phrase.text, list(range(phrase.first, phrase.last + 1))
 
 
 def list_kind_relations(
