@@ -25,8 +25,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents import words
-from kpyramid.documents.measures import Measure, list_measures, read_measure, read_quantity
-from kpyramid.documents.validity import covers, read_time
+from kpyramid.documents.measures import Measure, list_measures, read_measure
+from kpyramid.documents.validity import covers, read_time, write_date
+from kpyramid.documents.values import Date, read_value
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, Step, spread, walk
@@ -501,11 +502,10 @@ class Finder:
         return dict(zip(subjects.tolist(), np.split(stated, starts[1:]), strict=False))
 
     def _list_values(self, stated: Statements) -> tuple[str, ...]:
-        """The distinct values of statements in words, in their order; a date in one form."""
-        said = sorted(map(self._say_value, stated))
-        read = {value: read_quantity(value) for value in said}
-        dates = {value: one.extent for value, one in read.items() if one and one.kind == "date"}
-        return tuple({dates.get(value, join_words(value)): value for value in said}.values())
+        """The distinct values of statements in words, in their order; dates in ISO 8601."""
+        read = {value: read_value(value) for value in map(self._say_value, stated)}
+        said = sorted(write_date(v) if isinstance(v, Date) else value for value, v in read.items())
+        return tuple({join_words(value): value for value in said}.values())
 
     def _rank(self, name: str, entity: int) -> _Rank | None:
         """The value of a thing that most places state, or how many it has."""

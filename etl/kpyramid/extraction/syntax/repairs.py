@@ -187,7 +187,6 @@ _ENDS = frozenset(
     "later newer higher above up more earlier older lower below less over under".split()
 )
 """What opens a range behind a number: "12 or higher"."""
-_LIMITS = frozenset("over above under below".split())
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
@@ -244,8 +243,6 @@ def repair_tree(tree: Tree) -> None:
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
-        elif node.dep == "quantmod" and node.word in _LIMITS and node.i:
-            _seat_limit(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word in {"or", "and"}:
@@ -274,14 +271,6 @@ def _join_bound(first: Node) -> None:
         noun.dep = "npadvmod" if noun.entity in {"DATE", "TIME"} else "dobj"
     _attach(first.tree.nodes[first.i : number.i], number, "quantmod")
     number.left_edge = noun.left_edge = first
-
-
-def _seat_limit(limit: Node) -> None:
-    """Hang an amount on the noun that it limits: "invoices over 1,000 euros must be signed"."""
-    noun, amount = limit.tree[limit.i - 1], limit.head.head
-    if noun.pos == "NOUN" and amount.head is noun.head and amount.dep == noun.dep:
-        _move(amount, noun)
-        amount.dep, noun.right_edge = "npadvmod", amount.right_edge
 
 
 def _seat_office(verb: Node) -> None:
