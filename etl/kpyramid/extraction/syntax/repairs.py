@@ -248,7 +248,8 @@ def repair_tree(tree: Tree) -> None:
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word in {"or", "and"}:
             _join_range(node)
         elif _PATH.match(node.text) and node.i and tree[node.i - 1].text.isupper():
-            _end_name(tree[node.i - 1], node, [])
+            if node.head is tree[node.i - 1] is not tree[node.i - 1].head:
+                _end_name(node.head, node, [])
     _retype_names(tree)
 
 
