@@ -56,6 +56,15 @@ def test_members_meet_all_conditions(told: Snapshot) -> None:
                 assert texts[place.document_id][place.start : place.end] == place.text
 
 
+def test_what_meets_the_condition_is_cited_first_and_a_date_has_one_form(told: Snapshot) -> None:
+    (dahl,) = told.find("person", {"birth date": "1970-05-04"}).members
+    (film,) = told.find("film", {"released in": 1995}).members
+
+    assert dahl.values == {"birth date": ("1970-05-04",)}
+    assert "born on 4 May 1970" in dahl.evidence[0].text
+    assert "released in 1995" in film.evidence[0].text
+
+
 def test_a_class_and_a_property_are_named_by_iri_too(told: Snapshot) -> None:
     schema = told.schema
     (director,) = [p.iri for p in schema.properties if p.label == "director"]

@@ -64,7 +64,7 @@ def read_time(words: str) -> Validity | None:
     for found in find_values(words):
         if not isinstance(found.value, Date):
             return None
-        dates.append(_write_date(found.value))
+        dates.append(write_date(found.value))
         frame += words[at : found.start] + "@"
         at = found.end
     frame = (frame + words[at:]).casefold().strip(" ,.")
@@ -86,7 +86,7 @@ def _write_years(match: re.Match[str]) -> str:
     return f"{century}{first} to {other or century}{last}" if later else match[0]
 
 
-def _write_date(date: Date) -> str:
+def write_date(date: Date) -> str:
     """A date in ISO 8601, as fine as it is."""
     parts = [f"{date.year:04}", *(f"{part:02}" for part in (date.month, date.day) if part)]
     return "-".join(parts)

@@ -85,6 +85,11 @@ class Candidate:
         """What values are told apart by."""
         return w.normalise_name(self.value)
 
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Which end of which relation it is."""
+        return self.fact.relation, self.role, self.fact.head_id if self.role == "tail" else ""
+
 
 def look_up(
     asked: QuestionAnalysis, facts: Sequence[NearFact], *, embeds: bool = True
@@ -166,6 +171,8 @@ def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float)
         f"the best fact, “{chosen[0].fact.statement}”, answers with a probability of "
         f"{best.chance:.2f}; {sufficient:.2f} is asked for"
     )
+    others = list_others(rated, chosen)
+    reason += f"; also stated: {', '.join(others)}" if others else ""
     values = dict.fromkeys(text for one in chosen for text in one.choices or (one.value,))
     supporting = tuple(dict.fromkeys(one.fact for one in chosen))
     enough = best.chance >= sufficient
@@ -188,11 +195,23 @@ def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[C
         years = "year" in asked.lemmas or "year" in read_kind_nouns(asked.text)
         return [finer[0] if finer and not years else best]
 
-    def list_ends(one: Candidate) -> tuple[str, str, str]:
-        return one.fact.relation, one.role, one.fact.head_id if one.role == "tail" else ""
-
-    alike = [one for one in alike if list_ends(one) == list_ends(best)]
+    alike = [one for one in alike if one.place == best.place]
     return list({one.key: one for one in reversed(alike)}.values())[::-1][:MOST_VALUES]
+
+
+def list_others(rated: Sequence[Candidate], chosen: Sequence[Candidate]) -> list[str]:
+    """The other values of the relation that gives the chosen ones, best first, as far as shown."""
+    known = [read_value(one.value) for one in chosen]
+    found = {
+        one.key: one.value
+        for one in rated
+        if one.place == chosen[0].place
+        and not one.measures["unfounded"]
+        and all(one.key not in each.key and each.key not in one.key for each in chosen)
+        and not any((v := read_value(one.value)) and k and agree(v, k) for k in known)
+    }
+    more = ["others"] if len(found) > MOST_VALUES else []
+    return [*[*found.values()][:MOST_VALUES], *more]
 
 
 def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:

@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 
 from kpyramid.documents import words
 from kpyramid.documents.measures import Measure, list_measures, read_measure
-from kpyramid.documents.validity import covers, read_time
+from kpyramid.documents.validity import covers, read_time, write_date
+from kpyramid.documents.values import Date, read_value
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.adjacency import MOST_HOPS, Adjacency, Edges, Step, spread, walk
@@ -163,7 +164,7 @@ class Finder:
             _check_number("limit", limit)
         conditions = [*_read_where(where)]
         known = self._list_members(_read_name("class", class_name))
-        reasons = {entity: [key] for entity, key in (known or {}).items()}
+        reasons: dict[int, list[str]] = {}
         kept = self._list_seen() if known is None else np.array(sorted(known), np.int64)
         for name, condition in conditions:
             kept = self._meet(self._state(name), condition, kept, reasons)
@@ -176,6 +177,7 @@ class Finder:
         for entity in ordered[:limit]:
             keys = reasons.get(entity, [])
             keys += self._list_keys(self._pick(shown[-1], entity)) if order_by else []
+            keys += [known[entity]] if known else []  # what meets the conditions is shown first
             members.append(self._describe(entity, shown, keys))
         return Members(tuple(members), AtLeast(len(kept)))
 
@@ -500,8 +502,9 @@ class Finder:
         return dict(zip(subjects.tolist(), np.split(stated, starts[1:]), strict=False))
 
     def _list_values(self, stated: Statements) -> tuple[str, ...]:
-        """The distinct values of statements in words, in their order."""
-        said = sorted(map(self._say_value, stated))
+        """The distinct values of statements in words, in their order; dates in ISO 8601."""
+        read = {value: read_value(value) for value in map(self._say_value, stated)}
+        said = sorted(write_date(v) if isinstance(v, Date) else value for value, v in read.items())
         return tuple({join_words(value): value for value in said}.values())
 
     def _rank(self, name: str, entity: int) -> _Rank | None:

@@ -11,6 +11,7 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
+from kpyramid.extraction.syntax.kinds import is_office
 from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance
 from kpyramid.extraction.syntax.tree import (
@@ -52,6 +53,8 @@ class Candidate:
     construction: str = ""
 
 
+_TELLING = frozenset("younger older elder current chief".split())
+"""Adjectives that a noun in a relation keeps."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns of a reader who may be anybody."""
@@ -250,7 +253,8 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
             continue
         superlative = child.tag in {"JJS"} or child.entity == "ORDINAL"
         kind = child.dep == "compound" or (
-            child.dep == "amod" and child.word in {"younger", "older", "elder", "current"}
+            child.dep == "amod"
+            and (child.word in _TELLING or (child.tag == "VBG" and is_office(noun.word)))
         )
         counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
         if (kind and child.pos != "PROPN" and not counted) or superlative:
@@ -297,7 +301,7 @@ _RELATIVE = re.compile(
     r"(the )?(last|this|next|past|previous|preceding|following|coming|current|same|recent)"
     r"( [\w-]+)? ?([a-z]+days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
     r"|autumn|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
-    r"|.{1,40} (ago|earlier|later|before|after)",
+    r"|.{1,40}(?<! or)(?<! and) (ago|earlier|later|before|after)",
     re.IGNORECASE,
 )
 """Times that only the date of the text, or what it told before, turns into a date."""
@@ -327,7 +331,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if _ADDRESS.match(head.text):
         return "no_words"
     for phrase in (head, tail):
-        if _FORMULA.search(phrase.text) or phrase.text.count("(") != phrase.text.count(")"):
+        half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
+        half = half or phrase.text.count("(") != phrase.text.count(")")
+        if half or _FORMULA.search(phrase.text):
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
             return "empty_argument"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from kpyramid.documents.values import MONTH, Date, find_values
+from kpyramid.documents.measures import SIZES
 from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
     add_attribute_value,
+    lead_time,
     list_copula_facts,
 )
 from kpyramid.extraction.facts.coreference import is_expletive
@@ -54,6 +54,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     build_phrase,
     find_phrase,
+    is_counted,
     is_nominal,
     is_restrictive,
     is_singled_out,
@@ -91,8 +92,6 @@ _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
 _MAX_MEANS = 5
 """Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
-_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
-_NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -567,7 +566,9 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     for part in parts:
         if not part.link or part.place != edge + 1:
             continue
-        if part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
+        noun = part.root
+        state = is_copula(frame.verb) and noun.tag == "NN" and noun.left_edge is noun  # "in force"
+        if state or part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
             return part
     return None
 
@@ -607,15 +608,7 @@ def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
     """A time without a preposition, or the object of one."""
     if part.link:
         return _read_prepositional(part, findings)
-    return [(p, _lead_time(p.text), [], False) for p in findings.read_arguments(part.root)]
-
-
-def _lead_time(words: str) -> str:
-    """The preposition that a time without one would have; a span or rate has none: "20 weeks"."""
-    date = next((v.value for v in find_values(words) if isinstance(v.value, Date)), None)
-    if _WEEKDAY.search(words) or (date is not None and date.day):
-        return "on"
-    return "in" if date is not None or _NAMED_MONTH.search(words) else ""
+    return [(p, lead_time(p.text), [], False) for p in findings.read_arguments(part.root)]
 
 
 def _list_objects(frame: Frame) -> list[Part]:
@@ -704,7 +697,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         return [(p, "", [], is_denied(noun)) for p in findings.read_arguments(noun)]
     negated = is_denied(noun)
     verb = frame.verb
-    passive = "auxpass" in frame.kids and noun.dep == "dobj"
+    passive = "auxpass" in frame.kids and noun.dep == "dobj" and not is_counted(noun)
     if passive and verb.lemma.lower() not in _DITRANSITIVE:
         findings.drop("doubtful_object", noun.i, noun.i)
         return []
@@ -723,6 +716,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     found: list[Tail] = []
     for phrase in findings.read_arguments(noun, full=not having):
         root = findings.tree[phrase.root]
+        if having and (amount := _read_amount(root, phrase)) is not None:
+            found.append((*amount, negated))
+            continue
         words, tokens = word_noun(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
@@ -738,6 +734,20 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, direction, at_way, negated))
         found += preps
     return found
+
+
+def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:
+    """What is had in units, with how much: of "has 27 days of annual leave" the leave."""
+    of = next((c for c in unit.children if c.word == "of" and c.i == unit.i + 1), None)
+    what = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
+    if what is None or not is_counted(unit) or unit.lemma.lower() not in SIZES:
+        return None
+    words, tokens = _word_whole(what)
+    amount = build_phrase(unit.tree, phrase.first, unit.i, unit.i)
+    rate = phrase.text.rpartition(" per ")[1:]
+    if amount is not None and rate[0]:
+        amount = replace(amount, text=f"{amount.text}{''.join(rate)}", literal=False)
+    return None if amount is None else (amount, words, tokens)
 
 
 def _list_completions(noun: Node, having: bool, negated: bool, findings: Findings) -> list[Tail]:
@@ -756,7 +766,7 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
         if held is None or not tails:
             continue
         for phrase, prep, tokens, denied in tails:
-            if prep not in {"of", "than"} or having:
+            if prep != "per" and (prep not in {"of", "than"} or having):
                 led = " ".join([words, *held, prep])
                 found.append((phrase, led, [*at, *tokens], negated or denied))
         first, prep, tokens, _ = tails[0]
@@ -794,7 +804,7 @@ def _is_light(noun: Node, frame: Frame) -> bool:
     """Whether the bare noun belongs to the verb: "took part in", "took place at"."""
     if noun.tag != "NN" or noun.children or frame.verb.lemma.lower() not in _LIGHT:
         return False
-    return any(p.link and p.place > noun.i for p in frame.parts)
+    return any(p.place > noun.i for p in frame.parts if p.link or p.role == "time")
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:

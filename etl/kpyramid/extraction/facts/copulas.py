@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from kpyramid.documents.values import MONTH, Date, find_values
 from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
-from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label
+from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label, is_office
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -16,6 +17,7 @@ from kpyramid.extraction.syntax.tree import (
     Phrase,
     build_phrase,
     find_kind,
+    is_counted,
     is_named_place,
     is_restrictive,
     is_singled_out,
@@ -28,6 +30,8 @@ _RELATIONAL = WORDS["relational"]
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
+_NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
 _PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
 LOCATIVE = frozenset({"in", "at", "near", "on"})
@@ -90,8 +94,7 @@ def _add_dimension(
         value = next((c for c in word.children if c.i == word.i - 1), None)
         if word.word not in _DIMENSIONS or value is None or have is None:
             continue
-        counted = any(c.dep == "nummod" for c in value.children)
-        if not counted or (word.dep == "prep" and last.word != "level"):
+        if not is_counted(value) or (word.dep == "prep" and last.word != "level"):
             continue
         tail = build_phrase(findings.tree, value.left_edge.i, last.i, value.i)
         relation = f"{have} {_DIMENSIONS[word.word]} of"
@@ -125,7 +128,7 @@ def add_attribute_value(
     "The symptoms of X include fever" is said alike.
     """
     measured = value.entity in MEASURES or value.pos == "NUM"
-    office = subject.pos == "PROPN" and find_kind_label(subject.word) == "PERSON"
+    office = subject.pos == "PROPN" and is_office(subject.word)
     relational = subject.lemma.lower() in _RELATIONAL
     opens = relational and subject.i == findings.tree.sentences[subject.sentence][0]
     if not office and (subject.pos != "NOUN" or not (subject.text.islower() or opens)):
@@ -134,7 +137,7 @@ def add_attribute_value(
         return False  # "the Secretary of the Party is President of the Council"
     is_value = value.pos in {"PROPN", "NUM"} or value.entity in MEASURES
     is_value = is_value or value.text[:1].isupper()  # "Deism", "French": names of any class
-    is_value = is_value or any(c.dep == "nummod" for c in value.children)
+    is_value = is_value or is_counted(value)
     is_value = is_value or (
         is_named_place(value) and not is_named_place(subject)
     )  # "its capital is the city of Oslo"
@@ -153,9 +156,9 @@ def add_attribute_value(
         if owner is None and bare and not measured:
             findings.drop("unresolved_attribute", subject.i, value.i)
             return True
-    words, tokens = word_noun(subject)
+    words, tokens = _word_graded(subject) if measured or is_counted(value) else word_noun(subject)
     words = words.lower() if opens else words
-    if owner is None or owner.last >= value.i:
+    if owner is None or owner.last >= value.i or owner.first <= subject.i <= owner.last:
         return False
     if measured and owner.label == "NOUN" and not owner.resolved:
         return False  # "the rate of cases was 5%" is about the rate
@@ -182,14 +185,22 @@ def _add_kind(
         findings.drop("incomplete_object", noun.i, noun.i)
         return
     one_of = noun.word == "one"
-    if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
+    rated = any(c.word == "per" for c in noun.children)
+    # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
+    counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
+    if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
             if "respectively" in (c.word for c in (*verb.children, *noun.children)):
                 findings.drop("respective_values", verb.i, noun.i)
                 return
-            dated = tail.label in {"DATE", "TIME"}
-            verb_words = group.text if dated else "amounted to" if past else "amounts to"
-            tail = tail if dated else _keep_group(tail, verb)
+            lead = lead_time(tail.text) if tail.label == "DATE" else ""
+            verb_words = "amounted to" if past else "amounts to"
+            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
+                verb_words = "had number" if past else "has number"
+            elif lead:
+                verb_words = f"{'fell' if past else 'falls'} {lead}"
+            else:
+                tail = _keep_group(tail, verb)
             findings.add(verb, group, head, verb_words, tail, group.tokens, negated=negated)
         else:
             findings.drop("measure_without_attribute", verb.i, noun.i)
@@ -202,6 +213,9 @@ def _add_kind(
     common = {"negated": negated, "indirect": way != "own"}
     found = [*list_kind_relations(noun, findings)]
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
+    if _holds_office(findings.tree[head.root], noun):
+        findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
+        return
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
     elif noun.tag == "NNS" and _is_one_of_several(findings.tree[head.root]):
@@ -280,17 +294,23 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     words, tokens = word_noun(noun)
     if noun.word in DIRECTIONS:
         return f"located {words}", tokens
+    if noun.word in _SHARES or find_kind_label(noun.lemma.lower()) is not None:
+        return words, tokens
+    return _word_graded(noun)
+
+
+def _word_graded(noun: Node) -> tuple[str, list[int]]:
+    """The noun with its adjectives, but those that only say how much it matters."""
+    words, tokens = word_noun(noun)
     graded = [
-        c
+        c.left_edge.i
         for c in noun.children
-        if c.dep == "amod" and not c.entity and c.i < noun.i and c.word not in _WEIGHING
+        if c.dep == "amod" and c.entity in {"", "DATE"} and c.i < noun.i and c.word not in _WEIGHING
     ]
-    if graded and noun.word not in _SHARES and find_kind_label(noun.lemma.lower()) is None:
-        first = min([*(c.left_edge.i for c in graded), *tokens])
-        phrase = build_phrase(noun.tree, first, noun.i, noun.i)
-        if phrase is not None and phrase.words <= _MAX_KIND:
-            return phrase.text, list(range(phrase.first, phrase.last + 1))
-    return words, tokens
+    phrase = build_phrase(noun.tree, min([*graded, *tokens]), noun.i, noun.i) if graded else None
+    if phrase is None or phrase.words > _MAX_KIND:
+        return words, tokens
+    return phrase.text, list(range(phrase.first, phrase.last + 1))
 
 
 def list_kind_relations(
@@ -337,10 +357,24 @@ def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
     """Return the relation to a name: an office is held, else both are one thing."""
     if any(c.word in {"a", "an"} for c in name.children):
         return f"{be} a"
-    if find_kind_label(name.word) == "PERSON":
+    if name.entity != "PERSON" and is_office(name.word):
         has_seat = any(c.dep == "prep" for c in name.children)
         return None if has_seat else f"{be} in the office of"
     return f"{be} the same as" if head.is_named else f"{be} identified as"
+
+
+def _holds_office(office: Node, name: Node) -> bool:
+    """Whether a clause says who holds an office that has a name: "the Data Officer is Ann Lee"."""
+    called = office.pos == "PROPN" and any(c.dep in {"det", "poss"} for c in office.children)
+    return called and name.entity == "PERSON" and is_office(office.word)
+
+
+def lead_time(words: str) -> str:
+    """The preposition that a time without one would have; a span or rate has none: "20 weeks"."""
+    date = next((v.value for v in find_values(words) if isinstance(v.value, Date)), None)
+    if _WEEKDAY.search(words) or (date is not None and date.day):
+        return "on"
+    return "in" if date is not None or _NAMED_MONTH.search(words) else ""
 
 
 def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
@@ -368,7 +402,7 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
     for prep in [*noun.children, *shared]:  # "founder and president of Acme"
         if prep.dep not in {"prep", "agent"} or prep.pos not in {"ADP", "SCONJ"}:
             continue
-        if prep.word in {"according", "with", "as", "like", "than"}:
+        if prep.word in {"according", "with", "as", "like", "than", "per"}:
             continue
         for child in prep.children:
             if child.dep != "pobj":

@@ -14,6 +14,7 @@ from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
+    BODIES,
     FIRM_ENDINGS,
     GENERIC_NOUNS,
     LABEL_BY_NOUN,
@@ -1098,6 +1099,8 @@ class Antecedents:
                 a
                 for a in self._active
                 if a.kinds.isdisjoint(LABEL_BY_NOUN)
+                and token.word not in BODIES
+                and UNDERTAKINGS.isdisjoint(list_name_words(a.phrase.text))
                 and (not a.person or a.phrase.label == "PERSON")
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
             ]

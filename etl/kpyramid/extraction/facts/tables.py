@@ -15,6 +15,7 @@ from itertools import filterfalse, groupby
 from typing import Literal, NamedTuple
 
 from kpyramid.documents.blocks import Block
+from kpyramid.documents.measures import SIZES
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
@@ -145,7 +146,9 @@ _NAME_PARTS = (
     re.compile(r"(?:last|family|sur)[ _]?names?", re.I),
 )
 _GENERIC = re.compile(r"(?:attribute|detail|field|information|item|key|property|value|)s?", re.I)
-_SILENT = re.compile(r"(?:no|nr|index|idx|row|(?:col|column|field|unnamed|var)?)[\W_]*\d*", re.I)
+_SILENT = re.compile(
+    r"(?:(?:no|nr|index|idx|row)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
+)
 """Headers that say nothing of their column: "#", "No.", "Column 1", "Unnamed: 0"."""
 _TOTAL = re.compile(
     r"(?:grand |sub[- ]?)?totals?|sums?|averages?|means?|medians?|overall|all", re.I
@@ -257,10 +260,19 @@ def _find_subject(
     return () if is_event and column else (column,)
 
 
+def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
+    """What a row is about: of the column "Office" not Leeds, but the Leeds office."""
+    noun = lemmatise(header[0].text.split()[-1].casefold()) if header else ""
+    told = {lemmatise(word) for word in cell.text.casefold().split()}
+    if noun not in _WORDS["named_after"] or noun in told:
+        return cell
+    return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
+
+
 def _is_short(text: str) -> bool:
-    """Whether a cell may be a name: "Adobe Inc." is one, "Waits until it ends." a sentence."""
-    count = len(text.split())
-    return count <= _LONGEST_NAME and (count <= _LONGEST_NAME / 2 or text[-1] not in ".?!")
+    """Whether a cell may be a name: "Adobe Inc." is one, "The key is missing." a sentence."""
+    words = text.split()
+    return len(words) <= _LONGEST_NAME and (text[-1] not in ".?!" or words[-1][0].isupper())
 
 
 _MOST = 0.8
@@ -322,24 +334,32 @@ def _read_header(text: str) -> _Header:
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
-    if inside is None and suffix and suffix[1].lower() in _WORDS["units"]:
-        is_money = suffix[1].lower() in _WORDS["currencies"]
+    if inside is None and suffix and _is_unit(*suffix.groups()):
+        is_money = suffix[2].lower() in _WORDS["currencies"]
         named = _read_header(text[: suffix.start()])
-        return named._replace(unit=suffix[1].upper() if is_money else suffix[1])
+        return named._replace(unit=suffix[2].upper() if is_money else suffix[2])
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
+def _is_unit(mark: str, word: str) -> bool:
+    """Whether a header ends in its unit: "Weight kg", "area_km2", "Delivery time in days"."""
+    spelt = mark == " in " and word.endswith("s") and lemmatise(word.lower()) in SIZES
+    return spelt or word.lower() in _WORDS["units"]
+
+
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
-_SUFFIX = re.compile(r"[_,]\s?(\S{1,5})$")
+_SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
-_QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active", re.I)
+_QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active")
 
 
 def _is_participle(word: str) -> bool:
     """Whether a header's word is a past participle: "Founded", "Built", "Born"."""
-    return word in _IRREGULAR or (word.endswith("ed") and lemmatise(word) != word)
+    return word in _IRREGULAR | _WORDS["states"] or (
+        word.endswith("ed") and lemmatise(word) != word
+    )
 
 
 _IRREGULAR = frozenset(p.partition(":")[2] for p in VERBS["participles"]) | {"born", "known"}
@@ -361,7 +381,7 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])
-        state = "is" if lemma in VERBS["stative"] else "was"
+        state = "is" if lemma in VERBS["stative"] | _WORDS["states"] else "was"
         passive = [] if lemma in _WORDS["happening"] else [state]
         if kind == "date" or value.count(".") > 1:  # a version
             exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
@@ -487,6 +507,8 @@ class _Findings:
                 self._drop("total_row", row.values())
             elif not above.issuperset(cell.text for cell in row.values()):
                 head, columns = _join_cells(heads), header
+                if len(keys) == 1 and kind is None:
+                    head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self._add_member(head, kind)
                 if dated is not None:
@@ -531,9 +553,10 @@ class _Findings:
         self, head: Cell, header: Cell, said: _Header, value: Cell, kind: _Type, construction: str
     ) -> None:
         negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
-        if kind == "flag" and _QUALITY.fullmatch(said.words):
-            relation, words = "is", said.words.lower()
-            tail = Cell(words, header.spans if words == header.text else ())
+        plain = said.words.lower()
+        if kind == "flag" and (_QUALITY.fullmatch(plain) or _is_participle(plain)):
+            relation = "is"
+            tail = Cell(plain, header.spans if plain == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
@@ -591,7 +614,7 @@ _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 _PARTED = re.compile(r"[;\n•]+")
 _LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
-_SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]")
+_SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]|\w+( \w+)+(, [A-Z]\w+( \w+)+){2,}$")
 
 
 def _cut(text: str, marks: re.Pattern[str]) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from kpyramid.extraction.syntax.predicates import (
     group_kids,
     is_predicate,
 )
-from kpyramid.extraction.syntax.tree import WORDS, Node, Tree
+from kpyramid.extraction.syntax.tree import WORDS, Node, Tree, is_counted
 
 # Parts of a clause besides its subject: objects, complements, circumstances.
 
@@ -62,7 +62,8 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
         if verb is frame.verb:
             yield Part("quality", node)
     elif dep == "npadvmod":
-        yield Part("time" if node.entity in TIMES else "manner", node)
+        often = node.lemma == "time" and is_counted(node)
+        yield Part("time" if often or node.entity in TIMES else "manner", node)
     elif dep == "ccomp":
         if not _is_independent(node, verb):
             yield Part("clause", node, tuple(c for c in node.children if c.dep == "mark"))
@@ -77,7 +78,8 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
         for prep in preps:
             yield from list_prepositional(prep, (node,))
         if not preps and node.tag not in RELATIVES:
-            yield Part("adverb", node)
+            often = node.entity in TIMES and node.word.endswith("ly")
+            yield Part("time" if often else "adverb", node)
 
 
 def _is_connective(prep: Node) -> bool:

@@ -46,6 +46,8 @@ _ALIKE: dict[str, frozenset[str]] = {
 
 FIRM_ENDINGS, PLACE_OPENINGS = _WORDS["firm_endings"], _WORDS["place_openings"]
 UNDERTAKINGS, AUTHORS = _WORDS["undertakings"], _WORDS["authors"]
+BODIES = _WORDS["bodies"]
+"""Nouns of what a firm or a state has several of: "the committee" is never the firm itself."""
 
 _FEMALE, _MALE = _WORDS["female"], _WORDS["male"]
 
@@ -66,6 +68,11 @@ def find_kind_label(word: str) -> str | None:
     """The entity type of what a kind noun names, in spaCy's labels; None when it is open."""
     label = LABEL_BY_NOUN.get(word)
     return label if label is not None else "PERSON" if is_person_noun(word) else None
+
+
+def is_office(word: str) -> bool:
+    """Whether a noun names what somebody is by post: "director", "head"."""
+    return word == "head" or find_kind_label(word) == "PERSON"
 
 
 def list_alike(word: str) -> frozenset[str]:

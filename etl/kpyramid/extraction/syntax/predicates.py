@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kpyramid.documents.words import BE, DO, MODALS, read_words
-from kpyramid.extraction.syntax.polarity import WORDS
+from kpyramid.documents.words import BE, DO, HAVE, MODALS, read_words
+from kpyramid.extraction.syntax.polarity import WORDS, is_negated
 from kpyramid.extraction.syntax.tree import Node
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
@@ -366,7 +366,7 @@ def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
 def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> VerbGroup:
     """The verb group in a fact's wording: no negation, finite where it can be.
 
-    Of adverbs it has those alone that make it former: "formerly owned".
+    Of adverbs it has those alone that make it former or exclusive: "formerly owned", "may only".
 
     A copula is put in the singular, as the kinds it joins are; another verb agrees with its
     subject, which may be `plural`.
@@ -403,8 +403,9 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
         words[0] = "have" if plural else "has"
     words = " ".join(words).split()
-    if former := _find_past(frame, own):
-        words.insert(len(words) > 1 and words[0] in BE | DO | MODALS, former)
+    if adverb := _find_past(frame, own) or _find_limit(frame):
+        copula = is_copula(verb)
+        words.insert(len(words) + copula > 1 and words[0] in BE | HAVE | DO | MODALS, adverb)
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)}
     if lender is None or not own:
@@ -421,6 +422,20 @@ def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
         return None
     words = (frame.verb.tree[at].word for at in _list_words(frame.verb, frame))
     return next((word for word in words if word in WORDS["past"]), None)
+
+
+def _find_limit(frame: Frame) -> str | None:
+    """The "only" of a clause, "alone" where it is about the subject: "only the board may sign"."""
+    verb = frame.top
+    if is_negated(verb) or (is_copula(verb) and "attr" in frame.kids):
+        return None
+    subject = frame.subjects[0] if frame.way == "own" else None
+    for node in (*frame.subjects, verb, *frame.kids.get("prep", ())):
+        for child in node.children:
+            if child.dep == "advmod" and child.word in WORDS["limiting"]:
+                leads = subject is not None and child.i == subject.left_edge.i - (node is verb)
+                return "alone" if leads else child.word
+    return None
 
 
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from kpyramid.documents.values import MONTH, Date, read_value
 from kpyramid.documents.words import pick_table
@@ -15,9 +15,10 @@ from kpyramid.extraction.syntax.kinds import (
     PERSON_NOUNS,
     PLACE_OPENINGS,
     find_kind_label,
+    is_office,
 )
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
-from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_counted
 
 # Titles of works, which the parser takes apart.
 
@@ -182,6 +183,12 @@ _GIVING = VERBS["giving"]
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
+_ENDS = frozenset(
+    "later newer higher above up more earlier older lower below less over under".split()
+)
+"""What opens a range behind a number: "12 or higher"."""
+_PATH = re.compile(r"/\w")
+_BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
@@ -221,13 +228,75 @@ def repair_tree(tree: Tree) -> None:
             _join_byname(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
+        elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
+            _lift_place(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
+            _share_passive(node)
         elif node.word in _PARTICLES and node.dep == "advmod" and not node.children:
             _join_particle(node)
+        elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
+            _seat_office(node)
+        if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
+            _join_bound(node)
+        elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
+            _move(node, tree[node.i - 1])
+        elif node.word in {"once", "twice"}:
+            _join_frequency(node)
+        elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word in {"or", "and"}:
+            _join_range(node)
+        elif _PATH.match(node.text) and node.i and tree[node.i - 1].text.isupper():
+            if node.head is tree[node.i - 1] is not tree[node.i - 1].head:
+                _end_name(node.head, node, [])
     _retype_names(tree)
+
+
+def _attach(words: Iterable[Node], head: Node, dep: str) -> None:
+    """Hang words without words of their own on another."""
+    for word in words:
+        _move(word, head)
+        word.dep, word.left_edge, word.right_edge = dep, word, word
+
+
+def _join_bound(first: Node) -> None:
+    """Make "up to" and "at most" part of the number behind them: "contains at most 200 items"."""
+    number = first.tree[first.i + 2]
+    noun = number.head if number.dep == "nummod" else number
+    if first.tree[first.i + 1].word not in _BOUNDS[first.word] or first.dep not in {"prep", "prt"}:
+        return
+    verb = first.head
+    if noun.dep == "pobj" and noun.head is first:
+        _move(noun, verb)
+        noun.dep = "npadvmod" if noun.entity in {"DATE", "TIME"} else "dobj"
+    _attach(first.tree.nodes[first.i : number.i], number, "quantmod")
+    number.left_edge = noun.left_edge = first
+
+
+def _seat_office(verb: Node) -> None:
+    """Make "managing director" an office: somebody "has been managing director since 2019".
+
+    Behind a verb the director would have an article.
+    """
+    be, office = verb.tree.nodes[verb.i - 1 : verb.i + 2 : 2]
+    top = office if verb.head is office else verb
+    joined = office.head is verb or top is office
+    bare = all(c is verb or c.i > office.i for c in office.children)
+    if not (joined and bare and is_office(office.word)) or (office.tag, be.head) != ("NN", verb):
+        return
+    moved = [c for c in verb.children if c is not be and c is not office]
+    be.head, be.dep = be if top.head is top else top.head, top.dep
+    if be.head is not be:
+        be.head.children[be.head.children.index(top)] = be
+    be.left_edge, be.right_edge = top.left_edge, top.right_edge
+    for child in (*moved, office):
+        child.head = be
+    be.children = sorted({*be.children, *moved, office}, key=lambda n: n.i)
+    office.children = sorted({*office.children, verb}, key=lambda n: n.i)
+    office.dep, office.left_edge = "attr", verb
+    verb.head, verb.dep, verb.pos, verb.tag = office, "compound", "NOUN", "NN"
+    verb.children, verb.left_edge, verb.right_edge = [], verb, verb
 
 
 def _join_particle(adverb: Node) -> None:
@@ -385,7 +454,10 @@ def _lift_preposition(prep: Node) -> None:
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
         return
     lemma = verb.lemma.lower()
-    if noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
+    passive = {c.dep for c in verb.children} & {"auxpass", "agent"} == {"auxpass"}
+    if noun.pos == "PROPN" and noun.dep == "pobj" and prep.word == "by" and passive:
+        prep.dep = "agent"  # "was founded in Bruges by Ann Lee"
+    elif noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
         return
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
     named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
@@ -394,6 +466,61 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+
+
+def _lift_place(prep: Node) -> None:
+    """Hang on the verb where something is at a time of the day: "at 14:00 in Room 2.04"."""
+    verb, hour = prep.head.head.head, prep.head
+    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at"}:
+        return
+    for node in prep.tree.nodes[prep.i : prep.right_edge.i + 1]:
+        if node.entity == "TIME":
+            node.entity, node.iob = "", "O"
+    _move(prep, verb)
+    hour.right_edge = hour
+
+
+def _share_passive(verb: Node) -> None:
+    """Make a participle of the past behind a passive in the present: "is made and kept".
+
+    One that has an object or a year is a past: "is owned by Ann and opened in 1990".
+    """
+    own = {c.dep for c in verb.children}
+    present = any(c.dep == "auxpass" and c.tag in {"VBZ", "VBP"} for c in verb.head.children)
+    dated = any(_is_year(n) for c in verb.children for n in c.children)
+    alone = own.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
+    if verb.tag == "VBD" and present and alone:
+        verb.tag = "VBN"
+
+
+def _join_frequency(adverb: Node) -> None:
+    """Make "once a year" one time that qualifies the verb."""
+    nodes = adverb.tree.nodes[adverb.i : adverb.i + 3]
+    if len(nodes) < 3 or nodes[1].word not in {"a", "an", "each", "every", "per"}:
+        return
+    noun = nodes[2]
+    verb = next((n.head for n in (noun, adverb) if n.head.pos == "VERB"), None)
+    if noun.pos != "NOUN" or verb is None:
+        return
+    _move(noun, verb)
+    noun.dep, noun.left_edge = "npadvmod", adverb
+    _attach(nodes[:2], noun, "advmod")
+    for node in nodes:
+        node.entity, node.iob = "DATE", "B" if node is adverb else "I"
+
+
+def _join_range(last: Node) -> None:
+    """Make "or later" part of the number before it, and both of a name: "Python 3.10 or later"."""
+    number, link = last.tree.nodes[last.i - 2 : last.i]
+    name = last.tree.nodes[max(last.i - 3, 0)]
+    if number.pos != "NUM" and not is_counted(number):
+        return
+    _attach((link, last), number, "advmod")
+    if name.pos == "PROPN" and number.dep in {"npadvmod", "appos", "nummod"}:
+        _move(number, name)
+        number.dep = "nummod"
+    number.right_edge = last
+    _widen(number, last)
 
 
 def _lift_period(prep: Node) -> None:

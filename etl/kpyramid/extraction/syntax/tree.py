@@ -369,6 +369,11 @@ def find_kind(noun: Node) -> Phrase | None:
     return known[key]
 
 
+def is_counted(noun: Node) -> bool:
+    """Whether a number says how many: "60 requests"."""
+    return any(c.dep == "nummod" for c in noun.children)
+
+
 def is_singled_out(noun: Node) -> bool:
     """Whether a superlative or an ordinal tells which it is: "the most common cancer"."""
     graded = (*noun.children, *(g for c in noun.children if c.dep == "amod" for g in c.children))

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
-from kpyramid.documents.validity import find_date, place_times
+from kpyramid.documents.validity import find_date, is_pointed, place_times
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.types import (
@@ -260,9 +260,12 @@ class _Made:
             }
         for fact in extraction.facts:
             day = self.days[passage.chunks[0].document_id]
-            is_planned = fact.modality == "planned"
+            is_planned = fact.modality in {"planned", "will", "shall"}  # by a model, by rules
             times = place_times(fact.qualifiers, day, is_planned=is_planned)
             placed = replace(fact, qualifiers=times)
+            if fact.relation.endswith((" in", " on")) and is_pointed(fact.tail):  # "retired in May"
+                own = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
+                placed = replace(placed, tail=own or fact.tail, tail_span=None)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
