@@ -11,6 +11,7 @@ from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import is_pointed
 from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
+    WORDS,
     Candidate,
     Findings,
     find_fault,
@@ -23,7 +24,12 @@ from kpyramid.extraction.facts.candidates import (
     is_respective,
     name_owner,
 )
-from kpyramid.extraction.facts.propositions import state_clause
+from kpyramid.extraction.facts.propositions import (
+    collect_clause,
+    is_connective,
+    state_clause,
+    write_words,
+)
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame
 from kpyramid.extraction.syntax.stance import Stance
@@ -217,6 +223,8 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 _DATING = frozenset("in on at during of for between".split())
 """Prepositions before a time that say nothing more than the time does."""
 _ENDING = frozenset({"to", "until", "till", "through"})
+_MAX_CIRCUMSTANCE = 14
+"""Tokens of a clause that is a qualifier: "because it lost money"."""
 _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
 
@@ -387,9 +395,34 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         negated=candidate.negated,
         modality=candidate.modality,
         attribution=source,
-        qualifiers=_list_qualifiers(frame, candidate) if frame is not None else {},
+        qualifiers=_list_qualifiers(frame, candidate, findings) if frame is not None else {},
         confidence=confidence,
     )
+
+
+def _tells_how(adverb: Node, candidate: Candidate) -> bool:
+    """Whether an adverb that the triple has not says how or how often."""
+    linking = adverb.word in WORDS["linking"] or is_connective(adverb) or is_deictic(adverb.word)
+    alone = adverb.pos == "ADV" and not adverb.children and adverb.i not in candidate.tokens
+    return alone and not linking
+
+
+def _word_circumstance(clause: Node, findings: Findings) -> tuple[str, str] | None:
+    """The conjunction of a short adverbial clause and its words, pronouns spelled out."""
+    mark = clause.left_edge
+    known = findings.antecedents.resolve
+    tokens = collect_clause(clause)
+    nodes = [findings.tree[i] for i in tokens]
+    open_ended = any(n.tag in {"PRP", "PRP$"} and known(n) is None for n in nodes)
+    if mark.word not in WORDS["circumstantial"] or len(nodes) > _MAX_CIRCUMSTANCE or open_ended:
+        return None
+
+    def rename(node: Node) -> str | None:
+        phrase = known(node)
+        return name_owner(phrase.text) if phrase and node.tag == "PRP$" else phrase and phrase.text
+
+    text, _ = write_words(findings.tree, tokens[1:], rename)
+    return (mark.word, text) if text.count("(") == text.count(")") else None
 
 
 def _fit_relation(candidate: Candidate) -> str:
@@ -406,10 +439,11 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
+def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> dict[str, str]:
     """The parts of the clause that the triple does not say: time, place or their preposition.
 
-    Of several in one role the first.
+    Its adverbs are manners, "often"; a clause that says when or why stands behind its
+    conjunction. Of several in one role the first.
     """
     tail = candidate.tail
     found: dict[str, str] = {}
@@ -421,6 +455,10 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             if phrase is not None and not tail.first <= child.i <= tail.last:
                 found["distance"] = phrase.text
     for part in frame.parts:
+        if part.role == "circumstance" and (told := _word_circumstance(part.root, findings)):
+            found.setdefault(*told)
+        if part.role == "adverb" and _tells_how(part.root, candidate):
+            found.setdefault("manner", part.root.word)
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
         if phrase is None or part.gap is not None or is_personal(phrase, frame.verb.tree):

@@ -399,6 +399,8 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         return False
     if noun.word in {"one", "ones"} and noun.tag != "CD":
         return True  # "the newer ones"
+    if any(c.word == "same" for c in noun.children) and all(c.word != "as" for c in noun.children):
+        return True  # "works in the same company"
     if any(_is_left_open(n, phrase, tree) for n in inside):
         return True
     if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):

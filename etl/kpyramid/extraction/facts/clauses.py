@@ -17,7 +17,7 @@ from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.polarity import is_denied, is_negated
+from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -714,7 +714,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "became the first European to reach it"
     controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
-    if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
+    done = MEANS if noun.pos == "NOUN" else MEANS | AFFECTING  # "hired Ann Lee to teach" hired her
+    if controlled and verb.lemma.lower() not in done:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
     ways = _list_directions(noun, verb)
@@ -728,7 +729,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         if root.pos == "NOUN" and not phrase.resolved:
             preps = _list_completions(root, having, negated, findings)
             phrase = _complete_comparison(phrase, frame.verb)
-        if having and root.pos == "NOUN":
+        if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
             repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
@@ -792,9 +793,10 @@ def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
 
 def _is_light(noun: Node, frame: Frame) -> bool:
     """Whether the bare noun belongs to the verb: "took part in", "took place at"."""
-    if noun.tag != "NN" or noun.children or frame.verb.lemma.lower() not in _LIGHT:
+    lemma = frame.verb.lemma.lower()
+    if noun.tag != "NN" or noun.children or lemma not in _LIGHT:
         return False
-    return any(p.link and p.place > noun.i for p in frame.parts)
+    return lemma == "take" or any(p.link and p.place > noun.i for p in frame.parts)
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:

@@ -110,7 +110,7 @@ def _add_membership(
     if whole is None:
         return False
     tails = findings.read_arguments(whole, full=True)
-    for head in findings.read_arguments(member):
+    for head in findings.read_arguments(member, full=True):
         for tail in tails:
             relation = f"{group.text} one of"
             findings.add(verb, group, head, relation, tail, group.tokens, indirect=True)

@@ -270,7 +270,7 @@ def write_others(
         if part.role == "circumstance":
             if part.root.right_edge.i - part.root.left_edge.i > _MAX_CIRCUMSTANCE:
                 continue
-        elif part.role == "adverb" and (part.root.i in predicate or _is_connective(part.root)):
+        elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
         bare = frame.clause if part.gap is not None else None
         written = _write_other(part, bare, rename)
@@ -297,7 +297,7 @@ def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | No
     return _write_argument(_name_role(part), tokens, part.link, part.root.tree, rename)
 
 
-def _is_connective(adverb: Node) -> bool:
+def is_connective(adverb: Node) -> bool:
     """Whether a comma sets the adverb off: "however", "moreover"."""
     tree, after = adverb.tree, adverb.right_edge.i + 1
     return after < len(tree) and tree[after].text == ","

@@ -267,7 +267,8 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
     lemma = head.lemma.lower()
     if head.pos == "NOUN":
-        shown = head.dep == "attr" and lemma not in _DOUBTED
+        there = any(c.dep == "expl" for c in head.head.children)  # "there is a chance that"
+        shown = head.dep == "attr" and lemma not in _DOUBTED and not there
         return None if shown or lemma in WORDS["factive_nouns"] else head
     if head.pos == "ADJ":
         return head if lemma in WORDS["unsure"] else None
