@@ -44,7 +44,6 @@ from kpyramid.extraction.syntax.stance import (
     find_modal_above,
     find_wish,
     is_general,
-    read_preposed,
     read_stance,
 )
 from kpyramid.extraction.syntax.tree import (
@@ -89,8 +88,6 @@ _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
-_MAX_MEANS = 5
-"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
@@ -175,8 +172,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
-    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
-    mood = (None if means else mood) or find_wish(frame) or group.modality
+    mood = mood or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
@@ -205,7 +201,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
-            relation = " ".join(f"{words} {held} {means} {led}".split())
+            relation = " ".join(f"{words} {held} {led}".split())
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -386,18 +382,6 @@ def _find_verb_above(clause: Node) -> Node:
             break
         at = at.head
     return at
-
-
-def _word_means(frame: Frame) -> str:
-    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
-    at = frame.top
-    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    part = next(c for c in (*at.children, at) if c is at or read_preposed(c, at) in {"by", "to"})
-    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
-    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    unclear = part is at or frame.chain or any(n.pos == "PRON" for n in nodes)
-    return "" if unclear or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:

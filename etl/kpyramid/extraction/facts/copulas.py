@@ -41,6 +41,8 @@ _WEIGHING = WORDS["weighing"]
 _BEGINNING = (" since", " from", " until", " till")
 _PERFECT = {"has been": "is", "have been": "are"}
 _MULTIPLES = frozenset("half twice double triple thrice".split())
+_BROAD = frozenset("people person individual thing place".split())
+"""Nouns of whoever and whatever a clause behind them tells."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -182,9 +184,13 @@ def _add_kind(
         findings.drop("incomplete_object", noun.i, noun.i)
         return
     one_of = noun.word == "one"
+    several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
     if (tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
-            if "respectively" in (c.word for c in (*verb.children, *noun.children)):
+            several = several or "respectively" in (
+                c.word for c in (*verb.children, *noun.children)
+            )
+            if several:  # "the rates were 50% and 92%": of which?
                 findings.drop("respective_values", verb.i, noun.i)
                 return
             dated = tail.label in {"DATE", "TIME"}
@@ -232,7 +238,9 @@ def _add_kind(
 def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     """Whether a kind lacks what tells which it is: "the first country [to sign]"."""
     definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
-    return definite and any(is_restrictive(c) and c.i > kind.last for c in noun.children)
+    after = [c for c in noun.children if c.i > kind.last]
+    cut = any(map(is_restrictive, after)) or (definite and any(c.dep == "prep" for c in after))
+    return cut and (definite or noun.lemma.lower() in _BROAD)
 
 
 def _is_one_of_several(name: Node) -> bool:

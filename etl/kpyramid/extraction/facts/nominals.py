@@ -299,7 +299,8 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
-    if not (related and kind.word in _RELATIVES):
+    owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
+    if not (owned or (related and kind.word in _RELATIVES)):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 

@@ -276,19 +276,20 @@ def write_others(
         written = _write_other(part, bare, rename)
         if written is not None:
             yield written
-    for part in _list_fronted(frame, frames):
-        written = _write_other(part, None, rename)
-        if written is not None:
-            yield written
+    for part in list_fronted(frame, frames, shared=True):
+        if part.role == "time":
+            written = _write_other(part, None, rename)
+            if written is not None:
+                yield written
 
 
-def _list_fronted(frame: Frame, frames: dict[int, Frame]) -> list[Part]:
-    """The time before a shared subject, which holds for every coordinated verb."""
+def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
+    """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
     above = frames.get(frame.verb.head.i) if frame.verb.dep == "conj" else None
-    if above is None or not above.subjects or above.subjects != frame.subjects:
+    if above is None or not above.subjects or (shared and above.subjects != frame.subjects):
         return []
     start = above.subjects[0].left_edge.i
-    return [part for part in above.parts if part.role == "time" and part.place < start]
+    return [part for part in above.parts if part.place < start]
 
 
 def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
