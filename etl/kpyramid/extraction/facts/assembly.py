@@ -427,7 +427,7 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
         return None
     words = write_words(tree, [n.i for n in nodes])[0].lower()
     told = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
-    long = len(nodes) > _MAX_MANNER or any(n.pos in {"PROPN", "PUNCT"} for n in nodes)
+    long = len(nodes) > _MAX_MANNER or not all(n.word.isalnum() for n in nodes)
     return None if told or long else words
 
 

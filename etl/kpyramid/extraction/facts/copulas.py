@@ -313,18 +313,21 @@ def list_kind_relations(
     whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
     single = is_singled_out(noun)
     narrowed = single and any(is_restrictive(c) for c in noun.children)
-    placed = find_kind_label(noun.lemma.lower()) in PLACES
+    placed = find_kind_label(noun.lemma.lower()) in {*PLACES, "ORG"}
+    first = next((c.i for c in noun.children if c.dep == "prep"), None)
     found: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
     for phrase, prep, at in list_noun_preps(verb or noun, findings):
-        if narrowed and prep != "of":
-            continue  # "the first country to join in 1990"
-        there = prep in LOCATIVE and (placed or phrase.label in PLACES)
-        if whole is None or prep == "of" or ((not at or there) and not single):
+        if (narrowed and prep != "of") or (single and first not in {None, *at}):
+            continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
+        there = placed and not single and (not at or prep in LOCATIVE)
+        if whole is None or prep == "of" or there:
             if prep == "of" and at:
                 held.append((phrase, at))
             found.append((phrase, f"{words} {prep}", (*tokens, *at)))
             continue
+        if not at:
+            continue  # where what it is of lies
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
         if len(held) == 1 and held[0][0].words <= MAX_HELD:

@@ -285,7 +285,10 @@ def write_others(
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
     """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
-    above = frames.get(frame.verb.head.i) if frame.verb.dep == "conj" else None
+    at = frame.verb
+    while at.dep == "conj" and at.head.i in frames and (at is frame.verb or not shared):
+        at = at.head
+    above = frames.get(at.i) if at is not frame.verb else None
     if above is None or not above.subjects or (shared and above.subjects != frame.subjects):
         return []
     start = above.subjects[0].left_edge.i

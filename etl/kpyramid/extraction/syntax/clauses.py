@@ -103,8 +103,7 @@ def _is_independent(clause: Node, verb: Node) -> bool:
 
 def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
     """The objects of a preposition and of those nested in it; `before` are words in front."""
-    led = (c for c in prep.children if c.i < prep.i and (c.dep == "neg" or c.word == "together"))
-    stack = [(prep, (*before, *led, prep))]
+    stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
     while stack:
         at, link = stack.pop()
         for child in at.children:

@@ -86,9 +86,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
             word = at.head.word
             denies = word in WORDS["excluding"]
             negated = negated or denies
-            above = at.head.head  # "is bad at choosing"
-            able = above.pos == "ADJ" or any(c.dep == "acomp" for c in above.children)
-            if not denies and (able or word not in WORDS["asserting"]):
+            if not denies and word not in WORDS["asserting"]:
                 mood = mood or word
             break
         content = at.dep in {"ccomp", "csubj"} or _is_content(at)

@@ -416,7 +416,8 @@ def is_restrictive(clause: Node) -> bool:
 
 def _completes(clause: Node) -> bool:
     """Whether it completes the noun: "a way to reduce costs", "a process underlying growth"."""
-    return is_restrictive(clause) and clause.dep == "acl" and clause.tag in {"VB", "VBG"}
+    aimed = any(c.tag == "TO" for c in clause.children)
+    return is_restrictive(clause) and (aimed or (clause.dep == "acl" and clause.tag == "VBG"))
 
 
 def _keep_complement(prep: Node) -> bool:
