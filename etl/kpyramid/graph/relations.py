@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kpyramid.documents.words import BE, DO, HAVE, IS_A, MODALS, RelationForm, lemmatise
+from kpyramid.documents.words import BE, DO, HAVE, MODALS, RelationForm, lemmatise
 
 _Key = TypeVar("_Key", bound=Hashable)
 Numbers = npt.NDArray[np.integer[Any]]
@@ -37,7 +37,7 @@ class Statement(NamedTuple):
 def spell_key(form: str, wording: str) -> str:
     """A form's key with the tense of a wording: who lived there need not live there."""
     word = wording.casefold().split()[0]
-    if form == IS_A or word in MODALS:
+    if word in MODALS:
         return form
     if word in HAVE and "have" not in form.split():
         return f"{form} <perfect>"

@@ -11,6 +11,7 @@ from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import is_pointed
 from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
+    WORDS,
     Candidate,
     Findings,
     find_fault,
@@ -23,10 +24,17 @@ from kpyramid.extraction.facts.candidates import (
     is_respective,
     name_owner,
 )
-from kpyramid.extraction.facts.propositions import state_clause
+from kpyramid.extraction.facts.propositions import (
+    collect_clause,
+    is_connective,
+    list_fronted,
+    state_clause,
+    write_words,
+)
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
-from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame
-from kpyramid.extraction.syntax.stance import Stance
+from kpyramid.extraction.syntax.clauses import CONNECTIVES
+from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
+from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
@@ -217,6 +225,9 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 _DATING = frozenset("in on at during of for between".split())
 """Prepositions before a time that say nothing more than the time does."""
 _ENDING = frozenset({"to", "until", "till", "through"})
+_MAX_MANNER = 5
+"""Tokens of a manner: "once every four years"."""
+_EACH = frozenset("a an every each".split())
 _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
 
@@ -387,9 +398,52 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         negated=candidate.negated,
         modality=candidate.modality,
         attribution=source,
-        qualifiers=_list_qualifiers(frame, candidate) if frame is not None else {},
+        qualifiers=_list_qualifiers(frame, candidate, findings) if frame is not None else {},
         confidence=confidence,
     )
+
+
+def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
+    """What opens the first of coordinated clauses and holds for this one too.
+
+    One that has an opening or a time of its own, or stands in contrast, shares it not.
+    """
+    verb, own = frame.verb, frame.subjects[0].left_edge.i if frame.subjects else 0
+    turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
+    if turned or any(verb.head.i < part.place < own for part in frame.parts):
+        return []
+    dated = any(part.role == "time" for part in frame.parts)
+    opening = list_fronted(frame, findings.frames, shared=False)
+    return [part for part in opening if not (dated and part.role == "time")]
+
+
+def _word_manner(part: Part, candidate: Candidate) -> str | None:
+    """An adverb or rate that the triple has not: "often", "more easily", "twice a year"."""
+    root, tree = part.root, part.root.tree
+    nodes = tree.nodes[root.left_edge.i : root.right_edge.i + 1]
+    rate = part.role == "manner" and any(n.word in _EACH and n.dep == "det" for n in nodes)
+    linking = root.word in WORDS["linking"] or is_connective(root) or is_deictic(root.word)
+    if not (rate or (part.role == "adverb" and root.pos == "ADV")) or part.link or linking:
+        return None
+    words = write_words(tree, [n.i for n in nodes])[0].lower()
+    told = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
+    long = len(nodes) > _MAX_MANNER or not all(n.word.isalnum() for n in nodes)
+    return None if told or long else words
+
+
+def _word_clause(verb: Node, findings: Findings) -> str | None:
+    """The words of a short clause, pronouns spelled out; None where one cannot be."""
+    known, tokens = findings.antecedents.resolve, collect_clause(verb)
+    nodes = [findings.tree[i] for i in tokens]
+    open_ended = any(n.tag in {"PRP", "PRP$"} and known(n) is None for n in nodes)
+
+    def rename(node: Node) -> str | None:
+        phrase = known(node)
+        return name_owner(phrase.text) if phrase and node.tag == "PRP$" else phrase and phrase.text
+
+    text, _ = write_words(findings.tree, tokens, rename)
+    long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
+    return None if open_ended or long else text
 
 
 def _fit_relation(candidate: Candidate) -> str:
@@ -406,13 +460,15 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
-def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
+def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> dict[str, str]:
     """The parts of the clause that the triple does not say: time, place or their preposition.
 
-    Of several in one role the first.
+    Its adverbs are manners, "often"; a clause that says when or why stands behind its
+    conjunction. Of several in one role the first.
     """
     tail = candidate.tail
     found: dict[str, str] = {}
+    manners: list[str] = []
     for node in (frame.verb.tree[at] for at in candidate.tokens):
         for child in node.children:
             measured = child.dep == "npadvmod" and child.entity not in TIMES
@@ -420,7 +476,14 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
             if phrase is not None and not tail.first <= child.i <= tail.last:
                 found["distance"] = phrase.text
-    for part in frame.parts:
+    for part in (*frame.parts, *_list_opening(frame, findings)):
+        clause = _word_clause(part.root, findings) if part.root.pos in {"VERB", "AUX"} else None
+        if part.role == "circumstance" and clause is not None:
+            mark, _, rest = clause.partition(" ")
+            if mark.lower() in WORDS["circumstantial"]:
+                found.setdefault(mark.lower(), rest)
+        if (manner := _word_manner(part, candidate)) is not None:
+            manners.append(manner)
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
         if phrase is None or part.gap is not None or is_personal(phrase, frame.verb.tree):
@@ -450,12 +513,14 @@ def _list_qualifiers(frame: Frame, candidate: Candidate) -> dict[str, str]:
             found.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            found.setdefault("place" if is_place else words, phrase.text)
+            found.setdefault("place" if is_place else words, clause or phrase.text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():
             phrase = find_phrase(place)
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
                 found.setdefault("place", phrase.text)
+    if manners:
+        found["manner"] = ", ".join([*([found["manner"]] if "manner" in found else []), *manners])
     # A slash between blanks parts united values.
     return {role: text.replace(" / ", "/") for role, text in sorted(found.items())}

@@ -25,6 +25,7 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     find_close_name,
     find_phrase,
+    is_inside_word,
     list_conjuncts,
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
@@ -247,7 +248,9 @@ def name_owner(text: str) -> str:
 
 def word_noun(noun: Node) -> tuple[str, list[int]]:
     """Return a common noun with its compounds and superlatives, as it stands in a relation."""
-    tokens = [noun]
+    tokens, nodes = [noun], noun.tree.nodes
+    while is_inside_word(nodes, tokens[-1].i - 1):  # "vice-chairman"
+        tokens += [nodes[tokens[-1].i - 1], nodes[tokens[-1].i - 2]]
     for child in noun.children:
         if child.i > noun.i or child.entity in {"GPE", "NORP", "DATE", "PERSON"}:
             continue
@@ -263,7 +266,8 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
     tokens = sorted(set(tokens), key=lambda t: t.i)
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
-    return " ".join(words), [t.i for t in tokens]
+    spaced = (f"{w} " if t.space else w for w, t in zip(words, tokens, strict=True))
+    return "".join(spaced).strip(), [t.i for t in tokens]
 
 
 # Reasons to reject a candidate.
@@ -277,7 +281,7 @@ _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 _ADDRESS = re.compile(r"https?://|www\.")
 _EMPTY_NOUNS = WORDS["empty_nouns"]
 """Nouns and pronouns that say nothing without what completes them."""
-_SELECTION = re.compile(r"one of .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
+_SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
 """A subject that picks one of several and does not name it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
@@ -286,6 +290,7 @@ _POINTING = frozenset("this these that those such my your".split())
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns of who writes and who reads; "we" may be all mankind."""
 _UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones"}
+_OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
     r"(present |current )?(essay|paper|study)"
@@ -343,6 +348,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
+    if not head.resolved and any(c.word in _OWNED for c in tree[head.root].children):
+        return "unplaced_argument"  # "its main value", of something
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -399,12 +406,16 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         return False
     noun = tree[phrase.root]
     inside = tree.nodes[phrase.first : phrase.last + 1]
-    if is_personal(phrase, tree):
-        return True
+    pointed = any(c.dep == "det" and c.word in _POINTING for c in noun.children)
+    pointed = pointed and phrase.words == 1
+    if is_personal(phrase, tree) or pointed:
+        return True  # "my bank", "this Institute"
     if phrase.label != "NOUN":
         return False
     if noun.word in {"one", "ones"} and noun.tag != "CD":
         return True  # "the newer ones"
+    if any(c.word == "same" for c in noun.children) and all(c.word != "as" for c in noun.children):
+        return True  # "works in the same company"
     if any(_is_left_open(n, phrase, tree) for n in inside):
         return True
     if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):

@@ -17,7 +17,7 @@ from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.polarity import is_denied, is_negated
+from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -44,7 +44,6 @@ from kpyramid.extraction.syntax.stance import (
     find_modal_above,
     find_wish,
     is_general,
-    read_preposed,
     read_stance,
 )
 from kpyramid.extraction.syntax.tree import (
@@ -90,8 +89,6 @@ _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs of "help them track": a plain verb coordinated with them is theirs."""
-_MAX_MEANS = 5
-"""Words of what stands before a clause that its relation can hold: "by engaging in sport"."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
 """Singular nouns that take either number of a verb."""
 _RESULTING = VERBS["resulting"]
@@ -174,8 +171,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         many = _word_group(frame, findings.frames, plural=True)
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
-    means = _word_means(frame) if stance.mood is None and mood in {"by", "to"} else ""
-    mood = (None if means else mood) or find_wish(frame) or group.modality
+    mood = mood or find_wish(frame) or group.modality
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
@@ -204,7 +200,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             if frame.way == "existential" and suffix in LOCATIVE:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
-            relation = " ".join(f"{words} {held} {means} {led}".split())
+            relation = " ".join(f"{words} {held} {led}".split())
             at = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
@@ -385,18 +381,6 @@ def _find_verb_above(clause: Node) -> Node:
             break
         at = at.head
     return at
-
-
-def _word_means(frame: Frame) -> str:
-    """Return "by engaging in sport" for the means or aim before a clause, while it is short."""
-    at = frame.top
-    while at.dep == "conj" and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    part = next(c for c in (*at.children, at) if c is at or read_preposed(c, at) in {"by", "to"})
-    nodes = at.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
-    words = [n.word if n is nodes[0] else n.text for n in nodes if n.pos not in {"DET", "PUNCT"}]
-    unclear = part is at or frame.chain or any(n.pos == "PRON" for n in nodes)
-    return "" if unclear or len(words) > _MAX_MEANS else " ".join(words)
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
@@ -707,7 +691,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "became the first European to reach it"
     controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
-    if controlled and noun.pos == "NOUN" and verb.lemma.lower() not in MEANS:
+    done = MEANS if noun.pos == "NOUN" else MEANS | AFFECTING  # "hired Ann Lee to teach" hired her
+    if controlled and verb.lemma.lower() not in done:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
     ways = _list_directions(noun, verb)
@@ -724,7 +709,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         if root.pos == "NOUN" and not phrase.resolved:
             preps = _list_completions(root, having, negated, findings)
             phrase = _complete_comparison(phrase, frame.verb)
-        if having and root.pos == "NOUN":
+        if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
             repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
@@ -802,9 +787,11 @@ def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
 
 def _is_light(noun: Node, frame: Frame) -> bool:
     """Whether the bare noun belongs to the verb: "took part in", "took place at"."""
-    if noun.tag != "NN" or noun.children or frame.verb.lemma.lower() not in _LIGHT:
+    lemma = frame.verb.lemma.lower()
+    if noun.tag != "NN" or noun.children or lemma not in _LIGHT:
         return False
-    return any(p.place > noun.i for p in frame.parts if p.link or p.role == "time")
+    later = (p.place > noun.i for p in frame.parts if p.link or p.role == "time")
+    return lemma == "take" or any(later)
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:

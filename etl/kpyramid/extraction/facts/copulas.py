@@ -45,6 +45,8 @@ _WEIGHING = WORDS["weighing"]
 _BEGINNING = (" since", " from", " until", " till")
 _PERFECT = {"has been": "is", "have been": "are"}
 _MULTIPLES = frozenset("half twice double triple thrice".split())
+_BROAD = frozenset("people person individual thing place".split())
+"""Nouns of whoever and whatever a clause behind them tells."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
 """Nouns that say nothing without what they are of."""
 
@@ -113,7 +115,7 @@ def _add_membership(
     if whole is None:
         return False
     tails = findings.read_arguments(whole, full=True)
-    for head in findings.read_arguments(member):
+    for head in findings.read_arguments(member, full=True):
         for tail in tails:
             relation = f"{group.text} one of"
             findings.add(verb, group, head, relation, tail, group.tokens, indirect=True)
@@ -188,9 +190,13 @@ def _add_kind(
     rated = any(c.word == "per" for c in noun.children)
     # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
     counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
+    several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
     if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
-            if "respectively" in (c.word for c in (*verb.children, *noun.children)):
+            several = several or "respectively" in (
+                c.word for c in (*verb.children, *noun.children)
+            )
+            if several:  # "the rates were 50% and 92%": of which?
                 findings.drop("respective_values", verb.i, noun.i)
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
@@ -246,7 +252,9 @@ def _add_kind(
 def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     """Whether a kind lacks what tells which it is: "the first country [to sign]"."""
     definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
-    return definite and any(is_restrictive(c) and c.i > kind.last for c in noun.children)
+    after = [c for c in noun.children if c.i > kind.last]
+    cut = any(map(is_restrictive, after)) or (definite and any(c.dep == "prep" for c in after))
+    return cut and (definite or noun.lemma.lower() in _BROAD)
 
 
 def _is_one_of_several(name: Node) -> bool:
@@ -325,18 +333,21 @@ def list_kind_relations(
     whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
     single = is_singled_out(noun)
     narrowed = single and any(is_restrictive(c) for c in noun.children)
-    placed = find_kind_label(noun.lemma.lower()) in PLACES
+    placed = find_kind_label(noun.lemma.lower()) in {*PLACES, "ORG"}
+    first = next((c.i for c in noun.children if c.dep == "prep"), None)
     found: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
     for phrase, prep, at in list_noun_preps(verb or noun, findings):
-        if narrowed and prep != "of":
-            continue  # "the first country to join in 1990"
-        there = prep in LOCATIVE and (placed or phrase.label in PLACES)
-        if whole is None or prep == "of" or ((not at or there) and not single):
+        if (narrowed and prep != "of") or (single and first not in {None, *at}):
+            continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
+        there = placed and not single and (not at or prep in LOCATIVE)
+        if whole is None or prep == "of" or there:
             if prep == "of" and at:
                 held.append((phrase, at))
             found.append((phrase, f"{words} {prep}", (*tokens, *at)))
             continue
+        if not at:
+            continue  # where what it is of lies
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
         if len(held) == 1 and held[0][0].words <= MAX_HELD:

@@ -909,7 +909,8 @@ class Antecedents:
         Return whether it was done; else keep the phrase in mind when it says more than its noun.
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
-        said = [c for c in token.children if c.dep not in {"det", "case", "punct", "relcl"}]
+        said = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
+        said = [c for c in said if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
         telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
         among = self._specific.setdefault(token.word, [])
         if not said and not determiner and is_episodic(token):

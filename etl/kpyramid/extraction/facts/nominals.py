@@ -21,7 +21,7 @@ from kpyramid.extraction.facts.candidates import (
 from kpyramid.extraction.facts.copulas import list_kind_relations, list_noun_preps
 from kpyramid.extraction.facts.coreference import find_long_form
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
-from kpyramid.extraction.syntax.predicates import find_noun_clause
+from kpyramid.extraction.syntax.predicates import find_noun_clause, is_past_clause
 from kpyramid.extraction.syntax.stance import is_past, read_aside
 from kpyramid.extraction.syntax.tree import (
     LITERALS,
@@ -50,6 +50,7 @@ _DATE = re.compile(
     rf"(?:{DAY}\s+{_MONTH},?\s+{_YEAR}|{_MONTH}\s+{DAY},?\s+{_YEAR}|{_MONTH}\s+{_YEAR}"
     rf"|(?<![\d,.]){_YEAR}(?![\d%]))"
 )
+_YEARS = re.compile(r"\b[12]\d{3}\b")
 _WORD = r"[^\W\d_][\w.'\u2019-]*"
 _PLACE = re.compile(
     rf"(?:(?:in|at|near)\s+|,\s*(?:in\s+)?)?"
@@ -285,20 +286,34 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
+    passing = label == "PERSON" and kind.word not in _RELATIVES
+    be = "was" if is_past(kind) or (passing and _is_dated(name, findings)) else "is"
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head, "relation")
     related = owner is not None
     for phrase, rest, _at in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
-            _add(findings, head, f"{'was' if is_past(kind) else 'is'} {rest}", phrase, "relation")
+            _add(findings, head, f"{be} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
     # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
-    if not (related and kind.word in _RELATIVES):
-        be = "was" if is_past(kind) else "is"
+    owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
+    if not (owned or (related and kind.word in _RELATIVES)):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
+
+
+def _is_dated(name: Node, findings: Findings) -> bool:
+    """Whether what is told of a person was in a year: what they were then need not last."""
+    at = name
+    while at.i not in findings.frames and at.head is not at:
+        at = at.head
+    frame = findings.frames.get(at.i)
+    if frame is None or not is_past_clause(frame.verb, findings.frames):
+        return False
+    times = (part.root for part in frame.parts if part.role == "time")
+    return any(_YEARS.search(findings.tree.text, n.left_edge.idx, n.right_edge.end) for n in times)
 
 
 def _explains(noun: Node, appositive: Node) -> bool:
@@ -428,7 +443,8 @@ def _add_title(name: Node, findings: Findings) -> None:
     foreign = tree[begin].pos == "PROPN" and tree[begin].entity != "NORP"
     named = head is not None and not head.text[:1].islower()
     if title is not None and named and not joined and not foreign:
-        _add(findings, head, "is a", title, "title")
+        be = "was" if person and _is_dated(name, findings) else "is"
+        _add(findings, head, f"{be} a", title, "title")
     owner = findings.find_owner(name)
     if owner is not None and owner.last < start:
         _add(findings, owner, f"has {tree[start - 1].word}", head, "relation")

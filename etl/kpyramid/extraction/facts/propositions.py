@@ -270,25 +270,29 @@ def write_others(
         if part.role == "circumstance":
             if part.root.right_edge.i - part.root.left_edge.i > _MAX_CIRCUMSTANCE:
                 continue
-        elif part.role == "adverb" and (part.root.i in predicate or _is_connective(part.root)):
+        elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
         bare = frame.clause if part.gap is not None else None
         written = _write_other(part, bare, rename)
         if written is not None:
             yield written
-    for part in _list_fronted(frame, frames):
-        written = _write_other(part, None, rename)
-        if written is not None:
-            yield written
+    for part in list_fronted(frame, frames, shared=True):
+        if part.role == "time":
+            written = _write_other(part, None, rename)
+            if written is not None:
+                yield written
 
 
-def _list_fronted(frame: Frame, frames: dict[int, Frame]) -> list[Part]:
-    """The time before a shared subject, which holds for every coordinated verb."""
-    above = frames.get(frame.verb.head.i) if frame.verb.dep == "conj" else None
-    if above is None or not above.subjects or above.subjects != frame.subjects:
+def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
+    """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
+    at = frame.verb
+    while at.dep == "conj" and at.head.i in frames and (at is frame.verb or not shared):
+        at = at.head
+    above = frames.get(at.i) if at is not frame.verb else None
+    if above is None or not above.subjects or (shared and above.subjects != frame.subjects):
         return []
     start = above.subjects[0].left_edge.i
-    return [part for part in above.parts if part.role == "time" and part.place < start]
+    return [part for part in above.parts if part.place < start]
 
 
 def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
@@ -297,7 +301,7 @@ def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | No
     return _write_argument(_name_role(part), tokens, part.link, part.root.tree, rename)
 
 
-def _is_connective(adverb: Node) -> bool:
+def is_connective(adverb: Node) -> bool:
     """Whether a comma sets the adverb off: "however", "moreover"."""
     tree, after = adverb.tree, adverb.right_edge.i + 1
     return after < len(tree) and tree[after].text == ","

@@ -26,7 +26,7 @@ _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
 _SECOND = frozenset({"to", "with"})
-_CONNECTIVES = WORDS["connectives"]
+CONNECTIVES = WORDS["connectives"]
 """Phrases that join sentences: they say nothing of the clause they stand in."""
 
 
@@ -86,7 +86,7 @@ def _is_connective(prep: Node) -> bool:
     first, last = prep.left_edge.i, prep.right_edge.i
     if not 0 < last - first < 4:
         return False
-    return "_".join(node.word for node in prep.tree.nodes[first : last + 1]) in _CONNECTIVES
+    return "_".join(node.word for node in prep.tree.nodes[first : last + 1]) in CONNECTIVES
 
 
 def _is_independent(clause: Node, verb: Node) -> bool:

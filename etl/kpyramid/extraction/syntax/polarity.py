@@ -32,7 +32,10 @@ def is_negated(verb: Node) -> bool:
 
 
 def is_denied(noun: Node | None) -> bool:
-    """Whether the noun is "none", or stands under "no", "not every", "hardly any" or "nor"."""
+    """Whether the noun is "none", or stands under "no", "not every", "hardly any" or "nor".
+
+    "Little" is no denial: "has little effect on" says itself how much.
+    """
     if noun is None:
         return False
     if noun.dep == "conj":
@@ -42,12 +45,6 @@ def is_denied(noun: Node | None) -> bool:
     return any(
         (c.word in {"nor", "neither"})
         or (c.word == "no" and c.dep in {"det", "neg"} and _negates(c, True))
-        or (
-            c.word == "little"
-            and c.i == noun.left_edge.i
-            and noun.tag == "NN"
-            and c.text != "Little"
-        )
         or (c.dep == "neg" and _follow(c) in _QUANTIFIED)
         or (c.dep == "det" and any(_negates(g, g.dep == "neg") for g in c.children))
         for c in noun.children

@@ -276,7 +276,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
-        past = _is_past(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
+        past = is_past_clause(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, modality)
 
@@ -345,7 +345,7 @@ def _inflect_be(subject: Node, past: bool) -> str:
     return "are" if plural else "is"
 
 
-def _is_past(verb: Node, frames: dict[int, Frame]) -> bool:
+def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
     at = verb
     for _ in range(MAX_HOPS):
@@ -406,8 +406,11 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     if adverb := _find_past(frame, own) or _find_limit(frame):
         copula = is_copula(verb)
         words.insert(len(words) + copula > 1 and words[0] in BE | HAVE | DO | MODALS, adverb)
+    scoped = _find_scoped(frame)
+    if scoped is not None:
+        words.insert(len(words) - (scoped.i < verb.i), scoped.word)
     text = " ".join([*words, *(node.word for node in particles)])
-    tokens = {verb.i, *(node.i for node in particles)}
+    tokens = {verb.i, *(node.i for node in particles)} | ({scoped.i} if scoped else set())
     if lender is None or not own:
         tokens.update(node.i for node in own)
     return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
@@ -438,6 +441,16 @@ def _find_limit(frame: Frame) -> str | None:
     return None
 
 
+def _find_scoped(frame: Frame) -> Node | None:
+    """The adverb that a denial is about: "is not fully explained by", "did not differ much"."""
+    verb, denial = frame.verb, frame.kids.get("neg")
+    nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
+    said = WORDS["adding"] | WORDS["past"]
+    found = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
+    plain = found is not None and not found.children and verb.tree[found.i - 1].text != ","
+    return found if plain and found.word not in said else None
+
+
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether a verb without a tense tells what happened in its clause's: "..., retiring in 2002".
 
@@ -449,7 +462,7 @@ def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
     beside = at.dep in {"advcl", "pcomp"} or (at.dep == "conj" and at.head.tag == "VBD")
     tied = at.dep in {"acl", "relcl"} or (at.dep == "xcomp" and at.head.lemma == "become")
     aimed = tied and find_infinitive_mark(at) is not None  # "was the first to reach"
-    return (beside or aimed) and verb.lemma.lower() not in _LASTING and _is_past(verb, frames)
+    return (beside or aimed) and verb.lemma.lower() not in _LASTING and is_past_clause(verb, frames)
 
 
 def _word_bare_verb(

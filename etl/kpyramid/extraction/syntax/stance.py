@@ -34,6 +34,8 @@ _SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
 """Without "is believed to", by which texts tell what is not certain and yet the state of things."""
 _POINTING = frozenset("that this such these those which".split())
+MAX_CIRCUMSTANCE = 14
+"""Tokens of a clause that is a qualifier: "because it lost money"."""
 REPORTED = "reported"
 """The mood of what somebody heard: "I heard that", "we were told that"."""
 _UNPROVEN = "unproven"
@@ -267,7 +269,8 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
     lemma = head.lemma.lower()
     if head.pos == "NOUN":
-        shown = head.dep == "attr" and lemma not in _DOUBTED
+        there = any(c.dep == "expl" for c in head.head.children)  # "there is a chance that"
+        shown = head.dep == "attr" and lemma not in _DOUBTED and not there
         return None if shown or lemma in WORDS["factive_nouns"] else head
     if head.pos == "ADJ":
         return head if lemma in WORDS["unsure"] else None
@@ -326,7 +329,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
 def read_preposed(part: Node, verb: Node) -> str | None:
     """The word that makes what stands before a clause its condition.
 
-    "Under certain conditions"; "to stay on the track" and "by volunteering" before a modal.
+    "Under certain conditions"; before a modal "to stay on the track" and "by volunteering", where
+    they are no qualifiers: long, or with a pronoun.
     """
     inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
     if part.word == "under" and any(c.lemma in WORDS["condition_nouns"] for c in inner):
@@ -335,10 +339,13 @@ def read_preposed(part: Node, verb: Node) -> str | None:
     if part.word == "in" and any(c.word in _POINTING for c in cases):
         return "in"  # "in that case, the company should issue shares"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
+    nodes = part.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
+    open_ended = len(nodes) > MAX_CIRCUMSTANCE or any(n.pos == "PRON" for n in nodes)
     if part.word == "by" and any(c.word.endswith("ing") for c in inner):
-        return "by" if helpers & WORDS["enabling"] else None
+        return "by" if open_ended and helpers & WORDS["enabling"] else None
     ordered = part.word == "in" and any(c.word == "order" for c in inner)
-    aim = ordered or (part.dep == "advcl" and find_infinitive_mark(part) is not None)
+    aimed = part.dep == "advcl" and find_infinitive_mark(part) is not None
+    aim = ordered or (aimed and open_ended)
     return "to" if aim and (helpers & WORDS["needing"] or verb.lemma in WORDS["needing"]) else None
 
 

@@ -419,9 +419,10 @@ def is_restrictive(clause: Node) -> bool:
     return before.i >= noun.i and before.text not in _PARTING
 
 
-def _is_purpose(clause: Node) -> bool:
-    """Whether an infinitive completes the noun: "a way to reduce costs"."""
-    return is_restrictive(clause) and any(c.tag == "TO" for c in clause.children)
+def _completes(clause: Node) -> bool:
+    """Whether it completes the noun: "a way to reduce costs", "a process underlying growth"."""
+    aimed = any(c.tag == "TO" for c in clause.children)
+    return is_restrictive(clause) and (aimed or (clause.dep == "acl" and clause.tag == "VBG"))
 
 
 def _keep_complement(prep: Node) -> bool:
@@ -436,7 +437,7 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     if keep is not _keep_of:
         whole = root.pos == "NOUN" and keep in (_keep_all, _keep_kind)
         if whole:
-            tells = is_restrictive if keep is _keep_all else _is_purpose
+            tells = is_restrictive if keep is _keep_all else _completes
             phrase = _cut_run(root, keep, tells=tells)
             if phrase is not None and phrase.words <= _WHOLE_WORDS:
                 return phrase
@@ -446,8 +447,6 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
             return phrase
     phrase = _cut_run(root, _keep_of)
     limit = FULL_WORDS if root.pos == "PROPN" else MAX_WORDS
-    if phrase is not None and phrase.words > limit:
-        phrase = _cut_run(root, _keep_of, inner_lists=False)
     if phrase is not None and phrase.words > limit:
         phrase = _cut_run(root, lambda prep: False, inner_lists=False)
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None

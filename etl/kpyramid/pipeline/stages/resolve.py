@@ -395,8 +395,8 @@ def _build_relations(
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
         told = active[key] & wordings.keys()
-        # Of two as frequent "is a" is the name: "was a" says that it ended.
-        present = Counter({w: 2 * n + w.startswith(("is ", "are ")) for w, n in counts.items()})
+        # "was a" says less than "was the", whichever is the more frequent.
+        present = Counter({w: n + counts.total() * w.endswith(" a") for w, n in counts.items()})
         yield {
             "relation_id": ids["relation", key],
             "name": names.get(ids["relation", key]) or pick_most_common(present),
