@@ -9,17 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.documents.qualifiers import write_qualifiers
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import word_relation
-from kpyramid.errors import InputError, IntegrityError, PyramidError
+from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.report.course import add_trend, describe_course, write_pages
 from kpyramid.pipeline.report.words import cut, load_template
 from kpyramid.pipeline.stage import PIPELINE
@@ -30,7 +27,7 @@ from kpyramid.snapshot.graph import name_source, open_database
 from kpyramid.snapshot.individuals import Overview, summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
@@ -348,80 +345,48 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[s
         raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
     publish = done[-1]
     _warn_of_lost_decisions(run, publish.details["committed"])
-    account = describe_snapshot(locate_snapshot(run.warehouse, publish.details["snapshot"]))
-    report: dict[str, Any] = {
-        **describe_run(run, done),
-        "completion": account.completion,
-        "condensation": account.condensation,
-    }
-    drawn = account.figure and load_template("figure.svg.jinja").render(figure=account.figure)
-    write_pages(run, report, drawn or "")
+    report = describe_run(run, done)
+    with open_tables(locate_snapshot(run.warehouse, publish.details["snapshot"])) as database:
+        figure = read_figure(database)
+    drawn = load_template("figure.svg.jinja").render(figure=figure) if figure else ""
+    write_pages(run, report, drawn)
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Completion and condensation as plain values, and what is drawn of them."""
-
-    completion: dict[str, JsonValue]
-    condensation: dict[str, JsonValue]
-    figure: Figure | None
-
-
-def describe_snapshot(folder: Path) -> Account:
-    """The account of the snapshot in a folder, asked of its tables.
-
-    Raises:
-        IntegrityError: a table or the schema is missing or damaged.
-    """
-    schema = _read_schema(folder)
-    with open_tables(folder) as database:
-        completion = describe_completion(database, schema)
-        return Account(completion, describe_condensation(database, schema), read_figure(database))
-
-
-def _read_schema(folder: Path) -> Schema:
-    path = folder / "ontology" / "schema.ttl"
-    try:
-        turtle = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise IntegrityError(f"schema {path} cannot be read: {e}") from e
-    return parse_schema(turtle, source=str(path))
-
-
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
-    """The report as plain values, without what is said of completion and condensation."""
+    """The report as plain values."""
     publish = marks[-1]
     snapshot, committed = publish.details["snapshot"], publish.details["committed"]
     folder = locate_snapshot(run.warehouse, snapshot)
-    rejects = _read_rows(run, snapshot, "rejects")
     before = _find_before(run, committed)
     with open_tables(folder) as database:
         opened = Snapshot(folder, scope=EVERYTHING)
         overview = summarise_snapshot(opened, _MOST_THINGS)
-        content = describe_content(database, overview, opened.schema)
-        refused = describe_rejects(database)
-        checked = describe_checked(database)
+        unread = database.sql("FROM rejects WHERE stage = 'ingest' ORDER BY reject_id")
+        unmatched = "FROM rejects WHERE reason = 'unmatched_correction' ORDER BY reject_id"
+        withdrawn = "SELECT reason, detail FROM rejects WHERE stage = 'publish' ORDER BY detail"
+        clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id LIMIT 1")
+        withdrawals = select_rows(database, withdrawn)
         changes, changed = _describe_changes(run, before, opened, database)
-    report: dict[str, Any] = {
-        **describe_course(run, marks),
-        "content": content,
-        "unread": [asdict(kind) for kind in list_unread(rejects)],
-        "refused": refused,
-        "checked": checked,
-        "withdrawn": _list_withdrawn(rejects),
-        "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
-        "contradictions": publish.rows.get("contradictions", 0),
-        "contradicting": _name_contradiction(run, snapshot),
-        "checks": json.loads(publish.details.get("checks", "[]")),
-        "unmatched": [
-            row["detail"] for row in rejects.to_pylist() if row["reason"] == "unmatched_correction"
-        ],
-        "changes": changes,
-        "changed": changed,
-        "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
-        "decisions": _describe_decisions(run, snapshot),
-    }
+        report: dict[str, Any] = {
+            **describe_course(run, marks),
+            "content": describe_content(database, overview, opened.schema),
+            "unread": [asdict(kind) for kind in list_unread(unread.to_arrow_table())],
+            "refused": describe_rejects(database),
+            "checked": describe_checked(database),
+            "withdrawn": withdrawals[:_MOST_WITHDRAWN],
+            "withdrawals": len(withdrawals),
+            "contradictions": publish.rows.get("contradictions", 0),
+            "contradicting": clashes[0]["detail"] if clashes else None,
+            "checks": json.loads(publish.details.get("checks", "[]")),
+            "unmatched": [row["detail"] for row in select_rows(database, unmatched)],
+            "changes": changes,
+            "changed": changed,
+            "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
+            "decisions": _describe_decisions(run, database),
+            "completion": describe_completion(database, opened.schema),
+            "condensation": describe_condensation(database, opened.schema),
+        }
     add_trend(run, report)
     return report
 
@@ -468,12 +433,12 @@ def _quote_rows(database: "Database", rows: Sequence[Differing]) -> list[dict[st
     ]
 
 
-def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
+def _describe_decisions(run: Run, database: "Database") -> dict[str, JsonValue] | None:
     """How many entries the decisions file has, and to how many proposals they apply."""
     if run.settings.complete.decisions is None:
         return None
     entries = [entry.decision for entry in load_decisions(run.settings.complete).entries]
-    states = _list_decided(run, snapshot)
+    states = [row["state"] for row in select_rows(database, _DECIDED)]
     return {
         "file": run.settings.complete.decisions,
         "accept": entries.count("accept"),
@@ -483,15 +448,8 @@ def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
     }
 
 
-def _list_decided(run: Run, snapshot: str) -> list[str]:
-    """The states that a decisions file gave to proposals of a snapshot."""
-    rows = _read_rows(run, snapshot, "proposals").select(["state", "decided_by"])
-    return [row["state"] for row in rows.to_pylist() if row["decided_by"] == "file"]
-
-
-def _read_rows(run: Run, snapshot: str, table: str) -> pa.Table:
-    path = locate_snapshot(run.warehouse, snapshot) / "tables" / f"{table}.parquet"
-    return read_table(path, load_contracts()[table])
+_DECIDED = "SELECT state FROM proposals WHERE decided_by = 'file'"
+"""The states that a decisions file gave to proposals."""
 
 
 def _warn_of_lost_decisions(run: Run, committed: str) -> None:
@@ -502,25 +460,15 @@ def _warn_of_lost_decisions(run: Run, committed: str) -> None:
     version = _read_tables(run, before)["proposals"]["contract"]
     if version != load_contracts()["proposals"].version:
         return  # what an older version wrote
-    if count := len(_list_decided(run, before)):
+    with open_tables(locate_snapshot(run.warehouse, before)) as database:
+        count = len(select_rows(database, _DECIDED))
+    if count:
         log.warning(
             "ref %s was built with a decisions file, which decided on %d proposals; this build "
             "has none, and they are undecided again: name the file in complete.decisions",
             run.ref,
             count,
         )
-
-
-def _list_withdrawn(rejects: pa.Table) -> list[dict[str, str]]:
-    """The statements that contradicted others and lost: reason, and what, why and where."""
-    rows = rejects.filter(pc.equal(rejects["stage"], "publish")).select(["reason", "detail"])
-    return list(rows.sort_by("detail").slice(0, _MOST_WITHDRAWN).to_pylist())
-
-
-def _name_contradiction(run: Run, snapshot: str) -> str | None:
-    """What the first contradiction says."""
-    rows = _read_rows(run, snapshot, "contradictions").select(["detail"]).slice(0, 1).to_pylist()
-    return rows[0]["detail"] if rows else None
 
 
 def _find_before(run: Run, committed: str) -> str | None:
