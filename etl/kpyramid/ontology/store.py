@@ -317,8 +317,9 @@ class OntologyStore:
 
         `seconds` and `memory_bytes`, on top of the data's own, bound each query of `select`.
         """
-        texts = {"schema": schema_turtle, "instances": instances_nt, "facts": facts_nt}
-        self._data: Data = {**texts, "memory_bytes": memory_bytes}
+        self._data = Data(
+            schema=schema_turtle, instances=instances_nt, facts=facts_nt, memory_bytes=memory_bytes
+        )
         self._seconds = seconds
         self._lock = Lock()
         self._child = Child("kpyramid.ontology.sparql:serve")

@@ -174,7 +174,9 @@ class BucketStore(BlobStore):
         """
 
         def fetch(blob: Blob) -> None:
-            with replace_file(folder / blob.name.removeprefix(f"{name}/")) as file:
+            path = folder / blob.name.removeprefix(f"{name}/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replace_file(path) as file:
                 for start in range(0, blob.size, _PIECE):
                     length = min(_PIECE, blob.size - start)
                     file.write(self._read_piece(blob.name, start, length))

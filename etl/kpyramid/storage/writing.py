@@ -12,7 +12,6 @@ from typing import BinaryIO
 @contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
     """A file that is at `path` at once when the block ends; without a trace if it fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
         with temporary.open("wb") as file:
@@ -27,6 +26,7 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
 
 def write_durably(path: Path, data: bytes) -> None:
     """Puts bytes at `path` at once: readers see the old file or the new one, also after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as file:
         file.write(data)
 
