@@ -18,8 +18,7 @@ from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology.sparql import check_query, run_query
 from kpyramid.ontology.store import OntologyStore
 from kpyramid.ontology.validation import checks
-from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.consistency import find_java, judge_consistency
 from kpyramid.ontology.validation.shapes import Shaped
 from kpyramid.pipeline import cache as cached
 from kpyramid.pipeline import gates, wiring

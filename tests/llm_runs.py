@@ -168,13 +168,11 @@ def run_items(
     sleep = clock.sleep if clock else time.sleep
     ledger = Ledger(folder / name / "ledger.jsonl", settings)
     read = clock.read if clock else time.time
+    record = folder / name / "probe.json"
     opened: list[HttpTransport] = []
 
-    def note(probe: Mapping[str, JsonValue]) -> None:
-        run.probe = probe
-
     def connect(*pay: Any) -> HttpTransport:
-        opened.append(open_transport(settings, note, *pay))
+        opened.append(open_transport(settings, record, *pay))
         return opened[-1]
 
     endpoint = Endpoint(connect, ledger, max_wait=settings.max_wait, clock=read, sleep=sleep)
@@ -196,6 +194,7 @@ def run_items(
         transport.close()
     run.calls = endpoint.calls
     run.totals = read_totals(folder / name)
+    run.probe = json.loads(record.read_bytes()) if record.exists() else {}
     run.slept = clock.slept if clock else 0.0
     return run
 

@@ -1,10 +1,13 @@
 """What the tests of calls over HTTP share: a transport, its probe, and servers of odd bytes."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kpyramid.llm.endpoint import Dialect, HttpTransport, open_connection, open_transport
@@ -44,10 +47,10 @@ def connect(base_url: str, **changes: Any) -> Iterator[HttpTransport]:
 
 def probe(base_url: str | None, **changes: Any) -> dict[str, Any]:
     """The record of the probe."""
-    records: list[Any] = []
-    open_transport(make_settings(base_url, **changes), records.append).close()
-    (record,) = records
-    return dict(record)
+    with TemporaryDirectory() as folder:
+        record = Path(folder) / "probe.json"
+        open_transport(make_settings(base_url, **changes), record).close()
+        return dict(json.loads(record.read_bytes()))
 
 
 @contextmanager

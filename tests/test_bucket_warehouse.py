@@ -20,12 +20,12 @@ from kpyramid.storage.copies import locate_snapshot, open_stored
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag
-from kpyramid.storage.refs import list_entries, list_refs, read_head, resolve_ref
+from kpyramid.storage.refs import check_refs, list_entries, list_refs, read_head, resolve_ref
 from kpyramid.storage.results import RowCache, find_result, store_result
 from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.runs import list_runs, start_run
 from kpyramid.storage.snapshots import date_snapshots, has_snapshot
-from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
+from kpyramid.storage.verification import check_bytes, list_snapshots
 from tests.commands import run, run_json
 from tests.corpora import TEXTS, write_corpus
 from tests.publishers import KEY, START, name_day, publish, work_at

@@ -7,7 +7,7 @@ import pytest
 from kpyramid.errors import InputError
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import OntologyProperty
-from kpyramid.pipeline.stages.graph import Graph
+from kpyramid.pipeline.stages.instances import Graph
 from tests.planted import (
     GENERAL,
     KNOWN,

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow.parquet as pq
 
-from kpyramid.pipeline.report.account import open_tables
-from kpyramid.pipeline.report.figure import MOST_POINTS, Figure, read_figure
+from kpyramid.pipeline.report.report import MOST_POINTS, Figure, open_tables, read_figure
 from kpyramid.pipeline.report.words import load_template
 from tests.accounts import make_account
 

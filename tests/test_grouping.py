@@ -1,7 +1,12 @@
 """What a model is asked of a text: groups of properties."""
 
 from kpyramid.ontology.names import XSD
-from kpyramid.ontology.population.task import MOST_PROPERTIES, Group, group_properties, list_pairs
+from kpyramid.ontology.population.inducer import (
+    MOST_PROPERTIES,
+    Group,
+    group_properties,
+    list_pairs,
+)
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from tests.planted import general_schema
 

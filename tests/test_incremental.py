@@ -292,7 +292,7 @@ def test_a_night_that_changes_nothing_runs_no_stage(
     elif change == "the snapshot":
         damage(warehouse.snapshots / snapshot / "tables/claims.parquet")
     elif change == "the code":
-        monkeypatch.setattr("kpyramid.pipeline.unchanged.read_git_sha", lambda: "another")
+        monkeypatch.setattr("kpyramid.pipeline.build.read_git_sha", lambda: "another")
 
     def refuse(*_: object, **__: object) -> None:
         raise _StageError

@@ -17,7 +17,7 @@ from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.checking import Linker
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.validation.shapes import derive_shapes
-from kpyramid.pipeline.stages.graph import MentionTable
+from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
 from tests.test_induce import count_reasons, list_members, list_values, run_induce

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 
 from kpyramid.ontology.population.examples import Example
-from kpyramid.ontology.population.inducer import Grounding
-from kpyramid.ontology.population.task import Noted, Question, group_properties, list_pairs
+from kpyramid.ontology.population.inducer import (
+    Grounding,
+    Noted,
+    Question,
+    group_properties,
+    list_pairs,
+)
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.plan import plan_build

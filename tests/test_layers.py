@@ -32,7 +32,7 @@ CORE_OF_ONTOLOGY = {"errors", "keys", "storage"}
 MOST_ROOT_MODULES, MOST_ROOMS = 6, 17
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
-SHARED_BY_STAGES = {*("__init__", "facts", "graph", "growth", "instances", "tables", "texts")}
+SHARED_BY_STAGES = {"__init__", "instances", "tables"}
 """Modules in `pipeline/stages/` that are no stage."""
 
 CARRYING = {"errors", "keys", "llm", "pipeline", "settings", "storage"}

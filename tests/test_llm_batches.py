@@ -80,7 +80,7 @@ def test_results_are_found_by_a_later_build(
 def test_a_line_is_what_the_transport_would_have_sent(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
-    transport = open_transport(settings, lambda probe: None)
+    transport = open_transport(settings, tmp_path / "probe.json")
     transport.send(make_request(0))
     sent = [entry["sha256"] for entry in server.log if entry["path"] == "/chat/completions"]
     submit(make_pending(settings, 1), open_desk(settings, tmp_path), transport.shape_request)

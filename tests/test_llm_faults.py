@@ -121,7 +121,7 @@ def test_wrong_key_and_unknown_model_are_told_apart_and_cost_one_call(
         assert server.calls() == 2
         good = run(server, tmp_path, "three")
     assert "OPENAI_API_KEY" in str(wrong_key.error) and "sk-wrong" not in str(wrong_key.error)
-    assert "gpt-5000" in str(wrong_model.error) and "loopback" in str(wrong_model.error)
+    assert "gpt-5000" in str(wrong_model.error) and "kpyramid doctor" in str(wrong_model.error)
     assert good.answered == set(range(ITEMS))
     kept = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert kept and not any(b"sk-right" in data or b"sk-wrong" in data for data in kept)

@@ -1,5 +1,7 @@
 """Trying an endpoint out: what the probe finds, and what it says is to be mended."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,16 +56,17 @@ def test_probe_sees_a_server_that_ignores_the_schema(
     ],
 )
 def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
-    refuses: list[str], limit: str, seed: bool, calls: int
+    tmp_path: Path, refuses: list[str], limit: str, seed: bool, calls: int
 ) -> None:
+    record = tmp_path / "probe.json"
     with serve(refuses=refuses) as server:
-        records: list[Any] = []
-        transport = open_transport(make_settings(server.base_url), records.append)
+        transport = open_transport(make_settings(server.base_url), record)
         assert server.calls() == calls
         transport.send(REQUEST)
         transport.close()
         body = server.log[-1]["body"]
-    assert (records[0]["limit"], records[0]["seed"]) == (limit, seed)
+    said = json.loads(record.read_bytes())
+    assert (said["limit"], said["seed"]) == (limit, seed)
     assert limit in body and not set(refuses) & body.keys()
 
 
@@ -94,14 +97,14 @@ def test_web_page_at_the_probe_asks_for_the_path(server: Loopback) -> None:
 
 def test_base_url_without_its_path_is_found_out(server: Loopback) -> None:
     page = make_answer(b"<html><style>p{}</style>Not found</html>", "404 Not Found")
-    with serve_bytes(page) as base_url, pytest.raises(EndpointError, match="missing /v1") as caught:
+    with serve_bytes(page) as base_url, pytest.raises(EndpointError, match="ends in /v1") as caught:
         probe(base_url.removesuffix("/v1"))
     assert "<" not in str(caught.value)
 
 
-def test_unknown_model_is_answered_with_those_there_are() -> None:
-    with serve(models=[f"model-{n}" for n in range(7)]) as server:
-        with pytest.raises(EndpointError, match=r"'m'.*model-0, .*model-4 and 2 more"):
+def test_unknown_model_is_answered_with_the_command_that_lists_them() -> None:
+    with serve(models=["model-0"]) as server:
+        with pytest.raises(EndpointError, match=r"'m'.*kpyramid doctor"):
             probe(server.base_url)
         assert server.calls() == 1
 

@@ -223,7 +223,7 @@ def test_time_to_wait_is_read_in_every_form(headers: dict[str, str], seconds: fl
 )
 def test_error_that_came_with_200_is_busy_when_it_says_so(body: Any) -> None:
     with pytest.raises(TransientError, match="slow down") as caught:
-        raise_complaint(read_complaint(200, body, ""), PLACE, None, "")
+        raise_complaint(read_complaint(200, body, ""), PLACE)
     assert (caught.value.retry_after, caught.value.sent) == (0.0, False)
 
 

@@ -248,7 +248,7 @@ class Bench:
         self.clock = Time()
         self.books = folder / "ledger.jsonl"
         self.ledger = Ledger(self.books, self.settings)
-        self.probes: list[Mapping[str, JsonValue]] = []
+        self.record = folder / "probe.json"
         self.opened: list[HttpTransport] = []
         self.endpoint = self.connect(self.open)
 
@@ -262,7 +262,7 @@ class Bench:
         )
 
     def open(self, pay: Pay) -> HttpTransport:
-        transport = open_transport(self.settings, self.probes.append, pay)
+        transport = open_transport(self.settings, self.record, pay)
         self.opened.append(transport)
         return transport
 
@@ -338,14 +338,14 @@ def test_probe_that_fails_for_a_while_is_made_again(bench: Bench, server: Loopba
     server.faults.add("503", times=2)
     bench.obtain()
     assert server.calls() == 4
-    assert len(bench.probes) == 1
+    assert bench.record.exists()
 
 
 def test_threads_probe_once(bench: Bench, server: Loopback) -> None:
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(bench.obtain, range(16)))
     assert server.calls() == 17
-    assert len(bench.probes) == 1
+    assert bench.record.exists()
 
 
 def test_budget_below_one_call_stops_before_the_probe(tmp_path: Path, server: Loopback) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +30,7 @@ def base_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.__exit__(None, None, None)
 
 
-def test_real_server_keeps_to_enums_and_lengths(base_url: str) -> None:
+def test_real_server_keeps_to_enums_and_lengths(base_url: str, tmp_path: Path) -> None:
     names = ["Ada Lovelace", "Rolf Øst", "1843"]
     name: JsonValue = {"type": "string", "enum": names}
     row: dict[str, JsonValue] = {"head": name, "verb": {"type": "string", "enum": ["met"]}}
@@ -46,11 +47,11 @@ def test_real_server_keeps_to_enums_and_lengths(base_url: str) -> None:
         schema=make_object({"1": rows, "2": rows}),
         max_tokens=200,
     )
-    notes: dict[str, JsonValue] = {}
     settings = LLMSettings(provider="openai", base_url=base_url, model="smollm")
-    transport = open_transport(settings, notes.update)
+    transport = open_transport(settings, tmp_path / "probe.json")
     raw = transport.send(request)
     transport.close()
+    notes = json.loads((tmp_path / "probe.json").read_bytes())
     assert (notes["schema"], notes["usage"], notes["answered_by"]) == ("kept", True, "smollm")
     assert read_usage(raw, request).completion > 0
     said = json.loads(read_response(raw))

@@ -12,14 +12,16 @@ import pytest
 from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.store import InstanceStatement, Quotation, write_instances, write_provenance
 from kpyramid.ontology.validation import consistency
-from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.ontology.validation.reasoner import (
+from kpyramid.ontology.validation.consistency import (
     NotJudgedError,
     Part,
     Reasoner,
+    ReasonerText,
+    judge_consistency,
+    part_facts,
+    read_theory,
     shrink,
 )
-from kpyramid.ontology.validation.theory import ReasonerText, part_facts, read_theory
 from tests.corpora import require_java
 
 E = "https://example.org/o#"

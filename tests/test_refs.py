@@ -19,6 +19,7 @@ from kpyramid.storage.publication import commit, promote, remove_tag, rollback, 
 from kpyramid.storage.refs import (
     RefEntry,
     check_ref_name,
+    check_refs,
     encode_entry,
     list_entries,
     list_refs,
@@ -26,7 +27,7 @@ from kpyramid.storage.refs import (
     read_head,
     resolve_ref,
 )
-from kpyramid.storage.verification import check_bytes, check_refs, list_snapshots
+from kpyramid.storage.verification import check_bytes, list_snapshots
 from tests.corpora import (
     TEXTS,
     build_corpus,

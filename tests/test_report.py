@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,16 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import IntegrityError
+from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.report.course import draw_trend
 from kpyramid.pipeline.report.index import write_index
-from kpyramid.pipeline.report.report import Account, describe_snapshot
+from kpyramid.pipeline.report.report import (
+    Figure,
+    describe_completion,
+    describe_condensation,
+    open_tables,
+    read_figure,
+)
 from kpyramid.pipeline.report.words import load_template, word_report
 from kpyramid.storage.layout import open_warehouse
 from tests.accounts import make_account
@@ -71,6 +79,23 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", " ".join(self.words))
 
 
+@dataclass(frozen=True)
+class Account:
+    """Completion and condensation as plain values, and what is drawn of them."""
+
+    completion: dict[str, Any]
+    condensation: dict[str, Any]
+    figure: Figure | None
+
+
+def describe_snapshot(folder: Path) -> Account:
+    """The account of the snapshot in a folder."""
+    schema = parse_schema((folder / "ontology" / "schema.ttl").read_text("utf-8"), source="s")
+    with open_tables(folder) as database:
+        completion = describe_completion(database, schema)
+        return Account(completion, describe_condensation(database, schema), read_figure(database))
+
+
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Account:
     folder = tmp_path_factory.mktemp("account") / "snapshot"
@@ -96,13 +121,13 @@ def test_layers_merges_and_contradictions_are_in_figures(account: Account) -> No
     assert (found["triples"], found["condensed"], found["merged_into"]) == (7, 6, 1)
     assert found["how"] == {"equivalent": 1, "kept": 6}
     assert (found["anchored"], found["contradictions"]) == (1, 1)
-    (merge,) = found["merges"]  # type: ignore[misc]
+    (merge,) = found["merges"]
     assert merge["anchor"] == "employer"
     parts = {part["fact"][1]: part["how"] for part in merge["from"]}
     assert sorted(parts) == ["is employed by", "works for"]
     assert Counter(parts.values()) == {"kept": 1, "equivalent": 1}
     assert parts[merge["fact"][1]] == "kept"
-    (clash,) = found["contradicting"]  # type: ignore[misc]
+    (clash,) = found["contradicting"]
     assert clash["anchor"] == "birth place"
     assert {side["sentence"] for side in clash["sides"]} == {
         "Dora Lind was born in Ghent",
@@ -111,7 +136,7 @@ def test_layers_merges_and_contradictions_are_in_figures(account: Account) -> No
 
 
 def test_a_proposal_stands_with_ends_examples_and_who_decided(account: Account) -> None:
-    ((row,),) = [account.completion["proposals"]["open"]]  # type: ignore[index,call-overload]
+    ((row,),) = [account.completion["proposals"]["open"]]
     assert (row["label"], row["domain"], row["range"]) == ("lost to", "person", "person")
     assert (row["support"], row["decided_by"], row["proposal_id"]) == (3, "rules", "proposal-1")
     facts = [tuple(example["fact"]) for example in row["examples"]]
@@ -301,7 +326,7 @@ def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     assert both["rows"]["facts"] == [5, 8]
     assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
     assert "8 (+3)" in Page(out.read_text("utf-8")).text
-    done = run("report", "none", *place)
+    done = run("runs", "none", *place)
     assert done.exit_code == 3 and "the last: run-3, run-2, run-1" in done.output
     assert run("report", "--warehouse", tmp_path / "empty").exit_code == 0
     assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")

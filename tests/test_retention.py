@@ -27,9 +27,9 @@ from kpyramid.storage import retention
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import promote, remove_tag, rollback, tag
-from kpyramid.storage.refs import list_entries, list_refs, list_standing, read_head
+from kpyramid.storage.refs import check_refs, list_entries, list_refs, list_standing, read_head
 from kpyramid.storage.retention import Collected, Policy, collect
-from kpyramid.storage.verification import check_bytes, check_refs
+from kpyramid.storage.verification import check_bytes
 from tests import publishers
 from tests.commands import run, run_json
 from tests.corpora import (

@@ -21,8 +21,7 @@ from kpyramid.ontology.validation.checks import (
     read_questions,
     run_questions,
 )
-from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.consistency import find_java, judge_consistency
 from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.build import build
 from kpyramid.storage.declarations import OntologyFiles, locate_ontology

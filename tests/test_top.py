@@ -13,8 +13,7 @@ from kpyramid.completion.decisions import Decision, Decisions
 from kpyramid.completion.top import MOST, draft_classes, keep_properties
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema, write_schema
-from kpyramid.ontology.validation.consistency import judge_consistency
-from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.consistency import find_java, judge_consistency
 from kpyramid.pipeline.stages.induce import _draft
 from kpyramid.settings import AUTO
 from kpyramid.storage.declarations import locate_ontology

@@ -17,9 +17,9 @@ from kpyramid.ontology.population.checking import (
 )
 from kpyramid.ontology.population.witnesses import Evidence, Use, Witnesses, WordForms
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.pipeline.stages.induce import part_unsure
 from kpyramid.pipeline.stages.instances import part_rejects
 from kpyramid.pipeline.stages.tables import Row
-from kpyramid.pipeline.stages.texts import part_unsure
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import general_schema
 from tests.rows import each_row

@@ -5,15 +5,13 @@ from typing import Annotated
 
 import typer
 
-from kpyramid.cli import batch, checks, ontology
-from kpyramid.cli.ask import ask
+from kpyramid.cli import batch, ontology
+from kpyramid.cli.ask import add, ask, conflicts, find, learn, sql
 from kpyramid.cli.builds import build, openie, plan, stage
 from kpyramid.cli.cache import cache
 from kpyramid.cli.doctor import doctor
 from kpyramid.cli.evaluate import evaluate
 from kpyramid.cli.export import export, import_
-from kpyramid.cli.find import find
-from kpyramid.cli.learn import learn
 from kpyramid.cli.options import Commands, command, say
 from kpyramid.cli.proposals import proposals
 from kpyramid.cli.refs import (
@@ -32,7 +30,6 @@ from kpyramid.cli.refs import (
 from kpyramid.cli.rejects import rejects
 from kpyramid.cli.render import Result
 from kpyramid.cli.serve import mcp, serve
-from kpyramid.cli.tables import conflicts, sql
 
 app = typer.Typer(
     cls=Commands,
@@ -91,7 +88,7 @@ command(batches)(batch.collect)
 checked = typer.Typer(
     name="check", no_args_is_help=True, help="Say what every build has to hold, in one line each."
 )
-command(checked)(checks.add)
+command(checked)(add)
 for each in (checked, ontologies, batches):
     short = str(each.info.help).partition("\n\n")[0]
     app.add_typer(each, short_help=short, rich_help_panel="Groups of commands")

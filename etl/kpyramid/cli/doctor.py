@@ -100,8 +100,7 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    from kpyramid.storage.refs import list_refs
-    from kpyramid.storage.verification import check_refs
+    from kpyramid.storage.refs import check_refs, list_refs
 
     problems = check_refs(place)
     for problem in problems:
@@ -123,7 +122,7 @@ def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
-    from kpyramid.ontology.validation.reasoner import find_java
+    from kpyramid.ontology.validation.consistency import find_java
 
     java = find_java()
     if java:

@@ -207,11 +207,6 @@ def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, An
 
 
 def report(
-    run: Annotated[
-        str | None,
-        typer.Argument(metavar="[RUN]", help="Say of one what it came to, or of `last`."),
-    ] = None,
-    /,
     *,
     place: "Warehouse",
     compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
@@ -220,9 +215,9 @@ def report(
     """Write a page of all runs with links to their reports, and what each came to over time.
 
     With --compare it says how two runs differ: figures, gates, settings. The report of a single run
-    is a page in its folder, which every build writes; of a RUN its place is printed.
+    is a page in its folder, which every build writes; `kpyramid runs RUN` says where.
 
-    Examples: kpyramid report; kpyramid report last; kpyramid report --compare RUN last
+    Examples: kpyramid report; kpyramid report --compare RUN last
 
     `compare`: two runs, by name; `last` is the newest.
     `output`: where the page is written; by default index.html of the warehouse, or of the working
@@ -230,10 +225,6 @@ def report(
     """
     from kpyramid.pipeline.report.index import INDEX, write_index
 
-    if run is not None and (compare or output):
-        raise SettingsError("a RUN goes without --compare and --output: its report is written")
-    if run is not None:
-        return runs(run, place=place)
     path = output or (Path(INDEX) if place.bucket else place.root / INDEX)
     made = write_index(place, path, compare or ())
     notes = [f"Page: {path.absolute()}"]
@@ -282,10 +273,9 @@ def verify(
     """
     from kpyramid.snapshot.snapshot import is_path
     from kpyramid.storage.copies import open_stored
-    from kpyramid.storage.refs import resolve_ref
+    from kpyramid.storage.refs import check_refs, resolve_ref
     from kpyramid.storage.runs import find_damaged
     from kpyramid.storage.snapshots import date_snapshots, identify_folder
-    from kpyramid.storage.verification import check_refs
 
     everyone = deep and snapshot is None
     checked: dict[str, list[str]] = {}

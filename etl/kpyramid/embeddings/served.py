@@ -12,7 +12,7 @@ import numpy as np
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import EndpointError
 from kpyramid.keys import JsonValue, hash_value
-from kpyramid.llm.caller import Source, split_by_size
+from kpyramid.llm.caller import Source
 from kpyramid.llm.endpoint import Connection, Pay, open_connection
 from kpyramid.llm.ledger import Call, describe_call
 from kpyramid.llm.task import (
@@ -24,6 +24,7 @@ from kpyramid.llm.task import (
     Transport,
 )
 from kpyramid.settings import EmbedSettings, LLMSettings
+from kpyramid.storage.items import split_by_size
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000

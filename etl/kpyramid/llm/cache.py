@@ -4,7 +4,6 @@ import contextlib
 import gzip
 import json
 import logging
-import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,7 @@ from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, describe_model
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import Blob, BlobStore
-from kpyramid.storage.writing import sync_folder
+from kpyramid.storage.writing import replace_file
 
 # Replies and failures by request key. A reply is written once; failures lie apart and are never
 # hits. An entry carries the hash of its own bytes: a damaged one is named in a warning and counts
@@ -267,24 +266,16 @@ def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
     Raises:
         InputError: the file cannot be written.
     """
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
     count = 0
     try:
-        with temporary.open("wb") as file:
+        with replace_file(path) as file:
             packed = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if _is_packed(path) else None
             with packed or contextlib.nullcontext(file) as out:
                 for entry in entries:
                     out.write(_write_line(entry))
                     count += 1
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
     except OSError as e:
         raise InputError(f"recording {path} cannot be written: {e}") from e
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
     return count
 
 

@@ -5,7 +5,6 @@ import fcntl
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -26,6 +25,7 @@ from kpyramid.llm.task import (
     read_usage,
 )
 from kpyramid.llm.task import Parse as Parse
+from kpyramid.storage.items import do_at_once
 
 # One at a time per key, over threads and processes; what a killed holder held is free.
 
@@ -282,23 +282,6 @@ def cut_batches(
         yield tuple(batch)
 
 
-def split_by_size(
-    items: Iterable[T], weigh: Callable[[T], int], *, count: int, weight: int
-) -> Iterator[list[T]]:
-    """The items in order, in lists of at most so many and of at most so much weight together."""
-    part: list[T] = []
-    filled = 0
-    for item in items:
-        size = weigh(item)
-        if part and (len(part) >= count or filled + size > weight):
-            yield part
-            part, filled = [], 0
-        part.append(item)
-        filled += size
-    if part:
-        yield part
-
-
 def ask_all(
     asker: Asker, questions: Sequence[tuple[Request, Parse[A]]], concurrency: int
 ) -> list[A | Failure]:
@@ -307,12 +290,7 @@ def ask_all(
     Raises:
         BudgetError, EndpointError: no further call can be made; the answers so far are kept.
     """
-    pool = ThreadPoolExecutor(concurrency, thread_name_prefix="asking")
-    try:
-        return list(pool.map(lambda question: asker.ask(*question), questions))
-    finally:
-        # After a fatal error: what is under way ends and is kept, nothing more begins.
-        pool.shutdown(cancel_futures=True)
+    return do_at_once(lambda question: asker.ask(*question), questions, concurrency)
 
 
 def ask_batches(

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeVar, get_args
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from kpyramid.errors import EndpointError, RefusedError, SettingsError
 from kpyramid.keys import JsonValue, hash_bytes
@@ -136,9 +136,9 @@ def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
 
 
 def raise_complaint(
-    complaint: Complaint, place: Place, retry_after: float | None = None, models: str = ""
+    complaint: Complaint, place: Place, retry_after: float | None = None
 ) -> NoReturn:
-    """Raises what the complaint means; `models` says which ones there are.
+    """Raises what the complaint means.
 
     Raises:
         TransientError: it may work later. After 429 `retry_after` is never None: 0 is "not said".
@@ -149,7 +149,7 @@ def raise_complaint(
     if codes & _FILTER and status not in (401, 404):
         reason = f"a content filter stopped the request; the endpoint says: {message}"
         raise ReplyError(FailureKind.REFUSED, reason)
-    if advice := _advise(complaint, place, models):
+    if advice := _advise(complaint, place):
         raise RefusedError(
             f"{place.base_url} {advice}. The endpoint says ({status}): {message}. What was "
             "answered is kept: the same command asks only for the rest"
@@ -167,7 +167,7 @@ def raise_complaint(
     raise ReplyError(FailureKind.UNACCEPTED, f"not accepted ({status}): {message}")
 
 
-def _advise(complaint: Complaint, place: Place, models: str) -> str | None:
+def _advise(complaint: Complaint, place: Place) -> str | None:
     """What no request survives, and what to mend; None for what another request may survive."""
     status, codes, section = complaint.status, complaint.codes, place.section
     if codes & _QUOTA or status == 402:
@@ -179,13 +179,14 @@ def _advise(complaint: Complaint, place: Place, models: str) -> str | None:
         )
     if codes & _MODEL:
         return (
-            f"does not know the model {place.model!r}. {models} Mend {section}.model or "
-            f"{place.decided_by}"
+            f"does not know the model {place.model!r}: `kpyramid doctor` lists those that it has. "
+            f"Mend {section}.model or {place.decided_by}"
         )
     if 300 <= status < 400 or status in (404, 405, 407, 410):
         return (
-            f"does not answer as a model's API does. {models} Mend {place.decided_by}: it ends in "
-            "/v1 for most servers, without /chat/completions"
+            f"does not answer as a model's API does, or has no model {place.model!r}: `kpyramid "
+            f"doctor` lists those that it has. Mend {section}.model or {place.decided_by}, which "
+            "ends in /v1 for most servers, without /chat/completions"
         )
     return None
 
@@ -216,7 +217,6 @@ _SHORTEST_SECRET = 8
 """Characters from which a key is looked for in what a server says; "none" is in many texts."""
 _CONNECT_TIMEOUT = 10.0
 _MOST_BYTES = 64_000_000
-_SHOWN_MODELS = 5
 
 
 class Connection:
@@ -289,22 +289,8 @@ class Connection:
         if body is None and _is_page(data):
             text = re.sub(r"<[^>]*>", " ", re.sub(r"(?is)<(script|style).*?</\1>", " ", text))
         complaint = read_complaint(status, body, text)
-        models = self._list_models() if complaint.status == 404 else ""
         wait = read_retry_after({k.lower(): v for k, v in headers.items()}, time.time())
-        raise_complaint(complaint, self.place, wait, models)
-
-    def _list_models(self) -> str:
-        """A sentence with the names of the endpoint's models, as far as it tells them."""
-        import httpx2
-        import openai
-
-        try:
-            names = sorted(model.id for model in self.client.models.list().data)
-        except (openai.OpenAIError, httpx2.HTTPError, ValueError, AttributeError, TypeError):
-            return "It lists no models either: is base_url missing /v1?"
-        shown = ", ".join(quote_text(str(name), 60) for name in names[:_SHOWN_MODELS])
-        more = f" and {len(names) - _SHOWN_MODELS} more" if len(names) > _SHOWN_MODELS else ""
-        return f"It has: {shown or 'none'}{more}."
+        raise_complaint(complaint, self.place, wait)
 
     def blot(self, text: str) -> str:
         """A server's words in one line, without the key."""
@@ -548,28 +534,18 @@ def probe_endpoint(
     }
 
 
-def keep_probe(path: Path, record: Mapping[str, JsonValue]) -> None:
-    """Writes a run's record of its endpoint."""
-    write_durably(path, json.dumps(record, indent=1).encode())
+def _read_dialect(record: Path, place: Place) -> Dialect | None:
+    """The dialect that an earlier stage of a run found, perhaps in another process.
 
-
-def load_probe(path: Path) -> dict[str, JsonValue] | None:
-    """What an earlier stage of the run, perhaps in another process, found the endpoint to be."""
+    None where nothing was found out, or of another endpoint.
+    """
     try:
-        record = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def read_dialect(record: Mapping[str, JsonValue], place: Place) -> Dialect | None:
-    """The dialect that an earlier probe found, or None when it was of another endpoint."""
-    if (record.get("base_url"), record.get("model")) != (place.base_url, place.model):
-        return None
-    known = {name.name: record[name.name] for name in fields(Dialect) if name.name in record}
-    try:
+        said = json.loads(record.read_bytes())
+        if (said["base_url"], said["model"]) != (place.base_url, place.model):
+            return None
+        known = {field.name: said[field.name] for field in fields(Dialect) if field.name in said}
         return TypeAdapter(Dialect).validate_python(known)
-    except ValidationError:
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
@@ -615,16 +591,11 @@ class HttpTransport:
         self.connection.close()
 
 
-def open_transport(
-    settings: LLMSettings,
-    note: Callable[[Mapping[str, JsonValue]], None],
-    pay: Pay | None = None,
-    known: Callable[[], Mapping[str, JsonValue] | None] | None = None,
-) -> HttpTransport:
+def open_transport(settings: LLMSettings, record: Path, pay: Pay | None = None) -> HttpTransport:
     """A transport to the endpoint of the settings, which was probed and can be used.
 
-    `note` is given the record of the probe. `pay` makes the probe's calls; without it they are
-    just made. `known` gives the record of an earlier probe: one of this endpoint is not repeated.
+    `record`: the file of a run that says what the probe found; one of this endpoint is not
+    repeated. `pay` makes the probe's calls; without it they are just made.
 
     Raises:
         SettingsError: there is no key, or none that can be sent.
@@ -641,15 +612,14 @@ def open_transport(
         transport = HttpTransport(settings, connection, dialect)
         return pay(request, partial(transport.send, request)) if pay else transport.send(request)
 
-    record = known() if known else None
-    dialect = read_dialect(record, connection.place) if record else None
+    dialect = _read_dialect(record, connection.place)
     if dialect is None:
         try:
-            dialect, record = probe_endpoint(send, Dialect(limit), connection.place)
+            dialect, said = probe_endpoint(send, Dialect(limit), connection.place)
         except BaseException:
             connection.close()
             raise
-        note(record)
+        write_durably(record, json.dumps(said, indent=1).encode())
     return HttpTransport(settings, connection, dialect)
 
 

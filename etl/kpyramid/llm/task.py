@@ -473,11 +473,16 @@ def parse_json(content: str, model: type[M]) -> M:
         ReplyError: no JSON, not of the model, or with characters that no text holds.
     """
     value = _load_reply(content)
-    if _holds_broken_text(value):
-        raise ReplyError(FailureKind.INVALID, "the JSON holds a NUL or half of a surrogate pair")
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+        if _NUL.search(text):
+            raise ValueError("it holds a NUL")
+        data = text.encode()  # half of a surrogate pair has no such form
+    except (ValueError, RecursionError) as e:
+        raise ReplyError(FailureKind.INVALID, f"no text can hold the JSON: {e}") from None
     try:
         try:
-            return model.model_validate_json(json.dumps(value), strict=True)
+            return model.model_validate_json(data, strict=True)
         except ValidationError as e:
             if not _drop_unknown(value, e):
                 raise
@@ -586,18 +591,8 @@ def _estimate_tokens(*texts: str) -> int:
     return -(-sum(len(text.encode("utf-8", "replace")) for text in texts) // _BYTES_PER_TOKEN)
 
 
-def _holds_broken_text(value: JsonValue) -> bool:
-    left = [value]
-    while left:  # no recursion: a reply may be nested deeper than Python goes
-        value = left.pop()
-        if isinstance(value, str):
-            if "\0" in value or any("\ud800" <= c <= "\udfff" for c in value):
-                return True
-        elif isinstance(value, Mapping):
-            left += [*value, *value.values()]
-        elif _is_list(value):
-            left += value
-    return False
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+"""A NUL as JSON writes it, not a text of these characters."""
 
 
 def _list_problems(error: ValidationError) -> str:

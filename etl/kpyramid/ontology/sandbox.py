@@ -1,4 +1,4 @@
-"""Child processes within limits: a command run to its end, and the query child."""
+"""Child processes within limits: a command run to its end, and one that answers line by line."""
 
 import json
 import os
@@ -10,10 +10,6 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
-from threading import Lock
-
-from kpyramid.errors import InputError
-from kpyramid.ontology.sparql import Data, Reply, Request, Rows
 
 # Commands run to their end.
 
@@ -108,111 +104,80 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-# The query child.
-
-_LOAD_SECONDS = 300.0
-"""Loading our own snapshot is not the query's fault: a million triples take a few seconds."""
+# Children that answer one message at a time.
 
 
-class QueryStoppedError(InputError):
-    """A query came to its time or memory limit; what it would have found is not known."""
+class Child:
+    """A function of ours, `module:function`, in a Python of its own that answers a line a message.
 
-
-class QueryChild:
-    """A child process that holds a copy of the ontology and answers one query at a time.
-
-    It starts with the first query, and again after a query that had to be stopped.
+    It is started by the first message, and again by the next one after an answer that did not come.
     """
 
-    def __init__(self, texts: tuple[str, str, str], *, seconds: float, memory_bytes: int) -> None:
-        """`texts`: schema, instances and facts, see `load_store`."""
-        schema, instances, facts = texts
-        self._data = Data(
-            schema=schema, instances=instances, facts=facts, memory_bytes=memory_bytes
-        )
-        self._seconds = seconds
-        self._lock = Lock()
-        self._is_over = False
+    def __init__(self, name: str, *arguments: object) -> None:
+        self.is_over = False
+        self._command = list_python(name, *arguments)
         self._process: subprocess.Popen[bytes] | None = None
-        self._stop: weakref.finalize[[subprocess.Popen[bytes]], QueryChild] | None = None
+        self._stop: weakref.finalize[[subprocess.Popen[bytes]], Child] | None = None
 
-    def select(self, query: str, limit: int) -> Rows:
-        """At most `limit` solutions.
+    @property
+    def is_running(self) -> bool:
+        """Whether the next message goes to a process that is there already."""
+        return self._process is not None and self._process.poll() is None
+
+    def ask(self, message: bytes, seconds: float) -> bytes:
+        """The line that answers a message.
 
         Raises:
-            InputError: the query is refused or wrong.
-            QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
+            TimeoutError: it did not come in time; the child was ended.
+            EOFError: the child ended instead; says how.
         """
-        request: Request = {"query": query, "limit": limit, "seconds": self._seconds}
-        with self._lock:
-            if self._is_over:
-                raise QueryStoppedError("SPARQL query stopped: so was what asked it; ask again")
-            if self._process is None or self._process.poll() is not None:
-                self.close()
-                self._start()
-            return self._ask(request, self._seconds)
+        if not self.is_running:
+            self._start()
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        deadline = time.monotonic() + seconds
+        try:
+            process.stdin.write(message)
+            process.stdin.flush()
+            return _read_line(process.stdout.fileno(), deadline)
+        except (EOFError, BrokenPipeError) as e:
+            said = name_end(process.wait())
+            self.close()
+            raise EOFError(said) from e
+        except BaseException:
+            # Late, or interrupted between question and answer: the next answer would be this one.
+            self.close()
+            raise
 
     def close(self) -> None:
-        """Ends the child, if there is one; the next query starts another."""
+        """Ends the child, if there is one."""
         if self._stop is not None:
             self._stop()
         self._process = self._stop = None
 
     def stop(self) -> None:
-        """Ends the query that another thread waits for; no other is begun."""
-        self._is_over = True
-        process = self._process
-        if process is not None:
-            process.kill()
+        """Ends it for good, also while another thread waits for its answer."""
+        self.is_over = True
+        if self._process is not None:
+            self._process.kill()
 
     def _start(self) -> None:
+        self.close()
         # Not multiprocessing: its spawn runs the caller's main module again, and it refuses to
         # start below a daemon process, which is where Airflow may put us.
         self._process = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
-            list_python("kpyramid.ontology.sparql:serve"),
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=list_environment(),
         )
         self._stop = weakref.finalize(self, end_process, self._process)
-        if self._is_over:
+        if self.is_over:
             self._process.kill()
-        self._ask(self._data, _LOAD_SECONDS)
-
-    def _ask(self, message: Data | Request, seconds: float) -> Rows:
-        process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
-        deadline = time.monotonic() + seconds
-        try:
-            process.stdin.write(json.dumps(message).encode("utf-8") + b"\n")
-            process.stdin.flush()
-            reply: Reply = json.loads(read_line(process.stdout.fileno(), deadline))
-        except TimeoutError as e:
-            self.close()
-            raise QueryStoppedError(
-                f"SPARQL query stopped after {seconds:g} seconds; join its patterns through "
-                "shared variables, or ask for less"
-            ) from e
-        except (EOFError, BrokenPipeError) as e:
-            code = process.wait()
-            self.close()
-            raise QueryStoppedError(
-                f"SPARQL query stopped: its process ended with {name_end(code)}, most likely at "
-                f"its memory limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
-            ) from e
-        except BaseException:
-            # Interrupted between question and answer: the next answer would be the wrong one.
-            self.close()
-            raise
-        if "stopped" in reply:
-            raise QueryStoppedError(reply["stopped"])
-        if "error" in reply:
-            raise InputError(reply["error"])
-        return reply["rows"]
 
 
-def read_line(descriptor: int, deadline: float) -> bytes:
+def _read_line(descriptor: int, deadline: float) -> bytes:
     """One line; EOFError when the writer is gone, TimeoutError past the deadline."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN | select.POLLHUP)

@@ -1,11 +1,13 @@
 """The ontology's instances with their provenance: written as N-Triples, queried with the schema."""
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
@@ -15,8 +17,8 @@ import pyoxigraph as ox
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import name_blank_nodes
-from kpyramid.ontology.sandbox import QueryChild
-from kpyramid.ontology.sparql import load_store, run_query
+from kpyramid.ontology.sandbox import Child
+from kpyramid.ontology.sparql import Data, Reply, Request, Rows, load_store, run_query
 from kpyramid.ontology.turtle import make_iri, parse_turtle
 
 # Evidence in PROV-O.
@@ -287,10 +289,19 @@ def check_rdf(folder: Path) -> list[str]:
     return problems
 
 
+_LOAD_SECONDS = 300.0
+"""Loading our own snapshot is not the query's fault: a million triples take a few seconds."""
+
+
+class QueryStoppedError(InputError):
+    """A query came to its time or memory limit; what it would have found is not known."""
+
+
 class OntologyStore:
     """Schema and instances as one graph, to be queried; close it, or use it in a `with`.
 
-    Facts, where they are given, are the named graph `kp:graph`.
+    Facts, where they are given, are the named graph `kp:graph`. A child process that holds a copy
+    of it answers one query from outside at a time.
     """
 
     def __init__(
@@ -306,12 +317,16 @@ class OntologyStore:
 
         `seconds` and `memory_bytes`, on top of the data's own, bound each query of `select`.
         """
-        self._texts = schema_turtle, instances_nt, facts_nt
-        self._child = QueryChild(self._texts, seconds=seconds, memory_bytes=memory_bytes)
+        self._data = Data(
+            schema=schema_turtle, instances=instances_nt, facts=facts_nt, memory_bytes=memory_bytes
+        )
+        self._seconds = seconds
+        self._lock = Lock()
+        self._child = Child("kpyramid.ontology.sparql:serve")
 
     @cached_property
     def _store(self) -> ox.Store:
-        return load_store(*self._texts)
+        return load_store(self._data["schema"], self._data["instances"], self._data["facts"])
 
     def select(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """At most `limit` solutions of a query from outside, run in a child process.
@@ -324,7 +339,33 @@ class OntologyStore:
                 (SERVICE, FROM).
             QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
         """
-        return self._child.select(query, _check_limit(limit))
+        request: Request = {"query": query, "limit": _check_limit(limit), "seconds": self._seconds}
+        with self._lock:
+            if not self._child.is_running:
+                self._ask(self._data, _LOAD_SECONDS)
+            return self._ask(request, self._seconds)
+
+    def _ask(self, message: Data | Request, seconds: float) -> Rows:
+        if self._child.is_over:
+            raise QueryStoppedError("SPARQL query stopped: so was what asked it; ask again")
+        try:
+            line = self._child.ask(json.dumps(message).encode("utf-8") + b"\n", seconds)
+        except TimeoutError as e:
+            raise QueryStoppedError(
+                f"SPARQL query stopped after {seconds:g} seconds; join its patterns through "
+                "shared variables, or ask for less"
+            ) from e
+        except EOFError as e:
+            raise QueryStoppedError(
+                f"SPARQL query stopped: its process ended with {e}, most likely at its memory "
+                f"limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
+            ) from e
+        reply: Reply = json.loads(line)
+        if "stopped" in reply:
+            raise QueryStoppedError(reply["stopped"])
+        if "error" in reply:
+            raise InputError(reply["error"])
+        return reply["rows"]
 
     def select_trusted(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """The same for a query that our own code built, in this process and unchecked.

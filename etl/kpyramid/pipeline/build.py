@@ -3,23 +3,120 @@
 import json
 import logging
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kpyramid.errors import GateError, InputError
-from kpyramid.pipeline.report.course import PLAN, list_differences, measure_report
+from kpyramid.documents.corpus import list_corpus
+from kpyramid.errors import GateError, InputError, PyramidError
+from kpyramid.pipeline.fingerprints import INPUTS, hash_judges, key_publishing, walk_stored
+from kpyramid.pipeline.report.course import (
+    FIGURE,
+    PLAN,
+    add_trend,
+    describe_course,
+    list_differences,
+    measure_report,
+    write_pages,
+)
 from kpyramid.pipeline.stage import PIPELINE, Progress
-from kpyramid.pipeline.unchanged import find_repeat, repeat_run
 from kpyramid.settings import Settings, load_settings
-from kpyramid.storage.layout import Warehouse, clean_staging, open_warehouse
-from kpyramid.storage.runs import LOG, Run, StageMark, note_state, open_run, start_run
+from kpyramid.storage.copies import locate_snapshot
+from kpyramid.storage.erasure import load_erased
+from kpyramid.storage.former import find_former
+from kpyramid.storage.identity import library_version
+from kpyramid.storage.layout import Warehouse, clean_staging, is_address, open_warehouse
+from kpyramid.storage.refs import read_head
+from kpyramid.storage.runs import (
+    LOG,
+    Run,
+    StageMark,
+    list_runs,
+    note_state,
+    open_run,
+    read_git_sha,
+    read_mark,
+    start_run,
+    write_mark,
+)
+from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import write_durably
 
 if TYPE_CHECKING:
     from kpyramid.pipeline.runner import Shard
+
+
+# A build that would make what its ref has already: its marks and its report, at little cost.
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What a run that changes nothing repeats: the marks and the report of the one before it."""
+
+    marks: tuple[StageMark, ...]
+    report: Mapping[str, Any]
+    figure: str
+
+
+def find_repeat(
+    corpus: str | Path, warehouse: Warehouse, settings: Settings, ref: str
+) -> Repeat | None:
+    """What a build would repeat; None where it may change something, or has to look closer.
+
+    It repeats the ref's last run, which made the snapshot that the ref has, when corpus, settings,
+    libraries and code are as they were then, and snapshot and stored results are whole. Where a
+    model or a bucket is asked, or checks of one's own stand, stages and gates are run.
+    """
+    started = time.monotonic()
+    here = warehouse.bucket is None and not is_address(str(corpus)) and not settings.asks_model
+    here = here and settings.publish.checks is None  # one may be of the time of the run
+    head = read_head(warehouse, ref) if here else None
+    runs = list_runs(warehouse) if head else []
+    latest = next((row for row in runs if row["ref"] == ref), {})
+    if head is None or (latest.get("status"), latest.get("snapshot")) != ("done", head.snapshot):
+        return None
+    with suppress(PyramidError, OSError, ValueError, KeyError, TypeError):  # the build says it
+        run = open_run(warehouse, str(latest["run"]))
+        marks = [mark for stage in PIPELINE if (mark := read_mark(run, stage.name))]
+        report = json.loads((run.folder / "report.json").read_bytes())
+        if [report["software"], report["git_sha"]] != [library_version("kpyramid"), read_git_sha()]:
+            return None
+        keys, publish = [mark.key for mark in marks[:-1]], marks[-1]
+        if publish.details.get(INPUTS) != key_publishing(settings, hash_judges(settings), keys):
+            return None
+        listed = list_corpus(Path(corpus), leave_out=warehouse.folders)
+        fingerprint = load_erased(warehouse).mark(listed.fingerprint)
+        former = find_former(warehouse, head)
+        stored = walk_stored(warehouse, settings, fingerprint, former)
+        if former is None or [result.key for _, result in stored] != keys:
+            return None
+        require_whole(locate_snapshot(warehouse, head.snapshot), "")
+        details = {**publish.details, "committed": "unchanged"}
+        marks[-1] = replace(publish, details=details, gates={})
+        figure = (run.folder / FIGURE).read_text("utf-8")
+        took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
+        done = (replace(m, recomputed=0, seconds=took.get(m.stage, 0.0)) for m in marks)
+        return Repeat(tuple(done), report, figure)
+    return None
+
+
+def repeat_run(run: Run, repeat: Repeat) -> dict[str, Any]:
+    """Writes the marks and the report of a run that changes nothing; the report."""
+    for mark in repeat.marks:
+        write_mark(run, mark)
+    rows = repeat.marks[-1].rows
+    report = {
+        **repeat.report,
+        **describe_course(run, repeat.marks),
+        **{"changes": "nothing changed", "changed": {}, "before": dict(rows)},
+    }
+    add_trend(run, report)
+    write_pages(run, report, repeat.figure)
+    return report
+
 
 # What computes is imported where it is used: a build that changes nothing loads none of it.
 

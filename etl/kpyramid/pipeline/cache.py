@@ -5,11 +5,10 @@ earlier crash can change it.
 """
 
 import json
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
@@ -28,13 +27,14 @@ from kpyramid.errors import IntegrityError
 from kpyramid.extraction.types import Titled
 from kpyramid.keys import hash_bytes
 from kpyramid.llm.caller import KeyLocks
-from kpyramid.ontology.sandbox import end_process, list_environment, list_python, read_line
+from kpyramid.ontology.sandbox import Child
 from kpyramid.pipeline.fingerprints import fingerprint_function, identify_resource, key_row
 from kpyramid.pipeline.stage import Progress, UnknownError, find_function
 from kpyramid.pipeline.workers import pack_vector
 from kpyramid.settings import Settings
 from kpyramid.storage.former import Former
 from kpyramid.storage.identity import is_installed
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.memory import allocate_matrix
 from kpyramid.storage.results import RowCache
@@ -260,14 +260,12 @@ class CachedEmbedder:
             self._progress.advance(len(vectors))
 
         self._progress.expect(len(texts))
-        pool = ThreadPoolExecutor(self._settings.llm.concurrency)
-        try:
-            for done in as_completed(
-                [pool.submit(model.embed_batch, batch, keep) for batch in cut_batches(texts)]
-            ):
-                done.result()
-        finally:  # what is in flight is paid for: it is waited for and stored
-            pool.shutdown(cancel_futures=True)
+        # What is in flight is paid for: it is waited for and stored, whatever becomes of others.
+        do_at_once(
+            lambda batch: model.embed_batch(batch, keep),
+            cut_batches(texts),
+            self._settings.llm.concurrency,
+        )
 
 
 def _decode_vector(payload: bytes) -> Matrix:
@@ -290,15 +288,16 @@ class Converter:
 
     def convert_all(self, files: Sequence[tuple[str, bytes]]) -> Iterator[Converted]:
         """Each file, given as its ending and its bytes, in their order."""
-        free: SimpleQueue[_Child] = SimpleQueue()
-        children = [_Child(self._seconds) for _ in range(min(self._workers, len(files)))]
+        free: SimpleQueue[Child] = SimpleQueue()
+        serve = "kpyramid.documents.conversion:serve", _MOST_MEMORY
+        children = [Child(*serve) for _ in range(min(self._workers, len(files)))]
         for child in children:
             free.put(child)
 
         def convert(file: tuple[str, bytes]) -> Converted:
             child = free.get()
             try:
-                return child.convert(*file)
+                return self._convert(child, *file)
             finally:
                 free.put(child)
 
@@ -310,47 +309,16 @@ class Converter:
                 child.close()
             pool.shutdown(cancel_futures=True)
 
-
-class _Child:
-    """One process, started by the first file."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def convert(self, ending: str, data: bytes) -> Converted:
-        if self._process is None:
-            self._process = subprocess.Popen(  # noqa: S603  our own interpreter and our own code
-                list_python("kpyramid.documents.conversion:serve", _MOST_MEMORY),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env=list_environment(),
-            )
-        pipe, replies = self._process.stdin, self._process.stdout
-        assert pipe is not None and replies is not None
-        deadline = time.monotonic() + self._seconds
+    def _convert(self, child: Child, ending: str, data: bytes) -> Converted:
+        head = json.dumps({"ending": ending, "size": len(data)}).encode()
         try:
-            head = json.dumps({"ending": ending, "size": len(data)})
-            pipe.write(head.encode() + b"\n" + data)
-            pipe.flush()
-            return _CONVERTED.validate_json(read_line(replies.fileno(), deadline))
+            return _CONVERTED.validate_json(child.ask(head + b"\n" + data, self._seconds))
         except TimeoutError:
-            self.close()
             detail = f"not converted in {self._seconds:g} seconds; the process was stopped"
             return Converted(reason="too_slow", detail=detail)
-        except (EOFError, BrokenPipeError):
-            self.close()
+        except EOFError:
             detail = "the process that converted it died, most likely at its limit of "
             return Converted(reason="killed", detail=f"{detail}{_MOST_MEMORY >> 30} GiB")
-        except BaseException:  # interrupted: the next reply would be of this file
-            self.close()
-            raise
-
-    def close(self) -> None:
-        if self._process is not None:
-            end_process(self._process)
-        self._process = None
 
 
 def open_converter(context: Context) -> Convert | None:

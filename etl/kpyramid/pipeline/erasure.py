@@ -18,19 +18,19 @@ from kpyramid.pipeline.models import open_replies
 from kpyramid.pipeline.report.index import INDEX
 from kpyramid.pipeline.stage import Progress
 from kpyramid.settings import Settings
-from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored
 from kpyramid.storage.erasure import has_tombstone, keep_tombstone, load_erased
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging, name_process
 from kpyramid.storage.leases import list_held
 from kpyramid.storage.publication import promote, remove_tag
-from kpyramid.storage.refs import RefEntry, list_refs, read_head
+from kpyramid.storage.refs import RefEntry, check_refs, list_heads
 from kpyramid.storage.results import FORMER, MARKER, REQUESTS
 from kpyramid.storage.retention import read_marks
 from kpyramid.storage.runs import Run, find_damaged, list_runs, open_run
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
-from kpyramid.storage.verification import check_bytes, check_refs, check_tables
+from kpyramid.storage.verification import check_bytes, check_tables
 from kpyramid.storage.writing import sync_folder
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
     rows = {row for found in tables.values() for row in found if is_it(row)}
     names = tuple(sorted({parts[1] for parts in holding if parts[0] == "snapshots"}))
     dirty = {parts[-2] for parts in holding if "ingest" in parts}
-    heads = _list_heads(warehouse)
+    heads = list_heads(warehouse)
     results = {_name_folder(name) for name in stored if _RESULT.match(name)}
     damaged = find_damaged(warehouse)
     for problem in damaged.values():
@@ -223,11 +223,6 @@ def _read_documents(warehouse: Warehouse, name: str) -> list[tuple[str, str, str
     return list(zip(*columns, strict=True))
 
 
-def _list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
-    heads = ((ref, read_head(warehouse, ref)) for ref in list_refs(warehouse))
-    return {ref: head for ref, head in heads if head is not None}
-
-
 def _list_unclean(
     warehouse: Warehouse,
     results: Collection[str],
@@ -299,7 +294,7 @@ def _build_successors(
     """The new snapshot of each ref that has the document: built as its last one was."""
     made: dict[str, str] = {}
     successors: dict[str, str] = {}
-    heads = _list_heads(warehouse)
+    heads = list_heads(warehouse)
     # a ref that a build moved first: those that people moved to the same snapshot follow it
     for ref in sorted(found.refs, key=lambda name: (heads[name].action != "build", name)):
         head = heads[ref]
@@ -391,7 +386,7 @@ def _check(warehouse: Warehouse, document_id: str) -> None:
     problems = [f"snapshot {name} is still there" for name in left.snapshots]
     problems += [f"the document is in {len(left.documents)} rows"] if left.documents else []
     problems += check_refs(warehouse)
-    for snapshot in sorted({head.snapshot for head in _list_heads(warehouse).values()}):
+    for snapshot in sorted({head.snapshot for head in list_heads(warehouse).values()}):
         with open_stored(warehouse, snapshot) as folder:
             problems += check_bytes(folder) or check_tables(folder)
     if problems:

@@ -12,7 +12,7 @@ from pathlib import Path
 from kpyramid.errors import PyramidError
 from kpyramid.graph import synonyms
 from kpyramid.keys import ID_DIGITS, JsonValue, hash_bytes, hash_value
-from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.consistency import find_java
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE, Function, Stage
 from kpyramid.settings import AUTO, Settings
 from kpyramid.storage.contracts import hash_contract

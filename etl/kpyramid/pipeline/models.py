@@ -14,14 +14,7 @@ from kpyramid.extraction.cascade.recorded import open_recording
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.cache import ReplayTransport, ReplyCache, describe_source
 from kpyramid.llm.caller import AfterBatches, Caller, Collector, KeyLocks, hold_file
-from kpyramid.llm.endpoint import (
-    Endpoint,
-    Pay,
-    keep_probe,
-    load_probe,
-    open_transport,
-    read_key,
-)
+from kpyramid.llm.endpoint import Endpoint, Pay, open_transport, read_key
 from kpyramid.llm.ledger import LEDGER, Call, Ledger, Siblings, merge_books
 from kpyramid.llm.task import Request, Transport, describe_model
 from kpyramid.pipeline.stage import UnknownError
@@ -256,10 +249,7 @@ def _prepare_transport(settings: Settings, run: Path) -> Callable[[Pay], Transpo
     if llm.provider == "replay":
         answer = open_recording(Path(str(llm.recording)), describe_model(llm))
         return lambda pay: ReplayTransport(answer)
-    record = run / PROBE
-    return partial(
-        open_transport, llm, partial(keep_probe, record), known=partial(load_probe, record)
-    )
+    return partial(open_transport, llm, run / PROBE)
 
 
 # Who decides about questions, for a command, a service or a script.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kpyramid.completion import naming
-from kpyramid.documents.corpus import Corpus, Unread
+from kpyramid.documents.corpus import Corpus
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
 from kpyramid.extraction.types import Chunk, Extraction, Titled
@@ -107,7 +107,6 @@ class Forecast:
         self._context = context
         self._warehouse = context.warehouse
         self._settings = context.settings
-        self._corpus = corpus
         self._files: dict[str, list[TableFile]] = defaultdict(list)
         """The parts of tables, by name."""
         for result in stored:
@@ -115,28 +114,18 @@ class Forecast:
                 self._files[name].append(file)
         self._foreseen: dict[str, pa.Table] = {}
         """What stages would make as far as it is known, without what a model would say."""
+        if "documents" not in self._files:
+            self._foreseen |= ingest.run(
+                corpus=corpus.read_files(),
+                converter=open_converter(context),
+                erased=load_erased(context.warehouse),
+                settings=context.settings.ingest,
+            )
+        self.documents = self._read("documents")
+        self.unread = ingest.list_unread(self._read("rejects"))
+        """What of the corpus is no document."""
         self._share_new = 1.0
         """Of the chunks, those that the model has yet to read: the others' duplicates are known."""
-
-    @cached_property
-    def documents(self) -> pa.Table:
-        """The documents, stored or read from the corpus."""
-        return self._read("documents") if "documents" in self._files else self._made["documents"]
-
-    @property
-    def unread(self) -> list[Unread]:
-        """What of the corpus is no document."""
-        stored = "rejects" in self._files
-        return ingest.list_unread(self._read("rejects") if stored else self._made["rejects"])
-
-    @cached_property
-    def _made(self) -> dict[str, pa.Table]:
-        return ingest.run(
-            corpus=self._corpus.read_files(),
-            converter=open_converter(self._context),
-            erased=load_erased(self._warehouse),
-            settings=self._settings.ingest,
-        )
 
     @cached_property
     def chunks(self) -> pa.Table:

@@ -17,7 +17,7 @@ from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsE
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
 from kpyramid.ontology.validation.checks import complete_query, read_questions
-from kpyramid.ontology.validation.reasoner import find_java
+from kpyramid.ontology.validation.consistency import find_java
 from kpyramid.pipeline.checks import judge_measured
 from kpyramid.pipeline.fingerprints import (
     describe_model_part,

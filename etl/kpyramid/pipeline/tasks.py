@@ -8,7 +8,7 @@ from kpyramid.extraction.cascade.tasks import STEPS
 from kpyramid.extraction.cascade.windows import MERGED
 from kpyramid.graph.duplicates import TASK as DUPLICATES
 from kpyramid.llm.task import Expected, Task
-from kpyramid.ontology.population.task import TASKS as POPULATION
+from kpyramid.ontology.population.inducer import TASKS as POPULATION
 from kpyramid.pipeline.learning.statements import TASK as LEARNING
 from kpyramid.query.calling import QUERY_TOOLS
 from kpyramid.query.model import polyrag, reading, walks

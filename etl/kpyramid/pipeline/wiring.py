@@ -32,9 +32,13 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
-from kpyramid.ontology.population.inducer import Inducer
+from kpyramid.ontology.population.inducer import (
+    Inducer,
+    group_properties,
+    list_pairs,
+    write_vocabulary,
+)
 from kpyramid.ontology.population.reader import Matcher, Reader, fold_label
-from kpyramid.ontology.population.task import group_properties, list_pairs, write_vocabulary
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.checks import check_queries
 from kpyramid.ontology.validation.consistency import judge_consistency

@@ -21,6 +21,7 @@ from kpyramid.errors import PyramidError
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import pack_tree
 from kpyramid.extraction.types import Extraction, Titled
+from kpyramid.storage.items import split_by_size
 
 R = TypeVar("R", str, Titled)
 
@@ -61,7 +62,8 @@ def share_out(
         # Not `pool.map`: interrupted, it cancels what it waits for, and Python 3.11's pool, whose
         # processes then end, complains of work that is cancelled already.
         with _hide_program():
-            batches = _make_batches(texts)
+            # Of about equal length, so that no process waits long for another.
+            batches = split_by_size(texts, _count_characters, weight=_BATCH_CHARACTERS)
             waiting = deque(pool.submit(_work, batch, load, chosen) for batch in batches)
         while waiting:
             yield from waiting.popleft().result()
@@ -76,6 +78,10 @@ def share_out(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _count_characters(text: str | Titled) -> int:
+    return len(text if isinstance(text, str) else text.text)
 
 
 @contextmanager
@@ -141,17 +147,3 @@ def load_parser(package: str) -> Compute[str]:
 def pack_vector(vector: Matrix) -> bytes:
     """A vector as little-endian 32-bit floats."""
     return vector.astype("<f4").tobytes()
-
-
-def _make_batches(texts: Sequence[R]) -> Iterator[list[R]]:
-    """Lists of texts of about equal length, so that no worker waits long for another."""
-    batch: list[R] = []
-    size = 0
-    for text in texts:
-        batch.append(text)
-        size += len(text if isinstance(text, str) else text.text)
-        if size >= _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch

@@ -10,8 +10,7 @@ import re
 import socket
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -20,8 +19,9 @@ from urllib.parse import urlsplit
 
 from kpyramid.errors import EndpointError, IntegrityError, RefusedError, SettingsError
 from kpyramid.keys import hash_bytes
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.store import Blob, BlobStore, FolderStore
-from kpyramid.storage.writing import sync_folder
+from kpyramid.storage.writing import replace_file, sync_folder
 
 _TIMEOUT = timedelta(seconds=30)
 """For one request to a bucket; the client repeats it for as long again when the server fails."""
@@ -31,9 +31,7 @@ _PIECE = 2**23
 """Bytes asked for, or sent, at a time: on a slow line they come within the time of a request."""
 _WRITER = "writer"
 """An attribute of blobs that are created once."""
-_AT_ONCE = 8
-"""Requests in flight while many objects are copied."""
-_PROBES = [f"writer {number}".encode() for number in range(_AT_ONCE)]
+_PROBES = [f"writer {number}".encode() for number in range(8)]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KINDS = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
 _VARIABLES = {
@@ -47,7 +45,6 @@ _SKEWED = "RequestTimeTooSkewed"
 _S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
 
 T = TypeVar("T")
-R = TypeVar("R")
 
 
 class BucketStore(BlobStore):
@@ -179,20 +176,12 @@ class BucketStore(BlobStore):
         def fetch(blob: Blob) -> None:
             path = folder / blob.name.removeprefix(f"{name}/")
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.parent / f".{os.getpid()}.{uuid.uuid4().hex}.tmp"
-            with temporary.open("wb") as file:
+            with replace_file(path) as file:
                 for start in range(0, blob.size, _PIECE):
                     length = min(_PIECE, blob.size - start)
                     file.write(self._read_piece(blob.name, start, length))
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(path)
 
-        try:
-            do_at_once(fetch, blobs)
-        finally:
-            for path in folder.rglob(f".{os.getpid()}.*.tmp"):
-                path.unlink(missing_ok=True)
+        do_at_once(fetch, blobs)
         for path in [*folder.rglob("*"), folder]:
             if path.is_dir():
                 sync_folder(path)
@@ -303,12 +292,6 @@ def name_area(location: str) -> str:
     place = location.rstrip("/")
     digest = hash_bytes(f"{find_endpoint()} {place}".encode())[:12]
     return f"{re.sub('[^a-z0-9.-]+', '-', place.partition('://')[2].lower())[:60]}-{digest}"
-
-
-def do_at_once(act: Callable[[T], R], things: Iterable[T]) -> list[R]:
-    """What an act on some things gives, in their order; several are on their way at a time."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [*pool.map(act, things)]
 
 
 def _summarise(text: str) -> str:

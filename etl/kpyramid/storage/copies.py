@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from kpyramid.errors import ConflictError, EndpointError, InputError, SettingsError
-from kpyramid.storage.bucket import BucketStore, do_at_once
+from kpyramid.storage.bucket import BucketStore
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, is_address, open_warehouse, stage_folder
 from kpyramid.storage.leases import GC_LOCK, claim, explain_removal
 from kpyramid.storage.snapshots import MANIFEST, has_snapshot

@@ -63,7 +63,7 @@ class Warehouse:
         """What stands under each of many names; from a bucket several are read at a time."""
         if self.bucket is None:
             return [self.store.read(name) for name in names]
-        from kpyramid.storage.bucket import do_at_once
+        from kpyramid.storage.items import do_at_once
 
         return do_at_once(self.bucket.read, names)
 

@@ -9,22 +9,21 @@ from typing import Any
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError, OvertakenError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_bytes, hash_file
-from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.copies import open_stored, put_snapshot
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, stage_folder
 from kpyramid.storage.leases import hold
 from kpyramid.storage.refs import (
     RefEntry,
+    append_entry,
     check_ref_name,
-    encode_entry,
     find_entry,
     list_entries,
-    list_numbers,
     list_refs,
     list_standing,
-    name_entry,
-    read_entry,
     read_head,
+    read_newest,
+    remove_log,
     require_movable,
 )
 from kpyramid.storage.snapshots import (
@@ -149,8 +148,7 @@ def commit(
     """
     require_movable(warehouse, ref)
     while True:
-        numbers = list_numbers(warehouse, ref)
-        head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
+        head = read_newest(warehouse, ref)
         if head and head.snapshot == snapshot and head.action != "retire":
             return None
         if head is not None and head.order > order:
@@ -160,7 +158,7 @@ def commit(
                 "a ref of its own with --ref"
             )
         entry = RefEntry(snapshot, head.snapshot if head else None, order, run, at)
-        if _create_entry(warehouse, ref, (numbers[-1] if numbers else 0) + 1, entry):
+        if append_entry(warehouse, ref, head, entry):
             return entry
 
 
@@ -176,7 +174,6 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
         IntegrityError: the snapshot is damaged.
     """
     require_movable(warehouse, ref)
-    entries = list_entries(warehouse, ref)
     if (head := read_head(warehouse, ref)) and head.snapshot == snapshot:
         return None
     made = max(
@@ -189,7 +186,7 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
         key=lambda entry: entry.order,
         default=RefEntry(snapshot, None, "", "", at),
     )
-    before = entries[-1] if entries else None
+    before = read_newest(warehouse, ref)
     with _hold_whole(warehouse, snapshot):
         return _move(warehouse, ref, before, replace(made, action="promote", at=at))
 
@@ -221,13 +218,9 @@ def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
 
 def _move(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> RefEntry:
     """Adds the entry, with HEAD's order if that is later, unless HEAD is no longer `before`."""
-    numbers = list_numbers(warehouse, ref)
     order = max(entry.order, before.order if before else "")
     entry = replace(entry, parent=before.snapshot if before else None, order=order)
-    head = read_entry(warehouse, ref, numbers[-1]) if numbers else None
-    if head != before or not _create_entry(
-        warehouse, ref, (numbers[-1] if numbers else 0) + 1, entry
-    ):
+    if not append_entry(warehouse, ref, before, entry):
         raise ConflictError(
             f"ref {ref!r} was moved by somebody else at the same time, and not by this command: "
             f"look at `kpyramid log {ref}`, then run it again if it is still wanted"
@@ -246,7 +239,7 @@ def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry 
     head = read_head(warehouse, check_ref_name(name))
     if head is not None and (head.action, head.snapshot) == ("tag", snapshot):
         return None
-    if list_numbers(warehouse, name) or SNAPSHOT_ID.fullmatch(name):
+    if read_newest(warehouse, name) or SNAPSHOT_ID.fullmatch(name):
         what = "snapshot" if SNAPSHOT_ID.fullmatch(name) else "ref"
         raise InputError(f"{name!r} is the name of a {what}; take another")
     with _hold_whole(warehouse, snapshot):
@@ -263,8 +256,7 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
     if head is None or head.action != "tag":
         place = warehouse.locate()
         raise InputError(f"{name!r} is no tag of warehouse {place}; nothing was removed")
-    for number in list_numbers(warehouse, name):
-        warehouse.store.delete(name_entry(name, number))
+    remove_log(warehouse, name)
     return head.snapshot
 
 
@@ -306,7 +298,3 @@ def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
         with open_stored(warehouse, snapshot) as folder:
             require_whole(folder, ". No ref was moved to it", place)
         yield
-
-
-def _create_entry(warehouse: Warehouse, ref: str, number: int, entry: RefEntry) -> bool:
-    return warehouse.store.create(name_entry(ref, number), encode_entry(entry))

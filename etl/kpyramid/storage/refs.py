@@ -78,7 +78,13 @@ def list_refs(warehouse: Warehouse) -> list[str]:
     Raises:
         IntegrityError: the newest entry of a ref cannot be read.
     """
-    return [name for name in list_logs(warehouse) if read_head(warehouse, name)]
+    return [*list_heads(warehouse)]
+
+
+def list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
+    """The newest entry of each ref, by its name, sorted; see `list_refs`."""
+    heads = ((name, read_head(warehouse, name)) for name in list_logs(warehouse))
+    return {name: head for name, head in heads if head is not None}
 
 
 def name_ref_of_day(ref: str, day: date) -> str:
@@ -88,7 +94,7 @@ def name_ref_of_day(ref: str, day: date) -> str:
 
 def list_idle_days(warehouse: Warehouse, before: datetime) -> list[str]:
     """The refs that `name_ref_of_day` gives, beside their own, last moved before a moment."""
-    heads = {ref: head for ref in list_logs(warehouse) if (head := read_head(warehouse, ref))}
+    heads = list_heads(warehouse)
     return [
         ref
         for ref, head in heads.items()
@@ -103,9 +109,28 @@ def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
     Raises:
         IntegrityError: the entry cannot be read.
     """
-    numbers = list_numbers(warehouse, ref)
-    head = None if not numbers else read_entry(warehouse, ref, numbers[-1])
+    head = read_newest(warehouse, ref)
     return None if head and head.action == "retire" else head
+
+
+def read_newest(warehouse: Warehouse, ref: str) -> RefEntry | None:
+    """The same, of a ref that was retired the entry that says so."""
+    numbers = list_numbers(warehouse, ref)
+    return read_entry(warehouse, ref, numbers[-1]) if numbers else None
+
+
+def append_entry(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> bool:
+    """Whether the entry could be added after `before`, which somebody may have moved on from."""
+    numbers = list_numbers(warehouse, ref)
+    newest = read_entry(warehouse, ref, numbers[-1]) if numbers else None
+    name = name_entry(ref, (numbers[-1] if numbers else 0) + 1)
+    return newest == before and warehouse.store.create(name, encode_entry(entry))
+
+
+def remove_log(warehouse: Warehouse, ref: str) -> None:
+    """Removes all entries of a ref."""
+    for number in list_numbers(warehouse, ref):
+        warehouse.store.delete(name_entry(ref, number))
 
 
 def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
@@ -267,3 +292,35 @@ def read_entry(warehouse: Warehouse, ref: str, number: int) -> RefEntry:
     if checksum is not None and data != encode_entry(entry):
         raise IntegrityError(f"ref entry {path} is damaged: its checksum differs. {advice}")
     return entry
+
+
+def check_refs(warehouse: Warehouse) -> list[str]:
+    """What is wrong with the refs: entries that cannot be read, and logs that do not fit together.
+
+    An entry names the snapshot before it as its parent, its order is not less than the one
+    before, and no number is missing. The snapshot that a ref is at has to be there.
+    """
+    problems = []
+    for ref in list_logs(warehouse):
+        before: RefEntry | None = None
+        for place, number in enumerate(list_numbers(warehouse, ref), 1):
+            path = warehouse.locate(name_entry(ref, number))
+            try:
+                entry = read_entry(warehouse, ref, number)
+            except IntegrityError as e:
+                problems.append(str(e))
+                break
+            if number != place:
+                missing = warehouse.locate(name_entry(ref, place))
+                problems.append(f"ref entry {missing} is missing")
+                break
+            if entry.parent != (before.snapshot if before else None):
+                problems.append(f"ref entry {path}: its parent is not the entry before it")
+            if before and entry.order < before.order:
+                problems.append(f"ref entry {path}: its order is less than that of the one before")
+            before = entry
+        else:
+            is_at = before if before and before.action != "retire" else None
+            if is_at and not has_snapshot(warehouse, is_at.snapshot):
+                problems.append(f"ref {ref!r} is at snapshot {is_at.snapshot}: not there")
+    return problems

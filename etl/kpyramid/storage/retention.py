@@ -17,7 +17,8 @@ from filelock import FileLock, Timeout
 
 from kpyramid.errors import ConflictError
 from kpyramid.keys import ID_DIGITS
-from kpyramid.storage.bucket import BucketStore, do_at_once
+from kpyramid.storage.bucket import BucketStore
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging, explain_damage
 from kpyramid.storage.leases import list_held, lock_bucket
 from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing

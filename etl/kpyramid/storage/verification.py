@@ -12,23 +12,14 @@ import pyarrow.compute as pc
 from kpyramid.errors import IntegrityError
 from kpyramid.keys import JsonValue, hash_bytes, hash_file
 from kpyramid.numerics.arrays import Integers
-from kpyramid.storage.bucket import do_at_once
 from kpyramid.storage.contracts import Contract, find_rows, load_contracts, read_blocks
+from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import (
-    RefEntry,
-    list_entries,
-    list_logs,
-    list_numbers,
-    list_refs,
-    name_entry,
-    read_entry,
-)
+from kpyramid.storage.refs import list_entries, list_refs
 from kpyramid.storage.snapshots import (
     MANIFEST,
     SNAPSHOT_DIGITS,
     SUMS,
-    has_snapshot,
     identify_folder,
     list_table,
     read_manifest,
@@ -305,35 +296,3 @@ class _Places:
 def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Integers:
     """Whole numbers, -1 for null."""
     return np.asarray(pc.fill_null(values.cast(pa.int64()), -1).to_numpy())
-
-
-def check_refs(warehouse: Warehouse) -> list[str]:
-    """What is wrong with the refs: entries that cannot be read, and logs that do not fit together.
-
-    An entry names the snapshot before it as its parent, its order is not less than the one
-    before, and no number is missing. The snapshot that a ref is at has to be there.
-    """
-    problems = []
-    for ref in list_logs(warehouse):
-        before: RefEntry | None = None
-        for place, number in enumerate(list_numbers(warehouse, ref), 1):
-            path = warehouse.locate(name_entry(ref, number))
-            try:
-                entry = read_entry(warehouse, ref, number)
-            except IntegrityError as e:
-                problems.append(str(e))
-                break
-            if number != place:
-                missing = warehouse.locate(name_entry(ref, place))
-                problems.append(f"ref entry {missing} is missing")
-                break
-            if entry.parent != (before.snapshot if before else None):
-                problems.append(f"ref entry {path}: its parent is not the entry before it")
-            if before and entry.order < before.order:
-                problems.append(f"ref entry {path}: its order is less than that of the one before")
-            before = entry
-        else:
-            is_at = before if before and before.action != "retire" else None
-            if is_at and not has_snapshot(warehouse, is_at.snapshot):
-                problems.append(f"ref {ref!r} is at snapshot {is_at.snapshot}: not there")
-    return problems

@@ -3,19 +3,32 @@
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def replace_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that is at `path` at once when the block ends; without a trace if it fails."""
+    temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
 
 
 def write_durably(path: Path, data: bytes) -> None:
     """Puts bytes at `path` at once: readers see the old file or the new one, also after a crash."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
-    try:
-        write_and_sync(temporary, data)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+    with replace_file(path) as file:
+        file.write(data)
 
 
 def write_and_sync(path: Path, data: bytes) -> None:

@@ -6,7 +6,6 @@ a step undone does it again: replies are written once, and books know what they 
 
 import logging
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -28,6 +27,7 @@ from kpyramid.llm.task import (
     read_usage,
 )
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.items import do_at_once
 
 log = logging.getLogger(__name__)
 
@@ -178,8 +178,9 @@ def _close(
             "it stays open for a while"
         )
         return
-    with ThreadPoolExecutor(desk.settings.concurrency) as pool:
-        failed = sum(pool.map(lambda one: _keep(one, results.by_key[one.key], desk), asked))
+    kept = do_at_once(
+        lambda one: _keep(one, results.by_key[one.key], desk), asked, desk.settings.concurrency
+    )
     _book(record, asked, results, desk, done)
     done.batches.append(jobs.save_record(desk.blobs, closed))
     jobs.drop_asked(desk.blobs, closed)
@@ -188,8 +189,8 @@ def _close(
         done.problems.append(f"batch {record.batch} failed: {why}")
     replies = (closed.counts or {})[Outcome.SUCCESS]
     done.replies += replies
-    done.failures += failed
-    done.again += record.requests - replies - failed
+    done.failures += sum(kept)
+    done.again += record.requests - replies - sum(kept)
 
 
 def _count_unseen(closed: Record, found: _Found | None) -> int:

@@ -2,9 +2,8 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 
 import openai
@@ -13,11 +12,12 @@ from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue
 from kpyramid.llm.batch import jobs
 from kpyramid.llm.batch.jobs import ENDPOINT, Asked, Desk, Record, write_line
-from kpyramid.llm.caller import is_due, split_by_size
-from kpyramid.llm.endpoint import HttpTransport, Raw, keep_probe, load_probe, open_transport
+from kpyramid.llm.caller import is_due
+from kpyramid.llm.endpoint import HttpTransport, Raw, open_transport
 from kpyramid.llm.ledger import Call, Ledger, batch_ticket, describe_call
 from kpyramid.llm.task import Request, TransientError
 from kpyramid.settings import LLMSettings
+from kpyramid.storage.items import do_at_once, split_by_size
 
 # Submitting what is pending as batches, each once, wherever a process dies. The order is:
 # requests, then the intent, then the money in the books, then the file, then the
@@ -98,10 +98,8 @@ def _choose(
 ) -> list[Asked]:
     """What has neither a reply nor a failure that stands, in the order given."""
     keys = [key for key in pending if key not in taken]
-    with ThreadPoolExecutor(desk.settings.concurrency) as pool:
-        attempts = dict(
-            zip(keys, pool.map(lambda key: _count_attempts(key, desk), keys), strict=True)
-        )
+    counts = do_at_once(lambda key: _count_attempts(key, desk), keys, desk.settings.concurrency)
+    attempts = dict(zip(keys, counts, strict=True))
     done.answered = sum(count is None for count in attempts.values())
     done.failed = sum(count is not None and count < 0 for count in attempts.values())
     return [
@@ -132,11 +130,10 @@ def _plan_parts(
     ours = [r for r in records if r.model == desk.settings.model]
     refused = [r.requests for r in ours if r.state == "limited" and r.run == run]
     count = min([desk.limits.requests, *(max(1, number // 2) for number in refused)])
-    parts = [
-        *split_by_size(
-            todo, lambda one: len(write_line(one)), count=count, weight=desk.limits.bytes
-        )
-    ]
+    lines = split_by_size(
+        todo, lambda one: len(write_line(one)), count=count, weight=desk.limits.bytes
+    )
+    parts = [*lines]
     if refused:
         first = 0 if any(record.state in jobs.OPEN for record in ours) else 1
         done.waiting = sum(map(len, parts[first:]))
@@ -248,9 +245,7 @@ def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeReq
     @cache
     def open_once() -> HttpTransport:
         try:
-            return open_transport(
-                settings, partial(keep_probe, path), pay, partial(load_probe, path)
-            )
+            return open_transport(settings, path, pay)
         except TransientError as e:
             raise EndpointError(
                 f"{jobs.name_endpoint(settings)} fails: {e}. Nothing was submitted: run "

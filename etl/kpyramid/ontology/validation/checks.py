@@ -13,7 +13,6 @@ from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
-from kpyramid.ontology.sandbox import QueryStoppedError
 from kpyramid.ontology.sparql import (
     Pattern,
     bind_paths,
@@ -25,7 +24,7 @@ from kpyramid.ontology.sparql import (
     read_prefixes,
     select_all,
 )
-from kpyramid.ontology.store import OntologyStore
+from kpyramid.ontology.store import OntologyStore, QueryStoppedError
 from kpyramid.ontology.validation.repair import Fault
 from kpyramid.storage.declarations import OntologyFiles
 

@@ -8,7 +8,7 @@ from math import prod
 import pyoxigraph as ox
 
 from kpyramid.ontology.store import InstanceStatement, list_facts
-from kpyramid.ontology.validation.reasoner import state_item
+from kpyramid.ontology.validation.consistency import state_item
 
 _MOST_SENTENCES = 3
 _MOST_OTHERS = 3

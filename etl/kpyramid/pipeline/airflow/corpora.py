@@ -202,22 +202,6 @@ def list_corpora(folder: Path) -> list[Corpus]:
     return [*corpora.values()]
 
 
-def find_corpus(folder: Path, name: str) -> Corpus:
-    """The corpus of that name.
-
-    Raises:
-        InputError: there is none; says which there are.
-        SettingsError: its declaration cannot be used.
-    """
-    corpora = {corpus.name: corpus for corpus in list_corpora(folder)}
-    if name not in corpora:
-        known = ", ".join(corpora) or "none"
-        raise InputError(f"unknown corpus {name!r}: {folder} declares {known}")
-    if corpora[name].problem:
-        raise SettingsError(corpora[name].problem)
-    return corpora[name]
-
-
 def plan_night(
     corpus: Corpus, dag_run: DagRun, params: Mapping[str, object], *, settings: str = ""
 ) -> Night:

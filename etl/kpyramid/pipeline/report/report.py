@@ -2,37 +2,32 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from kpyramid.completion.decisions import load_decisions
-from kpyramid.errors import InputError, IntegrityError, PyramidError
+from kpyramid.documents.qualifiers import write_qualifiers
+from kpyramid.documents.sentences import split_sentences
+from kpyramid.documents.words import word_relation
+from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
-from kpyramid.ontology.schema import Schema, parse_schema
-from kpyramid.pipeline.report.account import (
-    describe_checked,
-    describe_completion,
-    describe_condensation,
-    describe_content,
-    describe_rejects,
-    open_tables,
-    read_facts,
-)
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.report.course import add_trend, describe_course, write_pages
-from kpyramid.pipeline.report.figure import Figure, read_figure
-from kpyramid.pipeline.report.words import load_template
+from kpyramid.pipeline.report.words import cut, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
-from kpyramid.snapshot.diff import Change, Row, compare
-from kpyramid.snapshot.individuals import summarise_snapshot
+from kpyramid.snapshot.diff import Change, compare
+from kpyramid.snapshot.diff import Row as Differing
+from kpyramid.snapshot.graph import name_source, open_database
+from kpyramid.snapshot.individuals import Overview, summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
-from kpyramid.storage.contracts import load_contracts, read_table
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.refs import read_head
 from kpyramid.storage.runs import Run, StageMark, read_mark
@@ -40,6 +35,295 @@ from kpyramid.storage.snapshots import find_manifest, has_snapshot
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
+
+
+# What a report says of a snapshot: what is in it, was refused, proposed and merged, what clashes.
+
+Row = dict[str, Any]
+
+_STATES = ("accepted", "open", "alias", "rejected")
+_MOST_PROPOSALS, _MOST_EXAMPLES = 25, 3
+_MOST_MERGES, _MOST_PARTS = 12, 6
+_MOST_CONTRADICTIONS = 20
+_LONGEST = 320
+"""Characters of a sentence that are shown."""
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+@contextmanager
+def open_tables(folder: Path) -> "Iterator[Database]":
+    """The tables of a snapshot's folder, by their names, and `derivations`: a row per triple.
+
+    Raises:
+        IntegrityError: one is missing or damaged.
+    """
+    with open_database() as database:
+        for path in sorted((folder / "tables").glob("*.parquet")):
+            source = name_source(database, path.stem, path)
+            database.execute(f"CREATE VIEW {path.stem} AS FROM {source}")
+        database.execute(
+            "CREATE VIEW derivations AS SELECT unnest(derived_from) AS triple_id, condensed_id, "
+            "unnest(how) AS how FROM condensed"
+        )
+        yield database
+
+
+def read_query(name: str) -> str:
+    """The SQL of a file of `queries/`."""
+    return (Path(__file__).parent / "queries" / f"{name}.sql").read_text("utf-8")
+
+
+def select_rows(database: "Database", query: str, **given: object) -> list[Row]:
+    """The rows of a query, each by the names of its columns; `$name` stands for what is given."""
+    rows: list[Row] = database.sql(query, params=given or None).to_arrow_table().to_pylist()
+    return rows
+
+
+def name_term(iri: str | None, schema: Schema) -> str | None:
+    """The label of a class or property, else the words that its IRI ends with.
+
+    The class of all things is `anything`, a datatype `xsd:gYear`.
+    """
+    if iri is None or iri == THING:
+        return iri and "anything"
+    if iri.startswith(XSD):
+        return f"xsd:{iri.removeprefix(XSD)}"
+    term = schema.class_by_iri.get(iri) or schema.property_by_iri.get(iri)
+    return term.label if term else _CAMEL.sub(" ", re.split(r"[#/]", iri)[-1])
+
+
+def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonValue]:
+    """Both layers in figures, the region in phrases, the proposals by state with examples."""
+    sums = "SELECT count(*)::BIGINT AS phrases, coalesce(sum(facts), 0)::BIGINT AS facts"
+    layers = {
+        layer: select_rows(database, f"{sums} FROM phrases WHERE layer = $layer", layer=layer)[0]
+        for layer in ("graph", "ontology")
+    }
+    (region,) = select_rows(database, f"{sums} FROM phrases WHERE region")
+    explained = select_rows(database, "SELECT explained FROM layers ORDER BY layer LIMIT 1")
+    shares = [round(share, 4) for share in explained[0]["explained"]] if explained else []
+    counted = select_rows(
+        database, "SELECT state, count(*) AS n, max(round) AS round FROM proposals GROUP BY state"
+    )
+    counts = {row["state"]: row["n"] for row in counted}
+    rows = select_rows(database, read_query("proposals"), most=_MOST_PROPOSALS, few=_MOST_EXAMPLES)
+    evidence = find_evidence(database, {key for row in rows for key in row["examples"]})
+    for row in rows:
+        row["existing"] = name_term(row["iri"], schema) if row["state"] == "alias" else None
+        row |= {n: name_term(row[n], schema) for n in ("domain", "range", "inverse_of", "splits")}
+        row["examples"] = [evidence[key] for key in row["examples"]]
+    return {
+        "layers": layers,
+        "dimensions": len(shares),
+        "explained": round(sum(shares), 4),
+        "region": region,
+        "rounds": max((row["round"] for row in counted), default=0),
+        "counts": {state: counts[state] for state in _STATES if state in counts},
+        "proposals": {s: [row for row in rows if row["state"] == s] for s in _STATES},
+    }
+
+
+def describe_condensation(database: "Database", schema: Schema) -> dict[str, JsonValue]:
+    """How many facts became how many and how, the merges that say most, contradictions."""
+    (counts,) = select_rows(
+        database,
+        "SELECT coalesce(sum(len(derived_from)), 0)::BIGINT AS triples, count(*) AS condensed, "
+        "count(*) FILTER (len(derived_from) > 1) AS merged_into, count(anchor) AS anchored "
+        "FROM condensed",
+    )
+    how = select_rows(database, "SELECT how, count(*) AS n FROM derivations GROUP BY how")
+    clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id")
+    shown = clashes[:_MOST_CONTRADICTIONS]
+    sides = read_facts(database, [key for row in shown for key in row["condensed_ids"]])
+    return {
+        **counts,
+        "how": {row["how"]: row["n"] for row in sorted(how, key=lambda row: str(row["how"]))},
+        "merges": _describe_merges(database, schema),
+        "contradictions": len(clashes),
+        "contradicting": [
+            {
+                "kind": row["kind"],
+                "anchor": name_term(row["anchor"], schema),
+                "detail": row["detail"],
+                "sides": [
+                    {"condensed_id": key, **sides[key]["parts"][0]} for key in row["condensed_ids"]
+                ],
+            }
+            for row in shown
+        ],
+    }
+
+
+def describe_content(
+    database: "Database", overview: Overview, schema: Schema
+) -> dict[str, JsonValue]:
+    """The overview, `facts`: three to show, and `silent`: properties without a value.
+
+    Those of inverses count. `near`: facts whose wording is near such a property.
+    """
+    query = "SELECT anchor, count(*) AS facts FROM condensed GROUP BY anchor"
+    near = {row["anchor"]: row["facts"] for row in select_rows(database, query)}
+    used = {p.iri for p in overview.properties if p.count}
+    used |= {inverse for p in schema.properties if p.iri in used and (inverse := p.inverse_of)}
+    silent: list[JsonValue] = [
+        {"label": p.label, "near": near.get(p.iri, 0)}
+        for p in overview.properties
+        if p.iri not in used
+    ]
+    return {**asdict(overview), "facts": [*_pick_facts(database)], "silent": silent}
+
+
+def _pick_facts(database: "Database") -> Iterator[Row]:
+    """Three facts of different things and relations whose sentences are short enough to show."""
+    rows = select_rows(database, read_query("shown_facts"), most=8 * _FACTS)
+    keys = [row["triple_id"] for row in rows]
+    evidence, relations = find_evidence(database, keys), set[str]()
+    for row in (evidence[key] for key in keys if key in evidence):
+        if row["fact"][1] not in relations and len(row["sentence"]) <= _SHORT:
+            relations.add(row["fact"][1])
+            yield row
+        if len(relations) == _FACTS:
+            return
+
+
+_FACTS, _SHORT = 3, 180
+
+
+def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
+    """What a model said of the facts that it held against their sentences; None where not asked.
+
+    `facts`: those that it read and that stay, `by_rules`: the others, which are never checked.
+    `unanswered`: requests without a usable reply. `precision`: the share that sentences state,
+    `low` to `high` its 95 % interval by Wilson's score; none where none was checked.
+    """
+    (row,) = select_rows(database, read_query("checked"))
+    count = row["stated"] + row["partly"] + row["not_stated"]
+    if not count:
+        return {**row, "checked": 0} if row["unanswered"] else None
+    from scipy.stats import binomtest  # loaded where facts were checked
+
+    interval = binomtest(row["stated"], count).proportion_ci(method="wilson")
+    shares = {"precision": row["stated"] / count, "low": interval.low, "high": interval.high}
+    return {**row, "checked": count, **{name: round(v, 4) for name, v in shares.items()}}
+
+
+def describe_rejects(database: "Database") -> list[Row]:
+    """How many rows a stage refused for which reason, the most frequent first, with examples.
+
+    An example has its detail, and the sentence and its source as far as they are known.
+    """
+    found: dict[tuple[str, str], Row] = {}
+    for row in select_rows(
+        database, read_query("rejects"), most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST
+    ):
+        kind = {name: row[name] for name in ("stage", "reason", "count")}
+        known = found.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
+        sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
+        example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
+        known["examples"].append({**example, "source": row["source"]})
+    return sorted(found.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
+
+
+def _cut_sentence(text: str, at: int) -> str:
+    """The sentence of a text around a character; empty where it has none."""
+    spans = [span for span in split_sentences(text) if span.start <= at < span.end]
+    return text[spans[0].start : spans[0].end] if spans else ""
+
+
+def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
+    """The merges of most different wordings; of merges of the same wordings the first."""
+    chosen = select_rows(database, read_query("merges"), most=_MOST_MERGES)
+    keys = [row["condensed_id"] for row in chosen]
+    facts = read_facts(database, keys, _MOST_PARTS)
+    return [
+        {
+            "condensed_id": key,
+            "fact": facts[key]["parts"][0]["fact"],
+            "qualifiers": write_qualifiers(facts[key]["qualifiers"]),
+            "anchor": name_term(facts[key]["anchor"], schema),
+            "facts": len(facts[key]["derived_from"]),
+            "from": facts[key]["parts"],
+        }
+        for key in keys
+    ]
+
+
+def read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict[str, Row]:
+    """Condensed facts by key; `parts`: the first triples of each with how each came in.
+
+    What was kept comes first.
+    """
+    rows = select_rows(
+        database, "FROM condensed WHERE condensed_id IN (SELECT unnest($keys))", keys=[*keys]
+    )
+    parts = {
+        row["condensed_id"]: sorted(
+            zip(row["derived_from"], row["how"], strict=True),
+            key=lambda pair: (pair[1] != "kept", pair[1], pair[0]),
+        )[:most]
+        for row in rows
+    }
+    evidence = find_evidence(database, {key for pairs in parts.values() for key, _ in pairs})
+    for row in rows:
+        own = parts[row["condensed_id"]]
+        row["parts"] = [{"how": how, "triple_id": key, **evidence.get(key, {})} for key, how in own]
+    return {row["condensed_id"]: row for row in rows}
+
+
+def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[str, Row]:
+    """Triples in words by id, each with the text of its surest statement and its source.
+
+    `qualifiers` say when, where and how it holds; `confidence`, how surely it was read; `places`,
+    how many statements it has.
+    """
+    rows = select_rows(database, read_query("evidence"), keys=sorted(triple_ids))
+    return {
+        row["triple_id"]: {
+            "fact": [row["head"], word_relation(row["relation"], row["negated"]), row["tail"]],
+            "qualifiers": write_qualifiers(row["qualifiers"]),
+            "confidence": row["confidence"],
+            "sentence": cut(row["text"], _LONGEST),
+            "source": row["source"],
+            "places": row["places"],
+        }
+        for row in rows
+    }
+
+
+# What is drawn: both layers in one space, before and after (PolyRAG, Figure 4), and a trend.
+
+MOST_POINTS = 1500
+"""Phrases of a layer that are drawn: of more, those whose keys, which are hashes, come first."""
+_MOST_LABELS = 8
+_SIZE = 300
+"""Side of a panel in pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """Layers of phrases in three panels, proposals at their places, in pixels of a panel.
+
+    `explained`: the share of the variance that each axis holds.
+    """
+
+    layers: list[Row]
+    labels: list[Row]
+    explained: list[float]
+    size: int = _SIZE
+    most: int = MOST_POINTS
+
+
+def read_figure(database: "Database") -> Figure | None:
+    """The figure of a snapshot, whose tables these are; None of a graph without facts."""
+    layers = select_rows(database, read_query("figure"), size=_SIZE, most=MOST_POINTS)
+    if not any(row["layer"] == 0 for row in layers):
+        return None
+    labels = select_rows(database, read_query("labels"), size=_SIZE, most=_MOST_LABELS)
+    explained = select_rows(database, "SELECT explained FROM layers ORDER BY layer LIMIT 1")
+    return Figure(layers, labels, explained[0]["explained"][:2] if explained else [])
+
+
+# The report of a run: how it went, what changed and is in it, what was refused and why.
 
 log = logging.getLogger(__name__)
 
@@ -61,80 +345,48 @@ def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[s
         raise InputError(f"run {run.name}: not all stages are done, there is nothing to report")
     publish = done[-1]
     _warn_of_lost_decisions(run, publish.details["committed"])
-    account = describe_snapshot(locate_snapshot(run.warehouse, publish.details["snapshot"]))
-    report: dict[str, Any] = {
-        **describe_run(run, done),
-        "completion": account.completion,
-        "condensation": account.condensation,
-    }
-    drawn = account.figure and load_template("figure.svg.jinja").render(figure=account.figure)
-    write_pages(run, report, drawn or "")
+    report = describe_run(run, done)
+    with open_tables(locate_snapshot(run.warehouse, publish.details["snapshot"])) as database:
+        figure = read_figure(database)
+    drawn = load_template("figure.svg.jinja").render(figure=figure) if figure else ""
+    write_pages(run, report, drawn)
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Completion and condensation as plain values, and what is drawn of them."""
-
-    completion: dict[str, JsonValue]
-    condensation: dict[str, JsonValue]
-    figure: Figure | None
-
-
-def describe_snapshot(folder: Path) -> Account:
-    """The account of the snapshot in a folder, asked of its tables.
-
-    Raises:
-        IntegrityError: a table or the schema is missing or damaged.
-    """
-    schema = _read_schema(folder)
-    with open_tables(folder) as database:
-        completion = describe_completion(database, schema)
-        return Account(completion, describe_condensation(database, schema), read_figure(database))
-
-
-def _read_schema(folder: Path) -> Schema:
-    path = folder / "ontology" / "schema.ttl"
-    try:
-        turtle = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
-        raise IntegrityError(f"schema {path} cannot be read: {e}") from e
-    return parse_schema(turtle, source=str(path))
-
-
 def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
-    """The report as plain values, without what is said of completion and condensation."""
+    """The report as plain values."""
     publish = marks[-1]
     snapshot, committed = publish.details["snapshot"], publish.details["committed"]
     folder = locate_snapshot(run.warehouse, snapshot)
-    rejects = _read_rows(run, snapshot, "rejects")
     before = _find_before(run, committed)
     with open_tables(folder) as database:
         opened = Snapshot(folder, scope=EVERYTHING)
         overview = summarise_snapshot(opened, _MOST_THINGS)
-        content = describe_content(database, overview, opened.schema)
-        refused = describe_rejects(database)
-        checked = describe_checked(database)
+        unread = database.sql("FROM rejects WHERE stage = 'ingest' ORDER BY reject_id")
+        unmatched = "FROM rejects WHERE reason = 'unmatched_correction' ORDER BY reject_id"
+        withdrawn = "SELECT reason, detail FROM rejects WHERE stage = 'publish' ORDER BY detail"
+        clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id LIMIT 1")
+        withdrawals = select_rows(database, withdrawn)
         changes, changed = _describe_changes(run, before, opened, database)
-    report: dict[str, Any] = {
-        **describe_course(run, marks),
-        "content": content,
-        "unread": [asdict(kind) for kind in list_unread(rejects)],
-        "refused": refused,
-        "checked": checked,
-        "withdrawn": _list_withdrawn(rejects),
-        "withdrawals": pc.sum(pc.equal(rejects["stage"], "publish")).as_py() or 0,
-        "contradictions": publish.rows.get("contradictions", 0),
-        "contradicting": _name_contradiction(run, snapshot),
-        "checks": json.loads(publish.details.get("checks", "[]")),
-        "unmatched": [
-            row["detail"] for row in rejects.to_pylist() if row["reason"] == "unmatched_correction"
-        ],
-        "changes": changes,
-        "changed": changed,
-        "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
-        "decisions": _describe_decisions(run, snapshot),
-    }
+        report: dict[str, Any] = {
+            **describe_course(run, marks),
+            "content": describe_content(database, overview, opened.schema),
+            "unread": [asdict(kind) for kind in list_unread(unread.to_arrow_table())],
+            "refused": describe_rejects(database),
+            "checked": describe_checked(database),
+            "withdrawn": withdrawals[:_MOST_WITHDRAWN],
+            "withdrawals": len(withdrawals),
+            "contradictions": publish.rows.get("contradictions", 0),
+            "contradicting": clashes[0]["detail"] if clashes else None,
+            "checks": json.loads(publish.details.get("checks", "[]")),
+            "unmatched": [row["detail"] for row in select_rows(database, unmatched)],
+            "changes": changes,
+            "changed": changed,
+            "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
+            "decisions": _describe_decisions(run, database),
+            "completion": describe_completion(database, opened.schema),
+            "condensation": describe_condensation(database, opened.schema),
+        }
     add_trend(run, report)
     return report
 
@@ -170,7 +422,7 @@ def _describe_changes(
         return f"not compared: {e}", {}
 
 
-def _quote_rows(database: "Database", rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _quote_rows(database: "Database", rows: Sequence[Differing]) -> list[dict[str, Any]]:
     """Facts that differ, each with its sentence and source."""
     facts = read_facts(database, [row.key for row in rows])
     quoted = {key: fact["parts"][0] for key, fact in facts.items()}
@@ -181,12 +433,12 @@ def _quote_rows(database: "Database", rows: Sequence[Row]) -> list[dict[str, Any
     ]
 
 
-def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
+def _describe_decisions(run: Run, database: "Database") -> dict[str, JsonValue] | None:
     """How many entries the decisions file has, and to how many proposals they apply."""
     if run.settings.complete.decisions is None:
         return None
     entries = [entry.decision for entry in load_decisions(run.settings.complete).entries]
-    states = _list_decided(run, snapshot)
+    states = [row["state"] for row in select_rows(database, _DECIDED)]
     return {
         "file": run.settings.complete.decisions,
         "accept": entries.count("accept"),
@@ -196,15 +448,8 @@ def _describe_decisions(run: Run, snapshot: str) -> dict[str, JsonValue] | None:
     }
 
 
-def _list_decided(run: Run, snapshot: str) -> list[str]:
-    """The states that a decisions file gave to proposals of a snapshot."""
-    rows = _read_rows(run, snapshot, "proposals").select(["state", "decided_by"])
-    return [row["state"] for row in rows.to_pylist() if row["decided_by"] == "file"]
-
-
-def _read_rows(run: Run, snapshot: str, table: str) -> pa.Table:
-    path = locate_snapshot(run.warehouse, snapshot) / "tables" / f"{table}.parquet"
-    return read_table(path, load_contracts()[table])
+_DECIDED = "SELECT state FROM proposals WHERE decided_by = 'file'"
+"""The states that a decisions file gave to proposals."""
 
 
 def _warn_of_lost_decisions(run: Run, committed: str) -> None:
@@ -215,25 +460,15 @@ def _warn_of_lost_decisions(run: Run, committed: str) -> None:
     version = _read_tables(run, before)["proposals"]["contract"]
     if version != load_contracts()["proposals"].version:
         return  # what an older version wrote
-    if count := len(_list_decided(run, before)):
+    with open_tables(locate_snapshot(run.warehouse, before)) as database:
+        count = len(select_rows(database, _DECIDED))
+    if count:
         log.warning(
             "ref %s was built with a decisions file, which decided on %d proposals; this build "
             "has none, and they are undecided again: name the file in complete.decisions",
             run.ref,
             count,
         )
-
-
-def _list_withdrawn(rejects: pa.Table) -> list[dict[str, str]]:
-    """The statements that contradicted others and lost: reason, and what, why and where."""
-    rows = rejects.filter(pc.equal(rejects["stage"], "publish")).select(["reason", "detail"])
-    return list(rows.sort_by("detail").slice(0, _MOST_WITHDRAWN).to_pylist())
-
-
-def _name_contradiction(run: Run, snapshot: str) -> str | None:
-    """What the first contradiction says."""
-    rows = _read_rows(run, snapshot, "contradictions").select(["detail"]).slice(0, 1).to_pylist()
-    return rows[0]["detail"] if rows else None
 
 
 def _find_before(run: Run, committed: str) -> str | None:

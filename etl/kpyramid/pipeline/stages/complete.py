@@ -5,26 +5,60 @@ k-medoids over the priority region, a proposal per cluster, instances of what is
 round compares the graph with what the ontology has grown to.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from kpyramid.completion.decisions import Decisions
+from kpyramid.completion.clusters import name_relation, says_something
+from kpyramid.completion.decisions import Decisions, Index, Said
 from kpyramid.completion.naming import Namer
-from kpyramid.completion.proposals import propose
-from kpyramid.completion.types import Completion, Phrases
+from kpyramid.completion.nouns import find_filing
+from kpyramid.completion.proposals import (
+    LEAST,
+    find_kind,
+    is_naming,
+    is_vague,
+    name_property,
+    propose,
+    says_being,
+)
+from kpyramid.completion.types import Completion, OntologyLayer, Pair, Phrases, Proposal
+from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.keys import content_id
 from kpyramid.numerics.moments import round_digits
-from kpyramid.ontology.constraints import Constraint
-from kpyramid.ontology.proposals import adopt_proposals
-from kpyramid.ontology.schema import Schema
-from kpyramid.pipeline.stages.graph import Graph
-from kpyramid.pipeline.stages.growth import Growth
-from kpyramid.pipeline.stages.instances import state_values
+from kpyramid.ontology.constraints import Constraint, Rules
+from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.names import THING, XSD
+from kpyramid.ontology.population.checking import Candidate, Kinds, Named
+from kpyramid.ontology.population.conflicts import Finding, Loss
+from kpyramid.ontology.proposals import (
+    adopt_proposals,
+    coin_iri,
+    identify_proposal,
+    name_by_wording,
+)
+from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.pipeline.stages.instances import (
+    Graph,
+    NamedTriple,
+    index_phrases,
+    list_copulas,
+    list_known,
+    make_instances,
+    make_rejects,
+    part_rejects,
+    read_facts,
+    read_findings,
+    state_values,
+)
 from kpyramid.pipeline.stages.tables import (
     Row,
     build_rejects,
@@ -35,6 +69,623 @@ from kpyramid.pipeline.stages.tables import (
 from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
+
+# What adopting proposals brings: instances from all facts, and how far the facts agree.
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """Instances, rejects, and the ids of the facts that fit what was adopted or clash with it.
+
+    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the clashes.
+    """
+
+    made: list[Row]
+    rejects: list[Row]
+    fitting: Mapping[str, set[str]]
+    clashing: Mapping[str, set[str]]
+    reasons: Mapping[str, set[str]]
+
+
+def _name_ends(
+    facts: Iterable[NamedTriple], known: Mapping[str, set[str]], filed: Mapping[str, set[str]]
+) -> dict[str, Named]:
+    """The individuals at the ends of facts by id, with the classes that are known of them."""
+    ends: dict[str, tuple[str, str]] = {}
+    for fact in facts:
+        ends[fact.head_id] = fact.head, fact.head_type
+        if fact.tail_id is not None:
+            ends[fact.tail_id] = fact.tail, fact.tail_type
+    nothing: set[str] = set()
+    return {
+        key: Named(key, *end, frozenset(known.get(key, nothing) | filed.get(key, nothing)))
+        for key, end in ends.items()
+    }
+
+
+def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
+    """A fact as a relation of this form states it; None of a value that would be a subject."""
+    if not turned:
+        return replace(fact, relation=form)
+    if fact.tail_id is None:
+        return None
+    return replace(
+        fact,
+        relation=form,
+        head_id=fact.tail_id,
+        head=fact.tail,
+        head_type=fact.tail_type,
+        tail_id=fact.head_id,
+        tail=fact.head,
+        tail_type=fact.head_type,
+    )
+
+
+def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
+    """The properties that the rows' own wordings state, by normal form; a name alone is none."""
+    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    for row in rows:  # two rows may name one property
+        prop = grown.property_by_iri[str(row["iri"])]
+        first, *others = cast("list[str]", row["phrases"])
+        for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
+            found[form][prop.iri] = prop
+    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
+
+
+def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
+    fitting: dict[str, set[str]] = defaultdict(set)
+    for candidate in candidates:
+        iri = candidate.prop.iri if candidate.prop else candidate.class_iri
+        fitting[iri].add(candidate.place.source)
+    return fitting
+
+
+def _group_clashing(
+    losses: Iterable[Loss],
+) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    clashing: dict[str, set[str]] = defaultdict(set)
+    reasons: dict[str, set[str]] = defaultdict(set)
+    for loss in losses:
+        if loss.reason == "low_confidence":  # it speaks against nothing else
+            continue
+        iri = loss.finding.prop.iri if loss.finding.prop else loss.finding.class_iri
+        clashing[iri] |= {place.source for place in loss.finding.places}
+        reasons[iri].add(loss.reason.replace("_", " "))
+    return clashing, reasons
+
+
+# The ontology while completion lets it grow: who decides, what is adopted, what follows of it.
+
+_ADOPTED = ("accepted", "alias")
+_DIGITS = 6
+_LEAST_SUBJECTS = 3
+"""Different subjects, and values, of what rules accept: what is said of two is no kind of fact."""
+_LEAST_CHUNKS = 3
+"""Chunks that state what rules accept: a list in one is no kind of fact either."""
+_DEFINED = 0.6, 0.5
+"""Share of a property's subjects of which the graph says what they are (`X is a …`), of what rules
+accept and of what is left open: types of names alone are too often wrong. Less is enough where the
+graph's names mostly have no such fact."""
+_LISTED = 3, 2, 2
+"""Facts, different things and chunks of what is left open: less is not worth a person's look."""
+
+
+@dataclass
+class Growth:
+    """An ontology with its instances, and the proposals of all rounds with their states."""
+
+    graph: Graph
+    instances: pa.Table
+    schema: Schema
+    shapes: Sequence[Constraint]
+    decisions: Decisions
+    settings: CompleteSettings
+    comparer: Comparer
+    is_open: bool = False
+    """Whether the corpus makes the ontology, so that any noun may be an end."""
+    rows: list[dict[str, object]] = field(default_factory=list)
+    made: list[Row] = field(default_factory=list)
+    additions: list[Row] = field(default_factory=list)
+    rejects: list[Row] = field(default_factory=list)
+    dropped: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """Why a proposal is not listed."""
+
+    def __post_init__(self) -> None:
+        self._seed = self.schema
+        self._known = list_known(self.instances)
+        self._there = set(self.instances["instance_id"].to_pylist())
+
+    @property
+    def layer(self) -> OntologyLayer:
+        """The schema and the values that all instances so far state."""
+        table = self.instances.filter(pc.is_valid(self.instances["property_iri"]))
+        columns = ("subject_id", "property_iri", "object_id", "literal")
+        rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
+        rows += [
+            cast("tuple[str, str, str, str]", tuple(row[name] for name in columns))
+            for row in self.made
+            if row["property_iri"] is not None
+        ]
+        pairs: list[Pair] = [(subject, item or literal) for subject, _, item, literal in rows]
+        names = self.graph.find_names({subject for subject, _, _, _ in rows})
+        return OntologyLayer(
+            self.schema,
+            [names[subject] for subject, _, _, _ in rows],
+            [iri for _, iri, _, _ in rows],
+            pairs,
+            {key: self._pick_class(classes) for key, classes in self._known.items()},
+            self.is_open,
+        )
+
+    def _pick_class(self, classes: Collection[str]) -> str:
+        """The narrowest of an individual's classes, the first of several."""
+        above = self.schema.find_ancestors
+        return min(classes, key=lambda iri: (-len(above(iri)), iri))
+
+    def adopt_decided(self) -> None:
+        """Takes in what the decisions file accepts, whether or not the graph still says it.
+
+        Raises:
+            InputError: an entry does not fit the ontology; names it.
+        """
+        rows = self.decisions.list_accepted(self.schema)
+        grown = adopt_proposals(self.schema, rows)
+        kinds = self._read_kinds(rows)
+        for row in rows:
+            row |= {"round": 0, "score": 0.0, "decided_by": "file"}
+            row["triple_ids"] = ids = self._find_support(row, grown, kinds)
+            row["support"] = len(ids)
+        found = self._find_gain(rows, grown)
+        for row in rows:
+            row["agreement"] = _share(_about(row, found.fitting, grown), row)
+        self._keep(rows, grown, found, 0)
+
+    def list_rows(self) -> list[dict[str, object]]:
+        """The proposals of all rounds, of the open ones the `most_open` that are clearest.
+
+        The clearest are those with most facts that fit.
+        """
+
+        def rank(row: Mapping[str, object]) -> tuple[float, str]:
+            fitting = float(str(row["support"])) * float(str(row["agreement"]))
+            return -round(fitting, _DIGITS), str(row["proposal_id"])
+
+        left = sorted((row for row in self.rows if row["state"] == "open"), key=rank)
+        out = {str(row["proposal_id"]) for row in left[self.settings.most_open :]}
+        return [row for row in self.rows if row["proposal_id"] not in out]
+
+    def list_dropped(self) -> list[Row]:
+        """A reject for each proposal that no round lists, with the reason of the last."""
+        listed = {identify_proposal(row): row["proposal_id"] for row in self.rows}
+        there = {row["proposal_id"] for row in self.list_rows()}
+        reasons = {key: why for key, why in self.dropped.items() if key not in listed}
+        reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
+        return [
+            make_reject(
+                "complete", why, content_id("proposal", *key), " | ".join(filter(None, key))
+            )
+            for key, why in sorted(reasons.items())
+        ]
+
+    def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
+        """Takes in the proposals of a round; says whether the ontology grew.
+
+        `judges`: the model that said what a proposal is, by place, where it was not the rules.
+        """
+        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
+        kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
+        kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
+        rows: list[dict[str, object]] = []
+        passed: dict[tuple[str, ...], str] = {}
+        taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
+        taken |= {str(row["iri"]) for row in self.rows}
+        for place, proposal in enumerate(proposals):
+            row = self._judge(proposal, number, judges.get(place, "rules"), taken)
+            if any(identify_proposal(row) == identify_proposal(other) for other in rows):
+                # `died in` and `died on` are both `year died`: the later keeps its wording.
+                row["label"] = proposal.label
+                row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
+            taken.add(str(row["iri"]))
+            rows.append(row)
+            why = self._explain_unlisted(proposal)
+            if row["label"] != proposal.label and row["label"] in kinds:
+                why = why or "says_a_kind"  # `has album`
+            if why:
+                passed[identify_proposal(row)] = why
+        rows = self._leave_out_old(rows)
+        while True:
+            grown = adopt_proposals(self.schema, rows)
+            found = self._find_gain(rows, grown)
+            if not self._demote_doubtful(rows, found, grown, taken):
+                break
+        left = {identify_proposal(row): row for row in rows if row["state"] == "open"}
+        passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
+        rows = [
+            row for row in rows if row["state"] != "open" or identify_proposal(row) not in passed
+        ]
+        self.dropped |= {key: why for key, why in passed.items() if key in left}
+        self._keep(rows, grown, found, number)
+        return any(row["state"] in _ADOPTED for row in rows)
+
+    def _is_copular(self, wording: str) -> bool:
+        """Whether a wording gives a thing a name or, in an ontology from the corpus, a kind."""
+        is_being = self.is_open and says_being(self.comparer.read(wording))
+        return is_being or is_naming(wording)
+
+    def _judge(
+        self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
+    ) -> dict[str, object]:
+        """A row with the state that the proposal itself and the decisions file give it."""
+        p = proposal
+        label = self._name(p)
+        iri = p.existing or coin_iri(p.kind, label, self.schema.base, taken)
+        notes, state, by = list(p.notes), "open", judge
+        entry = self.decisions.find(p.kind, p.label, p.phrases)
+        if entry is not None and entry.decision == "reject":
+            state, by, notes = "rejected", "file", [*notes, *filter(None, [entry.note])]
+        elif entry is not None:
+            accepted = (r for r in self.rows if (r["kind"], r["label"]) == (p.kind, entry.label))
+            iri, state, by = str(next(accepted)["iri"]), "alias", "file"
+        elif p.existing is not None and (p.kind == "class" or not self._is_unclear(p)):
+            state = "alias"
+        elif self._is_unclear(p) or (THING in (p.domain, p.range) and not self.is_open):
+            notes.append("what is at an end of it is not clear")
+        elif p.fault or p.doubt or self._is_narrowed(p):
+            notes.append(p.fault or p.doubt)
+        elif not self._is_said_of(p, *self._enough):
+            notes.append("few facts, or of few things")
+        elif p.kind == "property" and is_vague(p.label) and not self._names_ends(p):
+            notes.append("the verb alone says too little")
+        elif p.agreement < self.settings.accept_score:
+            notes.append(f"{p.agreement:.0%} of the facts fit its domain and range")
+        elif not self._is_defined(p, _DEFINED[0]):
+            notes.append("of few of its subjects it is said what they are")
+        else:
+            state = "accepted"
+        ids = self.graph.ids.take(pa.array(sorted(set(p.facts)), pa.int64())).to_pylist()
+        return {
+            "round": number,
+            "kind": p.kind,
+            "iri": iri,
+            "label": label,
+            "definition": p.definition,
+            "domain": p.domain,
+            "range": p.range,
+            "inverse_of": p.inverse,
+            "splits": p.splits,
+            "phrases": list(p.phrases),
+            "support": len(ids),
+            "score": round(p.score, _DIGITS),
+            "agreement": round(p.agreement, _DIGITS),
+            "triple_ids": sorted(ids),
+            "state": state,
+            "decided_by": by,
+            "note": "; ".join(notes),
+        }
+
+    def _name(self, proposal: Proposal) -> str:
+        """Its label; of a property that no model named the name of its wording, if that is free."""
+        if proposal.kind == "class" or proposal.label not in proposal.phrases or proposal.existing:
+            return proposal.label
+        name = name_property(proposal.label, proposal.range)
+        taken = {label for p in self.schema.properties for label in (p.label, *p.alt_labels)}
+        return proposal.label if name in taken else name
+
+    def _explain_unlisted(self, proposal: Proposal) -> str | None:
+        """Why a person need not look at it, or None: a fault, unclear ends, facts that differ, few.
+
+        Less is asked of what the rules accept, and nothing of what the decisions file has.
+        """
+        if proposal.fault or self._is_narrowed(proposal):
+            return proposal.fault or "a_narrower_class_says_it"
+        if self._is_unclear(proposal):
+            return "unclear_ends"
+        if proposal.agreement < LEAST:
+            return "facts_differ"
+        if not self._is_defined(proposal, _DEFINED[1]):
+            return "unclear_ends"
+        facts, things, chunks = _LISTED
+        if proposal.kind == "property" and is_vague(proposal.label):
+            facts, things, chunks = self._enough
+            facts *= 2
+        return None if self._is_said_of(proposal, facts, things, chunks) else "few_facts"
+
+    @property
+    def _enough(self) -> tuple[int, int, int]:
+        """Facts, different things and chunks of what rules accept."""
+        return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
+
+    def _is_unclear(self, proposal: Proposal) -> bool:
+        """Whether an end of a property, or what a class is a kind of, may be anything.
+
+        Where NER labels tell classes, an end without is a noun ("conducts research"), of which
+        there are no instances, and words that are no number tell nothing.
+        """
+        nothing = {XSD + "string"} if self.is_open else {THING, XSD + "string"}
+        return self.schema.knows_types and not nothing.isdisjoint((proposal.domain, proposal.range))
+
+    def _names_ends(self, proposal: Proposal) -> bool:
+        """Whether an end has a class below the most general one, in an ontology from the corpus."""
+        ends = {proposal.domain, proposal.range or THING} & self.schema.class_by_iri.keys()
+        return self.is_open and any(len(self.schema.find_ancestors(iri)) > 1 for iri in ends)
+
+    @cached_property
+    def _defined(self) -> set[str]:
+        """The ids of the heads of which some fact says what they are."""
+        heads = self.graph.layer.head_keys
+        return {heads[at] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+
+    @cached_property
+    def _usually_defined(self) -> float:
+        """The share of the heads with a class by their types that are defined."""
+        layer = self.graph.layer
+        heads = zip(layer.head_keys, layer.head_types, strict=True)
+        named = {key for key, kind in heads if self._seed.class_for_type(kind)}
+        return len(named & self._defined) / max(1, len(named))
+
+    def _is_defined(self, proposal: Proposal, share: float) -> bool:
+        """Whether the text says what so many of a property's subjects are, or as many as usual."""
+        subjects = set(self._list_ends(proposal)[0])
+        least = min(share, self._usually_defined) * len(subjects)
+        known = self.is_open or len(subjects & self._defined) >= least
+        return proposal.kind == "class" or known
+
+    def _is_narrowed(self, proposal: Proposal) -> bool:
+        """Whether a class of an earlier round has most things of its noun: `high school`."""
+        return proposal.kind == "class" and any(
+            row["kind"] == "class"
+            and str(row["label"]).endswith(f" {proposal.label}")
+            and int(str(row["support"])) > len(proposal.facts)
+            for row in self.rows
+        )
+
+    def _is_said_of(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
+        """Whether so many facts, of so many different things at either end, in so many chunks."""
+        ends = [ends for ends in self._list_ends(proposal) if ends]
+        return (
+            len(proposal.facts) >= facts
+            and all(len(set(own)) >= things for own in ends)
+            and self.graph.count_chunks(proposal.facts) >= chunks
+        )
+
+    def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:
+        """The ids of its facts' subjects and, of a property, values.
+
+        A fact whose words are none of its own is in the other voice, and reads from tail to head.
+        """
+        layer, places = self.graph.layer, proposal.facts
+        if proposal.kind == "class":
+            return [layer.head_keys[at] for at in places], []
+        straight = [layer.wordings[at] in proposal.phrases for at in places]
+        own = [layer.pair(at)[:: 1 if s else -1] for at, s in zip(places, straight, strict=True)]
+        return [pair[0] for pair in own], [pair[1] for pair in own]
+
+    def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+        """The rows that say more than an earlier round: what was open then and is adopted now."""
+        earlier = Index((_say(old), old) for old in self.rows)
+        kept: list[dict[str, object]] = []
+        passed: set[str] = set()
+        for row in rows:
+            same = earlier.find(_say(row))
+            gives_way = {"open", "accepted"} if row["state"] == "alias" else {"open"}
+            if not same or (
+                row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
+            ):
+                passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
+                kept.append(row)
+        self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
+        return kept
+
+    def _demote_doubtful(
+        self,
+        rows: Iterable[dict[str, object]],
+        found: Gain,
+        grown: Schema,
+        taken: Collection[str],
+    ) -> bool:
+        """Opens the rows that would be adopted and must not be, saying why; whether there are any.
+
+        What the decisions file says of a row of that label stands.
+        """
+        doubtful = False
+        for row in rows:
+            entry = self.decisions.find_own(row) if row["decided_by"] == "file" else None
+            why = None if entry else self._explain_doubt(row, found, grown)
+            if why is None:
+                continue
+            doubtful = True
+            if row["state"] == "alias":
+                own = [*taken, *(str(old["iri"]) for old in self.rows)]
+                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, own)
+            if row["decided_by"] == "file":
+                row["decided_by"] = "rules"
+            row["state"] = "open"
+            row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
+        return doubtful
+
+    def _explain_doubt(self, row: Row, found: Gain, grown: Schema) -> str | None:
+        """Why a row must not be adopted, or None.
+
+        Most of an alias' facts have to fit what it names, and no accepted one may bring more
+        contradictions than facts that fit may be missing.
+        """
+        if row["state"] not in _ADOPTED:
+            return None
+        least = self.settings.accept_score
+        fitting = _share(_about(row, found.fitting, grown), row)
+        clashing = _share(_about(row, found.clashing, grown), row)
+        why = _explain_misfit(row, grown)
+        if why is None and row["state"] == "alias" and fitting < least:
+            name = _name(str(row["iri"]), grown)
+            why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
+        if why is None and clashing > 1.0 - least:
+            reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
+            why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
+        return why
+
+    def _read_kinds(self, rows: Iterable[Row]) -> Kinds:
+        """The classes by their wordings, with those of these rows."""
+        return Kinds(adopt_proposals(self._seed, map(name_by_wording, [*self.rows, *rows])))
+
+    def _find_support(self, row: Row, grown: Schema, kinds: Kinds) -> list[str]:
+        """The ids of the facts that say what a row is about."""
+        iri = str(row["iri"])
+        if row["kind"] == "class":
+            places = self.graph.find_filed(kinds, {iri})
+        else:
+            places = self.graph.find_worded(self._list_wordings(index_rows([row], grown)))
+        return sorted(self.graph.ids.take(pa.array(places)).to_pylist())
+
+    def _list_wordings(
+        self, index: Mapping[str, Sequence[OntologyProperty]]
+    ) -> dict[str, tuple[str, bool]]:
+        """The graph's wordings that state some properties, each with the normal form that says so.
+
+        It has that form; or its meaning, if it is no phrase of a property that was there: then it
+        may read from value to subject.
+        """
+        known = index_phrases(self.schema.properties)
+        meant: dict[str, tuple[str, bool]] = {}
+        for form, props in index.items():
+            for phrase in (phrase for prop in props for phrase in (prop.label, *prop.alt_labels)):
+                if normalise_relation(phrase).key == form:
+                    name, turned = name_relation(phrase, self.comparer)
+                    meant.setdefault(name, (form, turned))
+        found: dict[str, tuple[str, bool]] = {}
+        for wording, key, name, turned in self._read:
+            if key in index:
+                found[wording] = key, False
+            elif name in meant and key not in known and says_something(normalise_relation(wording)):
+                found[wording] = meant[name][0], turned != meant[name][1]
+        return found
+
+    @cached_property
+    def _read(self) -> list[tuple[str, str, str, bool]]:
+        """The graph's wordings with their normal forms and what they are called as relations."""
+        return [
+            (wording, form, *name_relation(wording, self.comparer))
+            for wording, form in zip(self.graph.wordings, self.graph.forms, strict=True)
+        ]
+
+    def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
+        """The instances that adopted rows have in the graph; `grown` is the ontology with them."""
+        adopted = [row for row in rows if row["state"] in _ADOPTED]
+        graph, known, kinds = self.graph, self._known, self._read_kinds(adopted)
+        classes = {str(row["iri"]) for row in adopted if row["kind"] == "class"}
+        index = index_rows([row for row in adopted if row["kind"] == "property"], grown)
+        candidates: list[Candidate] = []
+        rejects: list[Row] = []
+        filed: dict[str, set[str]] = defaultdict(set)
+        for facts in graph.walk_facts(graph.find_filed(kinds, classes)):
+            for member in list_copulas(facts, _name_ends(facts, known, filed), kinds, grown):
+                if member.class_iri in classes:
+                    candidates.append(member)
+                    filed[member.subject_id].add(member.class_iri)
+        said = self._list_wordings(index)
+        for stated in graph.walk_facts(graph.find_worded(said)):
+            facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
+            named = _name_ends(facts, known, filed)
+            values = read_facts("complete", facts, named, index, grown, kinds)
+            candidates += part_rejects(values, rejects)
+        touched = {end for c in candidates for end in (c.subject_id, c.object_id) if end}
+        classed = {key: known[key] for key in touched if key in known}
+        settled = self._read_settled(touched, grown)
+        rules = Rules(grown, tuple(self.shapes))
+        made, losses = make_instances(candidates, rules, classed, settled)
+        lost = {end for x in losses for end in (x.finding.subject_id, x.finding.object_id) if end}
+        rejects += make_rejects("complete", losses, graph.find_names(lost))
+        return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
+
+    def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
+        """The values that stand already of the individuals at the ends of candidates."""
+        wanted = pa.array(sorted(touched), pa.string())
+        table = self.instances
+        near = pc.or_(
+            pc.is_in(table["subject_id"], value_set=wanted),
+            pc.is_in(table["object_id"], value_set=wanted),
+        )
+        made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
+        return read_findings([*table.filter(near).to_pylist(), *made], schema)
+
+    def _keep(
+        self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain, number: int
+    ) -> None:
+        self.schema = grown
+        self.rejects += found.rejects
+        for row in rows:
+            alias = ["alias"] if row["state"] == "alias" else []
+            row["proposal_id"] = content_id("proposal", *identify_proposal(row), *alias)
+            self.rows.append(row)
+        for made in found.made:
+            self._known[str(made["subject_id"])].add(str(made["class_iri"]))
+            if made["instance_id"] not in self._there:
+                self._there.add(made["instance_id"])
+                self.made.append(made)
+                self.additions.append({"instance_id": made["instance_id"], "round": number})
+
+
+def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
+    """What is found of a row's class or property, or of its inverse, which may be kept for it."""
+    iri = str(row["iri"])
+    prop = grown.property_by_iri.get(iri)
+    inverse = prop.inverse_of if prop else None
+    return found.get(iri, set()) | (found.get(inverse, set()) if inverse else set())
+
+
+def _share(ids: Collection[str], row: Row) -> float:
+    """The share of a row's support that is among these facts."""
+    support = cast("list[str]", row["triple_ids"])
+    return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
+
+
+def _name(iri: str, schema: Schema) -> str:
+    found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    return found.label if found else iri
+
+
+def _say(row: Row) -> Said:
+    return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
+
+
+def _name_kind(row: Row, grown: Schema) -> str | None:
+    """The kind that a property's wording says, by its class's label: `school` of `is school in`."""
+    said = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
+    found = next(filter(None, map(find_kind, said)), None)
+    if found is None:
+        return None
+    kind, placed = found
+    named = Kinds(grown).find(kind)
+    return _name(named, grown) if named else kind if placed else None
+
+
+def _explain_misfit(row: Row, grown: Schema) -> str | None:
+    """Why an accepted property is none of its own, or no part or inverse of another, or None.
+
+    `is school in` says a class and a place. Of a part or an inverse the values are values of that
+    one too, so its ends have to be ends that the other takes: else each value would make its
+    individuals members of classes that no fact says, or clash.
+    """
+    if row["state"] != "accepted" or row["kind"] != "property":
+        return None
+    if named := _name_kind(row, grown):
+        return f"it says the kind {named!r}"
+    prop = grown.property_by_iri[str(row["iri"])]
+    wider = grown.property_by_iri.get(str(row["splits"]))
+    inverse = grown.property_by_iri.get(str(row["inverse_of"]))
+    if wider is not None and not _lies_within(prop, wider.domain, wider.range, grown):
+        return f"its ends are not among those of {wider.label!r}, of which it would be a part"
+    if inverse is not None and not _lies_within(prop, inverse.range, inverse.domain, grown):
+        return f"its ends are not among those of {inverse.label!r}, turned round"
+    return None
+
+
+def _lies_within(prop: OntologyProperty, domain: str, range_iri: str, schema: Schema) -> bool:
+    if DATATYPES & {prop.range, domain, range_iri}:
+        return prop.range == range_iri and schema.is_subclass(prop.domain, domain)
+    return schema.is_subclass(prop.domain, domain) and schema.is_subclass(prop.range, range_iri)
+
+
+# Complete: what the graph says often and the ontology lacks becomes a class or a property.
 
 _DRAFTED = 3
 """Facts of a property that rules accept where the corpus makes the ontology, by default."""

@@ -1,6 +1,6 @@
 """Ingest: files of the corpus become documents."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,7 @@ from kpyramid.keys import content_id, hash_bytes
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.settings import IngestSettings
 from kpyramid.storage.erasure import Erased, hash_source
+from kpyramid.storage.items import split_by_size
 
 _ERASED = "it was erased: remove it from the corpus"
 _MOST_FILES, _MOST_BYTES = 256, 2**26
@@ -38,7 +39,8 @@ def run(
     documents: list[Row] = []
     rejects: list[Row] = []
     taken: dict[str, int] = {}
-    for files in _group(corpus):
+    some = split_by_size(corpus, lambda f: len(f.data), weight=_MOST_BYTES, count=_MOST_FILES)
+    for files in some:
         packed = [file for file in files if name_ending(file.path) in CONVERTED]
         gone = {file.path for file in packed if erased.holds(file.path, "")}
         packed = [file for file in packed if file.path not in gone]
@@ -78,17 +80,6 @@ def list_unread(rejects: pa.Table) -> list[Unread]:
     own = rejects.filter(pc.equal(rejects["stage"], "ingest"))
     columns = (own[name].to_pylist() for name in ("row_key", "reason", "detail"))
     return group_unread(Refusal(*row) for row in zip(*columns, strict=True))
-
-
-def _group(corpus: Iterable[SourceFile]) -> Iterator[list[SourceFile]]:
-    """The files in their order, some at a time."""
-    held: list[SourceFile] = []
-    for file in corpus:
-        held.append(file)
-        if len(held) == _MOST_FILES or sum(len(one.data) for one in held) > _MOST_BYTES:
-            yield held
-            held = []
-    yield held
 
 
 def _make_document(record: Record, settings: IngestSettings) -> Row:
