@@ -154,7 +154,7 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
     Where the question lists its options itself, only what says a part of one is an echo.
     """
-    known = asked.named | {word.stem for word in asked.content}
+    known = {word.stem for word in asked.words}
     listed = all(known.issuperset(w.stem for w in split_words(c)) for c in asked.candidates)
     return [
         hit
@@ -164,14 +164,9 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
 
 def _measure(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
-    """What speaks for a hit; all words of a question that names nothing are its names."""
+    """What speaks for a hit."""
     piece, kind = hit.piece, "fact" if hit.piece.is_fact else "sentence"
-    if asked.names:
-        places = [place for name in asked.names for place in piece.find(name)[:1]]
-        named = sum(place.strength for place in places) / len(asked.names)
-    else:
-        content = {word.stem for word in asked.content}
-        named = len(content & {word.stem for word in piece.words}) / max(len(content), 1)
+    named = len(asked.named & {word.stem for word in piece.words}) / max(len(asked.named), 1)
     around = len(asked.named & piece.around) / max(len(asked.named), 1)
     return {
         "strength": hit.strength,
@@ -249,9 +244,7 @@ def find_for_options(
     that are known already.
     """
     snapshot = asked.snapshot
-    wanted = asked.named or frozenset(word.stem for word in asked.content)
-    said = [name.text for name in asked.names] or [word.plain for word in asked.content]
-    named = " ".join(said)
+    wanted, named = asked.named, " ".join([name.text for name in asked.names] or asked.beside)
     ranked: list[tuple[int, float, str]] = []
     for option in read_options(asked.candidates, snapshot):
         keys = [key for key, _ in snapshot.words(f"{named} {option.text}", LOOKED, "chunks")]
