@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.reranking import CosineReranker, CrossEncoder
+from kpyramid.embeddings.reranking import CrossEncoder
 from kpyramid.errors import SettingsError
 from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
@@ -100,11 +100,10 @@ def test_4_2_2_chains_are_of_three_kinds_and_paths_follow_their_arrows(snapshot:
 def test_4_3_a_chain_is_worth_the_mean_of_its_three_best_fragments() -> None:
     chains = [make_path("A", "B"), make_path("C", "D")]
     stray = _Table((0.9, 0.0, 0.0, 0.0), (0.5, 0.5, 0.5, 0.0))
-    scores = score_chains(chains, ["a", "b", "c", "d"], stray)
+    scores = score_chains(chains, ["a", "b", "c", "d"], stray.score)
 
     assert scores.tolist() == pytest.approx([0.3, 0.5])
-    cosine = CosineReranker(lambda texts: np.eye(len(texts)))
-    assert score_chains(chains, [], cosine).tolist() == [0.0, 0.0]
+    assert score_chains(chains, [], stray.score).tolist() == [0.0, 0.0]
 
 
 def test_rules_answer_by_a_chain_whose_steps_each_have_a_sentence(snapshot: Snapshot) -> None:

@@ -1,9 +1,8 @@
-"""The port of rerankers: how well a text goes with a query, both read together."""
+"""Rerankers: how well a text goes with a query, both read together."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -14,29 +13,9 @@ from kpyramid.errors import SettingsError
 MAX_WORD_PIECES = 512
 
 
-class Reranker(Protocol):
-    """A pure function from a query and a text to a score, higher is better."""
-
-    name: str
-
-    def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
-        """Shape (len(texts), len(queries)), float32; each score depends on its pair alone."""
-        ...
-
-
-class CosineReranker:
-    """Cosines of an embedding model's vectors: what there is without a cross-encoder."""
-
-    name = "cosines"
-
-    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
-        self._embed = embed
-
-    def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
-        """See `Reranker.score`."""
-        if not queries or not texts:
-            return np.zeros((len(texts), len(queries)), np.float32)
-        return np.asarray(self._embed(texts) @ self._embed(queries).T, dtype=np.float32)
+Scorer = Callable[[Sequence[str], Sequence[str]], Matrix]
+"""A pure function from queries and texts to scores, shape (texts, queries), float32; higher is
+better, and each depends on its pair alone."""
 
 
 class CrossEncoder:
@@ -47,7 +26,6 @@ class CrossEncoder:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.name = folder.name
         files = folder / "model.onnx", folder / "tokenizer.json"
         try:
             self._model = OnnxModel(*files, MAX_WORD_PIECES)
@@ -58,7 +36,7 @@ class CrossEncoder:
             ) from e
 
     def score(self, queries: Sequence[str], texts: Sequence[str]) -> Matrix:
-        """See `Reranker.score`."""
+        """See `Scorer`."""
         rows = [[self._score_pair(query, text) for query in queries] for text in texts]
         return np.array(rows, np.float32).reshape(len(texts), len(queries))
 

@@ -28,17 +28,10 @@ class Clusters:
 
     `medoids`: indexes of the medoids among the points (k,), rising.
     `labels`: for each point the number of the nearest medoid (n,).
-    `loss`: mean distance of a point to its medoid, by weight; `sample_loss`: the same over those
-    that chose the medoids. Together they say what sampling cost.
-    `silhouette`: mean over the points of 1 - a/b, a and b the distances to the nearest and the
-    second nearest medoid; 0 for the medoids themselves and for one cluster.
     """
 
     medoids: Integers
     labels: Integers
-    loss: float
-    sample_loss: float
-    silhouette: float
 
 
 def find_clusters(
@@ -62,7 +55,7 @@ def find_clusters(
     """
     if not len(vectors):
         none = np.zeros(0, dtype=np.int64)
-        return Clusters(none, none, 0.0, 0.0, 0.0)
+        return Clusters(none, none)
     mass = np.ones(len(vectors)) if weights is None else np.asarray(weights, dtype=np.float64)
     chosen = _draw_sample(mass, sample, seed)
     distances = _measure(vectors[chosen])
@@ -72,7 +65,10 @@ def find_clusters(
         limit = max(2, min(most, len(apart) - 1))
         found = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
     medoids = np.sort(chosen[_weigh_medoids(distances, found, mass[chosen])])
-    return _assign(vectors, mass, medoids, chosen)
+    labels = np.zeros(len(vectors), dtype=np.int64)
+    for place, block in read_blocks(vectors):
+        labels[place] = np.argmin(_subtract_cosines(block, vectors[medoids]), axis=1)
+    return Clusters(medoids, labels)
 
 
 def _draw_sample(weights: Array, sample: int, seed: int) -> Integers:
@@ -152,9 +148,12 @@ def _drop(distances: Array, medoids: Integers, count: int) -> Integers:
 
 
 def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
-    """Share of points in clusters that do not stand apart, and the mean silhouette of all."""
+    """Share of points in clusters that do not stand apart, and the mean silhouette of all.
+
+    A point's is 1 - a/b, a and b its distances to the nearest and the second nearest medoid.
+    """
     nearest, first, second = _find_nearest(distances[:, medoids])
-    apart = _tell_apart(first, second)
+    apart = np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
     apart[medoids] = 0.0
     size = np.bincount(nearest, minlength=len(medoids))
     mean = np.bincount(nearest, weights=apart, minlength=len(medoids)) / np.maximum(size - 1, 1)
@@ -170,11 +169,6 @@ def _find_nearest(distances: Array) -> tuple[Integers, Array, Array]:
     return nearest.astype(np.int64), distances[rows, nearest], rest.min(axis=1)
 
 
-def _tell_apart(first: Array, second: Array) -> Array:
-    """1 - a/b, and 0 where both are 0."""
-    return np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
-
-
 def _weigh_medoids(distances: Array, medoids: Integers, weights: Array) -> Integers:
     """In each cluster the member from which the others, by weight, are nearest."""
     nearest = np.argmin(distances[:, medoids], axis=1)
@@ -184,28 +178,3 @@ def _weigh_medoids(distances: Array, medoids: Integers, weights: Array) -> Integ
         costs = distances[np.ix_(members, members)] @ weights[members]
         found.append(int(members[np.argmin(np.round(costs, 6))]))
     return np.array(found, dtype=np.int64)
-
-
-def _assign(vectors: Points, weights: Array, medoids: Integers, chosen: Integers) -> Clusters:
-    count = len(vectors)
-    labels = np.zeros(count, dtype=np.int64)
-    loss, apart = np.zeros(count), np.zeros(count)
-    for place, block in read_blocks(vectors):
-        distances = _subtract_cosines(block, vectors[medoids])
-        if len(medoids) == 1:
-            loss[place] = distances[:, 0]
-        else:
-            labels[place], loss[place], second = _find_nearest(distances)
-            apart[place] = _tell_apart(loss[place], second)
-    apart[medoids] = 0.0
-    return Clusters(
-        medoids,
-        labels,
-        _average(loss, weights),
-        _average(loss[chosen], weights[chosen]),
-        float(apart.mean()),
-    )
-
-
-def _average(values: Array, weights: Array) -> float:
-    return float(values @ weights / weights.sum()) if weights.any() else 0.0

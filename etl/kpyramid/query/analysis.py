@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -198,24 +199,21 @@ class QuestionAnalysis:
         return w.split_words(self.text)
 
     @cached_property
-    def _name_runs(self) -> list[tuple[int, int]]:
-        return _cover_names(self.text, self.words, self.linked)
-
-    @cached_property
     def names(self) -> tuple[w.Name, ...]:
-        """What it names, known to the snapshot or only written as a name."""
-        words = self.words
-        spans = [self.text[words[a].start : words[b - 1].end] for a, b in self._name_runs]
-        return tuple(w.read_name(" ".join(span.split())) for span in spans)
+        """What it names: known to the snapshot, or runs of words that are written as names.
 
-    @cached_property
-    def content(self) -> tuple[w.Word, ...]:
-        """Its words without names and function words: what is said of what it names."""
-        covered = {index for a, b in self._name_runs for index in range(a, b)}
+        Of one within another only the longer.
+        """
+        large = {word.plain for name in find_names(self.text) for word in w.split_words(name)}
+        runs = groupby(self.words, lambda word: word.plain in large)
+        spans = ([*run] for is_name, run in runs if is_name)
+        written = (self.text[span[0].start : span[-1].end] for span in spans)
+        every = dict.fromkeys((*self.linked.names, *written))
+        held = [f" {join_words(name)} " for name in every]
         return tuple(
-            word
-            for i, word in enumerate(self.words)
-            if i not in covered and word.plain not in w.STOP
+            w.read_name(name)
+            for name, own in zip(every, held, strict=True)
+            if not any(own != other and own in other for other in held)
         )
 
     @cached_property
@@ -271,11 +269,9 @@ class QuestionAnalysis:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """The stems of all words of its names."""
-        return (
-            frozenset(word.stem for name in self.names for word in w.split_words(name.text))
-            - w.STOP
-        )
+        """The stems of the words of its names; where it has none of all that say something."""
+        texts = [name.text for name in self.names] or self.beside
+        return frozenset(word.stem for text in texts for word in w.split_words(text)) - w.STOP
 
     @property
     def is_yes_no(self) -> bool:
@@ -289,63 +285,6 @@ class QuestionAnalysis:
         names = [w.list_plain_words(name) for name in self.linked.names]
         said = w.list_plain_words(match[1]) if match else []
         return len(names) == 1 and [word for word in names[0] if word != "the"] == said
-
-
-def _cover_names(text: str, words: tuple[w.Word, ...], linked: Links) -> list[tuple[int, int]]:
-    """Runs of words that are names: those the pyramid knows, and those written as names.
-
-    A written name that holds a known one is taken whole, and so is a known one that holds a
-    written one: "Latin pop".
-    """
-    runs: list[tuple[int, int]] = []
-    first = 0
-    while first < len(words):
-        if not _begins_name(words, first):
-            first += 1
-            continue
-        last = first + 1
-        while last < len(words) and _joins(text, words, last):
-            last += 1
-        while words[last - 1].plain in WORDS["joining"] and not words[last - 1].large:
-            last -= 1
-        runs.append((first, last))
-        first = last
-    for name in linked.names:
-        parts = [word.plain for word in w.split_words(name)]
-        for at in range(len(words) - len(parts) + 1):
-            span = (at, at + len(parts))
-            if [word.plain for word in words[at : span[1]]] == parts:
-                crossed = [(a, b) for a, b in runs if a < span[1] and span[0] < b]
-                if all(span[0] <= a and b <= span[1] for a, b in crossed):
-                    runs = [run for run in runs if run not in crossed] + [span]
-                    break
-    return sorted(runs)
-
-
-def _begins_name(words: tuple[w.Word, ...], first: int) -> bool:
-    word = words[first]
-    if word.large:
-        return first > 0 or (word.plain not in w.STOP and len(words) > 1 and words[1].large)
-    return word.plain[0].isdigit() and first > 0
-
-
-def _joins(text: str, words: tuple[w.Word, ...], at: int) -> bool:
-    """Whether a word goes on with the name before it."""
-    between = text[words[at - 1].end : words[at].start]
-    if not set(between) <= set(" .,-–'’&:/()!\"“”"):
-        return False
-    if words[at].large or words[at].plain[0].isdigit() or between in {"'", "’"}:
-        return True
-    ahead = words[at + 1 : at + 3]
-    joining = words[at].plain in WORDS["joining"] and "," not in between
-    return (
-        joining
-        and bool(ahead)
-        and (
-            ahead[0].large
-            or (len(ahead) > 1 and ahead[0].plain in WORDS["joining"] and ahead[1].large)
-        )
-    )
 
 
 def find_types(text: str) -> frozenset[str]:

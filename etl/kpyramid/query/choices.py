@@ -16,7 +16,7 @@ import numpy as np
 
 from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.values import find_values
-from kpyramid.documents.words import Name, Word, find_name, read_name, split_words
+from kpyramid.documents.words import Name, Place, Word, find_name, read_name, split_words
 from kpyramid.query.analysis import WORDS, QuestionAnalysis, link_text
 from kpyramid.query.lookup import apply_weights, load_weights
 from kpyramid.query.types import Item, Reading
@@ -40,17 +40,9 @@ _DENIAL_REACH = 7
 """Words from a denial to what it denies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option: its name in all forms, and the entities that it can be."""
-
-    name: Name
-    entities: frozenset[str]
-
-
 @dataclass(frozen=True)
 class Piece:
-    """A sentence, or a fact in words with the entities and names of its `sides`.
+    """A sentence, or a fact in words.
 
     `around` are the stems of the passage that a sentence stands in, with its title's; `rank` is the
     item's place in the context, from 0.
@@ -59,7 +51,7 @@ class Piece:
     text: str
     evidence: tuple[Evidence, ...]
     rank: int
-    sides: tuple[tuple[str | None, str], ...] = ()
+    is_fact: bool = False
     around: frozenset[str] = frozenset()
 
     @cached_property
@@ -67,16 +59,19 @@ class Piece:
         """Its words."""
         return split_words(self.text)
 
+    def find(self, name: Name) -> list[Place]:
+        """Where it says a name, surest first."""
+        return find_name(name, self.words, find_values(self.text))
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An option where a piece says it, with the words that do, or the side of the fact."""
+    """An option where a piece says it: how surely, and the words that do."""
 
     option: int
     piece: Piece
     strength: float
     words: tuple[Word, ...]
-    side: int | None = None
 
 
 def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
@@ -116,7 +111,7 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
     pieces: dict[object, Piece] = {}
     for rank, item in enumerate(items):
         if item.layer != "text":
-            pieces[item.key] = Piece(item.text, item.evidence, rank, _list_sides(item, snapshot))
+            pieces[item.key] = Piece(item.text, item.evidence, rank, is_fact=True)
             continue
         for place in item.evidence:
             title = titles.get(place.document_id, "")
@@ -130,40 +125,15 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
     return list(pieces.values())
 
 
-def _list_sides(item: Item, snapshot: Snapshot) -> tuple[tuple[str | None, str], ...]:
-    if item.key.startswith(("condensed-", "instance-")):
-        fact = snapshot.read_fact(item.key)
-        sides = (fact.head_id, fact.head), (fact.tail_id, fact.tail)
-        return () if fact.negated else sides  # of a denial its words say so
-    return (None, ""), (None, item.text)  # a value that a query found: it says of what
-
-
-def find_hits(options: Sequence[Option], pieces: Sequence[Piece]) -> list[Hit]:
+def find_hits(options: Sequence[Name], pieces: Sequence[Piece]) -> list[Hit]:
     """Every place where a piece says an option and does not deny it."""
-    hits = []
-    for piece in pieces:
-        for at, option in enumerate(options):
-            for side, (entity, name) in enumerate(piece.sides):
-                if sure := _match_side(option, entity, name):
-                    hits.append(Hit(at, piece, sure, split_words(name), side))
-            if not piece.sides:
-                for place in find_name(option.name, piece.words, find_values(piece.text)):
-                    if not _is_denied(piece, place.first):
-                        words = piece.words[place.first : place.last]
-                        hits.append(Hit(at, piece, place.strength, words))
-    return hits
-
-
-def _match_side(option: Option, entity: str | None, name: str) -> float:
-    """How surely a side is the option; a longer name that only contains it is less sure."""
-    if entity in option.entities:
-        return 1.0
-    words = split_words(name)
-    places = find_name(option.name, words, find_values(name))
-    if not places:
-        return 0.0
-    best = places[0]
-    return best.strength * (0.4 + 0.6 * (best.last - best.first) / max(len(words), 1))
+    return [
+        Hit(at, piece, place.strength, piece.words[place.first : place.last])
+        for piece in pieces
+        for at, option in enumerate(options)
+        for place in piece.find(option)
+        if not _is_denied(piece, place.first)
+    ]
 
 
 def _is_denied(piece: Piece, first: int) -> bool:
@@ -184,7 +154,7 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
     Where the question lists its options itself, only what says a part of one is an echo.
     """
-    known = asked.named | {word.stem for word in asked.content}
+    known = {word.stem for word in asked.words}
     listed = all(known.issuperset(w.stem for w in split_words(c)) for c in asked.candidates)
     return [
         hit
@@ -194,36 +164,20 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
 
 def _measure(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
-    """What speaks for a hit; all words of a question that names nothing are its names."""
-    piece, said = hit.piece, {word.stem for word in hit.piece.words}
-    content = {word.stem for word in asked.content}
-    share = None if asked.names else len(content & said) / max(len(content), 1)
-    measures = {
+    """What speaks for a hit."""
+    piece, kind = hit.piece, "fact" if hit.piece.is_fact else "sentence"
+    named = len(asked.named & {word.stem for word in piece.words}) / max(len(asked.named), 1)
+    around = len(asked.named & piece.around) / max(len(asked.named), 1)
+    return {
         "strength": hit.strength,
         "rank": 1 / (1 + piece.rank),
         "nameless": float(not asked.names),
         "large": float(any(word.large for word in hit.words)),
+        kind: 1.0,
+        f"{kind}_named": named,
+        "around_named": around,
+        "astray": float(not (named or around)),
     }
-    if hit.side is None:
-        places = [find_name(name, piece.words, find_values(piece.text))[:1] for name in asked.names]
-        named = sum(place.strength for found in places for place in found)
-        named = named / len(asked.names) if share is None else share
-        around = len(asked.named & piece.around) / max(len(asked.named), 1)
-        measures |= {"sentence": 1.0, "sentence_named": named, "around_named": around}
-        near = named or around
-    else:
-        near = _name_side(asked, *piece.sides[1 - hit.side]) if share is None else share
-        measures |= {"fact": 1.0, "fact_named": near}
-    return measures | {"astray": float(not near)}
-
-
-def _name_side(asked: QuestionAnalysis, entity: str | None, name: str) -> float:
-    """How far the question names a side of a fact, 0 to 1; an unnamed one is what a query asked."""
-    if not name or entity in asked.linked.entities:
-        return 1.0
-    stems = {word.stem for word in split_words(name)}
-    shared = len(asked.named & stems)
-    return 2 * shared / (len(stems) + len(asked.named)) if shared else 0.0
 
 
 def weigh(asked: QuestionAnalysis, hits: Sequence[Hit]) -> list[tuple[float, int, Hit]]:
@@ -260,25 +214,24 @@ SAID = 0.5
 """How surely a passage must say an option, and how much of what the question names."""
 
 
-def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Option]:
+def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Name]:
     """Options with the names that the pyramid knows them by, and the words that only one has.
 
     What half of the options share ("language" of "German language") tells none of them apart.
     """
-    named: list[tuple[Name, frozenset[str]]] = []
+    named: list[Name] = []
     for text in texts:
         linked = link_text(text, snapshot)
         is_name = [*map(join_words, linked.names)] == [join_words(text)]
-        ids = linked.entities if is_name else ()
-        aliases = [form for forms in snapshot.surface_forms(ids).values() for form in forms]
-        named.append((read_name(text, aliases), frozenset(ids)))
-    first = [next((form for form, _ in name.forms), ()) for name, _ in named]
+        forms = snapshot.surface_forms(linked.entities if is_name else ()).values()
+        named.append(read_name(text, [form for own in forms for form in own]))
+    first = [next((form for form, _ in name.forms), ()) for name in named]
     counts = Counter(word for form in first for word in {*form})
     options = []
-    for (name, entities), form in zip(named, first, strict=True):
+    for name, form in zip(named, first, strict=True):
         kept = tuple(word for word in form if not counts[word] > SHARED * len(named) > 1)
-        known = {kept: 0.8, **dict(name.forms)} if kept and kept != form else dict(name.forms)
-        options.append(Option(Name(name.text, tuple(known.items()), name.value), entities))
+        known = ({kept: 0.8} if kept and kept != form else {}) | dict(name.forms)
+        options.append(Name(name.text, tuple(known.items()), name.value))
     return options
 
 
@@ -291,18 +244,16 @@ def find_for_options(
     that are known already.
     """
     snapshot = asked.snapshot
-    wanted = asked.named or frozenset(word.stem for word in asked.content)
-    said = [name.text for name in asked.names] or [word.plain for word in asked.content]
-    named = " ".join(said)
+    wanted, named = asked.named, " ".join([name.text for name in asked.names] or asked.beside)
     ranked: list[tuple[int, float, str]] = []
     for option in read_options(asked.candidates, snapshot):
-        keys = [key for key, _ in snapshot.words(f"{named} {option.name.text}", LOOKED, "chunks")]
+        keys = [key for key, _ in snapshot.words(f"{named} {option.text}", LOOKED, "chunks")]
         cosines = snapshot.vectors_of(keys, "chunks") @ asked.vector if keys else ()
         scores = []
         for key, text, cosine in zip(keys, snapshot.texts_of(keys, "chunks"), cosines, strict=True):
             words = split_words(text)
             share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
-            places = find_name(option.name, words, find_values(text))[:1]
+            places = find_name(option, words, find_values(text))[:1]
             if share >= SAID and places and places[0].strength >= SAID:
                 scores.append((-share * places[0].strength - float(cosine), key))
         ranked += [(place, *score) for place, score in enumerate(sorted(scores))]

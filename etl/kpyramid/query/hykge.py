@@ -13,7 +13,7 @@ import numpy as np
 
 from kpyramid.documents.words import STOP, match_plain_words
 from kpyramid.embeddings.port import Matrix
-from kpyramid.embeddings.reranking import CosineReranker, Reranker, open_cross_encoder
+from kpyramid.embeddings.reranking import Scorer, open_cross_encoder
 from kpyramid.errors import InputError
 from kpyramid.query import paths as kit
 from kpyramid.query.analysis import Links, QuestionAnalysis
@@ -79,9 +79,13 @@ def ask_hykge(
     own = [asked.text, *asked.candidates]
     anchors = _link(asked, own, told, entities, similar)
     rows = [*graph.locate(anchors.entities).values()]
-    scorer: Reranker = CosineReranker(snapshot.embed_all)
+
+    def score(queries: Sequence[str], texts: Sequence[str]) -> Matrix:
+        return np.asarray(snapshot.embed_all(texts) @ snapshot.embed_all(queries).T, np.float32)
+
+    scorer: Scorer = score
     if rerank and reranker and chains:
-        scorer = open_cross_encoder(Folder(rerank))
+        scorer = open_cross_encoder(Folder(rerank)).score
     found = find_chains(graph, rows, hops)
     stated = kit.state_paths(found, graph, snapshot) if chains else []
     scores = np.zeros(len(stated), np.float32)
@@ -168,12 +172,11 @@ def cut_fragments(text: str, length: int = LENGTH, overlap: int = OVERLAP) -> li
     return [" ".join(words[at : at + length]) for at in starts if words]
 
 
-def score_chains(
-    chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Reranker
-) -> Matrix:
+def score_chains(chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Scorer) -> Matrix:
     """The score of each chain (Eq. 6): the mean of its `BEST` highest over the fragments."""
-    scores = scorer.score(fragments, [chain.statement for chain in chains])
-    return _average_best(scores) if scores.size else np.zeros(len(chains), np.float32)
+    if not chains or not fragments:
+        return np.zeros(len(chains), np.float32)
+    return _average_best(scorer(fragments, [chain.statement for chain in chains]))
 
 
 def _average_best(scores: Matrix) -> Matrix:

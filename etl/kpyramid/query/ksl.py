@@ -22,7 +22,7 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.query import paths as kit
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.types import Answer, Outcome, Step
+from kpyramid.query.types import Answer, Outcome, Reading, Step
 from kpyramid.snapshot.adjacency import Adjacency
 
 MOST_TAILS = 100
@@ -190,19 +190,9 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
     if best and not value and not asked.candidates and not done.has_failed:
         value = best.value
     items = tuple(kit.show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
-    step = Step(
-        "graph",
-        Outcome.ANSWERED if value else Outcome.INSUFFICIENT,
-        f"from {stated.names[0]} to {stated.names[-1]}: {done.ended}",
-        (stated.statement,) if items else (),
-        chance,
-    )
-    return Answer(
-        value,
-        (value,) if value else (),
-        items,
-        "graph" if items else None,
-        items[0].evidence if items and value else (),
-        (step,),
-        confidence=chance if value else 0.0,
-    )
+    places = items[0].evidence if items and value else ()
+    found = Reading(value, (value,) if value else (), chance if value else 0.0, places)
+    outcome = Outcome.ANSWERED if value else Outcome.INSUFFICIENT
+    why = f"from {stated.names[0]} to {stated.names[-1]}: {done.ended}"
+    shown = tuple(item.text for item in items)
+    return found.give(items, "graph" if items else None, Step("graph", outcome, why, shown, chance))

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import anyio
@@ -368,66 +369,43 @@ def create_app(
     )
 
 
+_BY_ADDRESS = {"entity": "name", "evidence": "id"}
+"""Tools that are called by an address too, and the argument that is its last part."""
+
+
 def describe_service() -> dict[str, Any]:
-    """The service in OpenAPI 3.1."""
+    """The service in OpenAPI 3.1: `openapi.json`, and how each tool is called."""
     inputs: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
         (name, "serialization", TypeAdapter(kind)) for name, kind in REPLIES.items()
     ]
     found, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
-    replies = {name: schema for (name, _), schema in found.items()}
-    paths: dict[str, Any] = {}
-    for name, tool in SERVED.items():
-        schema = {"application/json": {"schema": describe_arguments(tool)}}
-        body = {"required": True, "content": schema}
-        about = tool.__doc__ or ""
-        paths[PREFIX + name] = {"post": _operate(name, about, replies[name], requestBody=body)}
-    for name, key in (("entity", "name"), ("evidence", "id")):
-        fields = describe_arguments(SERVED[name])["properties"]
-        given = [
-            {
-                "name": field,
-                "in": "path" if field == key else "query",
-                "required": field == key,
-                "schema": schema,
-            }
-            for field, schema in fields.items()
-        ]
-        about, operation = SERVED[name].__doc__ or "", f"{name}_by_{key}"
-        get = _operate(operation, about, replies[name], parameters=given)
-        paths[f"{PREFIX}{name}/{{{key}}}"] = {"get": get}
-    for name, said in (("healthz", "Which snapshot is served."), ("metrics", "For Prometheus.")):
-        paths[f"/{name}"] = {"get": _operate(name, said)}
-    info = {"title": "Knowledge Pyramid", "version": "1", "description": "Errors are problem+json."}
-    components = {"schemas": {**schemas["$defs"], "Problem": _PROBLEM}}
-    return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}
+    described: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_bytes())
+    described["components"]["schemas"] |= schemas["$defs"]
+    paths = described["paths"]
+    for (name, _), reply in found.items():
+        about, arguments = SERVED[name].__doc__ or "", describe_arguments(SERVED[name])
+        good = {"description": "what was asked for", **_describe_json(reply)}
+        responses = {"200": good, "default": {"$ref": "#/components/responses/problem"}}
+        operation = {"summary": about.partition("\n")[0], "responses": responses}
+        body = {"required": True, **_describe_json(arguments)}
+        paths[PREFIX + name] = {"post": {"operationId": name, **operation, "requestBody": body}}
+        if key := _BY_ADDRESS.get(name):
+            given = [
+                {
+                    "name": n,
+                    "in": "path" if n == key else "query",
+                    "required": n == key,
+                    "schema": s,
+                }
+                for n, s in arguments["properties"].items()
+            ]
+            get = {"operationId": f"{name}_by_{key}", **operation, "parameters": given}
+            paths[f"{PREFIX}{name}/{{{key}}}"] = {"get": get}
+    return described
 
 
-_PROBLEM = {
-    "type": "object",
-    "properties": {
-        "type": {"type": "string"},
-        "status": {"type": "integer"},
-        "detail": {"type": "string"},
-    },
-    "required": ["type", "status", "detail"],
-}
-
-
-def _operate(
-    name: str, summary: str, reply: Mapping[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
-    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
-    problem = {"description": "a problem", "content": {PROBLEM: schema}}
-    good: dict[str, Any] = {"description": "what was asked for"}
-    if reply is not None:
-        good["content"] = {"application/json": {"schema": reply}}
-    responses = {"200": good, "default": problem}
-    return {
-        "operationId": name,
-        "summary": summary.partition("\n")[0],
-        "responses": responses,
-        **more,
-    }
+def _describe_json(schema: Any) -> dict[str, Any]:
+    return {"content": {"application/json": {"schema": schema}}}
 
 
 def _explain(error: Exception) -> tuple[int, str]:

@@ -203,12 +203,10 @@ def _list_columns(side: Snapshot, table: str) -> set[str]:
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
-    """A column of a table where it lies, or of what is seen of it; its default where it lacks."""
+    """A column of a table where it lies, or of what is seen of it."""
     held = side.locate_table(table)
     if isinstance(held, Path):
         held = open_table(held).read(columns=[name], use_threads=False)
-    if name not in held.column_names:  # of the format before
-        return pa.repeat(load_contracts()[table].column(name).default, len(held))
     return combine_column(held[name])
 
 

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from weakref import proxy
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -178,7 +177,7 @@ class DividedView(View):
             places = self._locate_entities(self.rows(table).column(column.name))
         else:
             places = self.rows(table).numbers(column.name.removesuffix("_id"))
-        return (places < 0) | _look_up(self.mask(str(column.target)), places)
+        return np.append(self.mask(str(column.target)), True)[places]  # -1: to nothing
 
     def _locate_entities(self, keys: pa.Array) -> Integers:
         """The row of the entity of each key; -1 for null."""
@@ -357,7 +356,7 @@ class DividedView(View):
     def _cut_table(self, contract: Contract, whole: pa.Table) -> pa.Table:
         name, mask = contract.table, self.mask(contract.table)
         rows = whole.filter(pa.array(mask))
-        if not any(map(_refers_beside(contract), contract.columns)) and name not in _CUTS:
+        if not _list_beside(contract) and name not in _NAMED:
             return contract.finish(rows)
         numbers = np.flatnonzero(mask).tolist()
         return contract.build(
@@ -385,11 +384,29 @@ class DividedView(View):
 
     def _cut_row(self, contract: Contract, number: int, row: Row) -> Row:
         """A row without what it says of hidden ones; `number` is where it stands in its table."""
-        cut = dict(row)
-        for column in filter(_refers_beside(contract), contract.columns):
-            cut[column.name] = self._cut_value(contract, column, row)
-        special = _CUTS.get(contract.table)
-        cut = special(self, number, row, cut) if special else cut
+        beside = {c.name: self._cut_value(contract, c, row) for c in _list_beside(contract)}
+        cut = row | beside
+        match contract.table:
+            case "entities":
+                cut |= {"name": self.name_of(number), "surface_forms": self.forms_of(number)}
+            case "relations":
+                cut |= {"name": self.wording_of(number), "surface_forms": self.wordings_of(number)}
+            case "condensed":
+                cut |= self._replace_standard(contract, number, row)
+                if any(cut[name] != row[name] for name in ("anchor", "anchor_class")):
+                    cut |= {"anchor": None, "anchor_class": None}
+                cut["more_detailed_id"] = self.find_detailed(number) or None
+            case "instances":  # the strongest of the places that are seen is its own
+                strongest = cut["places"][0]
+                if strongest != row["places"][0]:
+                    cut |= {name: strongest[name] for name in ("chunk_id", "start", "end")}
+                    cut |= {"subject_span": None, "object_span": None}
+            case "proposals":
+                words = self._terms.words[row["proposal_id"]]
+                cut["phrases"] = [phrase for phrase in row["phrases"] if phrase in words]
+                cut["support"] = len(cut["triple_ids"])
+                if not self.whole_triples.issuperset(row["triple_ids"]):
+                    cut |= {"definition": "", "note": ""}
         if "valid_from" in cut:
             cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"])
         return cut
@@ -429,42 +446,16 @@ class DividedView(View):
             )
         return self._pairs[table]
 
-    def _cut_entity(self, number: int, row: Row, cut: Row) -> Row:
-        return cut | {"name": self.name_of(number), "surface_forms": self.forms_of(number)}
-
-    def _cut_relation(self, number: int, row: Row, cut: Row) -> Row:
-        return cut | {"name": self.wording_of(number), "surface_forms": self.wordings_of(number)}
-
-    def _cut_fact(self, number: int, row: Row, cut: Row) -> Row:
-        if not self._shows_standard(number):
-            contract = load_contracts()["condensed"]
-            cut |= {c.name: self._replace(c, row) for c in contract.columns if c.instead}
-        if cut["anchor"] != row["anchor"] or cut["anchor_class"] != row["anchor_class"]:
-            cut |= {"anchor": None, "anchor_class": None}
-        return cut | {"more_detailed_id": self.find_detailed(number) or None}
-
-    def _replace(self, column: Column, row: Row) -> Any:
-        """What stands for a value that may not be told."""
-        if column.instead == NO:
-            return False
-        name, _, of = str(column.instead).partition(".")
-        return self.wording_of(self.rows("relations").find(row[name]) or 0) if of else row[name]
-
-    def _cut_instance(self, number: int, row: Row, cut: Row) -> Row:
-        """The strongest of the places that are seen is its own."""
-        strongest = cut["places"][0]
-        if strongest != row["places"][0]:
-            place = {name: strongest[name] for name in ("chunk_id", "start", "end")}
-            cut |= place | {"subject_span": None, "object_span": None}
-        return cut
-
-    def _cut_proposal(self, number: int, row: Row, cut: Row) -> Row:
-        words = self._terms.words[row["proposal_id"]]
-        cut["phrases"] = [phrase for phrase in row["phrases"] if phrase in words]
-        cut["support"] = len(cut["triple_ids"])
-        if not self.whole_triples.issuperset(row["triple_ids"]):
-            cut |= {"definition": "", "note": ""}
-        return cut
+    def _replace_standard(self, contract: Contract, number: int, row: Row) -> Row:
+        """What stands for values that may not be told with the standard relation of a fact."""
+        if self._shows_standard(number):
+            return {}
+        found: Row = {}
+        for column in (c for c in contract.columns if c.instead):
+            name, _, of = str(column.instead).partition(".")
+            told = False if name == NO else row[name]
+            found[column.name] = self.wording_of(self.locate("relations", told)) if of else told
+        return found
 
     @property
     def schema(self) -> Schema:
@@ -474,32 +465,18 @@ class DividedView(View):
 
 _NAMED = {"entities": "entity_forms", "relations": "relation_forms"}
 """Tables of what has names, and the files of the index that say which document uses which."""
-_Cut = Callable[[DividedView, int, Row, Row], Row]
-_CUTS: Mapping[str, _Cut] = {
-    "entities": DividedView._cut_entity,
-    "relations": DividedView._cut_relation,
-    "condensed": DividedView._cut_fact,
-    "instances": DividedView._cut_instance,
-    "proposals": DividedView._cut_proposal,
-}
-"""What is cut of a row besides what its contract says."""
 
 
-def _refers_beside(contract: Contract) -> Callable[[Column], bool]:
-    """Whether a row that is seen may refer to a hidden one by a column."""
-
-    def check(column: Column) -> bool:
-        if column.name in contract.needs or column.instead:
-            return False
-        free = column.nullable or column.type.startswith("list")
-        return bool(column.along or column.united_from or (free and (column.target or column.term)))
-
-    return check
-
-
-def _look_up(mask: Mask, rows: npt.NDArray[Any]) -> Mask:
-    """For each row whether it is in a mask; a negative one is in none."""
-    return (rows >= 0) & mask[rows] if len(mask) else np.zeros(len(rows), dtype=np.bool_)
+def _list_beside(contract: Contract) -> list[Column]:
+    """The columns by which a row that is seen may refer to a hidden one."""
+    return [
+        c
+        for c in contract.columns
+        if c.name not in contract.needs and not c.instead
+        if c.along
+        or c.united_from
+        or ((c.nullable or c.type.startswith("list")) and (c.target or c.term))
+    ]
 
 
 # The schema as it is seen.

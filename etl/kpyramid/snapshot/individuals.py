@@ -1,7 +1,7 @@
 """Individuals with all that ontology and graph say of them, and what a snapshot has of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import islice
@@ -24,20 +24,6 @@ _NEAR = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
-    """A place that states something: characters `start` to `end` of a document.
-
-    `marked`: from where to where in `text` the individual and its value are named.
-    """
-
-    source: str
-    start: int
-    end: int
-    text: str
-    marked: tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Statement:
     """A class of an individual, or a value: its own, or with `of` one that it is, of another."""
 
@@ -47,7 +33,7 @@ class Statement:
     of: str | None
     confidence: float
     producer: str
-    sentences: tuple[Sentence, ...]
+    sentences: tuple[Evidence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +152,8 @@ def _state(row: Mapping[str, Any], entity_id: str, snapshot: Snapshot) -> Statem
         of=None if fact.head_id == entity_id else fact.head,
         confidence=row["confidence"],
         producer=row["producer"],
-        sentences=tuple(_quote(row, snapshot)),
+        sentences=tuple(snapshot.evidence(fact.condensed_id)),
     )
-
-
-def _quote(row: Mapping[str, Any], snapshot: Snapshot) -> Iterator[Sentence]:
-    """The sentences that the scope shows, the strongest first; only its words are marked."""
-    strongest = (row["chunk_id"], row["start"], row["end"])
-    spans = [span for span in (row["subject_span"], row["object_span"]) if span]
-    for place in snapshot.evidence(row["instance_id"]):
-        own = spans if (place.chunk_id, place.start, place.end) == strongest else ()
-        marked = sorted((s["start"] - place.start, s["end"] - place.start) for s in own)
-        yield Sentence(place.source, place.start, place.end, place.text, tuple(marked))
 
 
 def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
