@@ -10,7 +10,8 @@ what is missing. A hidden property is recovered when one of the first N = max(10
 draws more than half of its support from it; a proposal recovers one property at most. A proposal
 is really missing when more than half of its support states hidden properties; `missing_at_n` is the
 share of such among the first n, or of all where there are fewer, `missing_at_all` that of all
-facts. All are means over ontologies of the mean over seeds: by the default settings (novelty), by
+facts; `in_region` the share of the facts that state hidden properties which lie in the priority
+region. All are means over ontologies of the mean over seeds: by the default settings (novelty), by
 each priority, by the nearest neighbour among
 all phrases whatever their ends (`nearest`), by support alone, for a random order of the same
 graph's phrases, and for a region that holds the hidden facts and no others (`oracle`), which is
@@ -21,8 +22,8 @@ what finding the region costs. `reachable` is the share of hidden properties wit
 graph that the paper's authors released: each property hidden in turn, with NER labels on its
 classes (`typed`) or none, by phrases alone or with six tenths of the other properties' values known
 (`values`). Really missing is
-there what states the hidden property or one that the ontology never had; `in_region`: the share of
-the hidden property's facts that lie in the priority region.
+there what states the hidden property or one that the ontology never had; `in_region` is of the
+hidden property's facts.
 
 `answered_before` and `answered_after` are shares of questions about hidden properties (seed 0) that
 the layers above the text answer, of a pyramid of 200 sentences of each ontology: without the
@@ -329,6 +330,8 @@ def measure_ontology(ontology: Ontology, seed: int, embedder: Embedder) -> dict[
         stating = find_missing(ontology, hidden, found)
         for first in FIRST:
             shares[f"missing_at_{first} {way}"] = mean(stating[:first] or [0])
+        inside = found.region[found.phrase_of][missing]
+        shares[f"in_region {way}"] = float(inside.sum()) / max(1, len(inside))
     return shares | {
         "missing_at_all": float(missing.mean()),
         "reachable": mean(usable[iri] > 0 for iri in hidden),

@@ -121,9 +121,16 @@ def build_pyramid(
     source.mkdir(parents=True, exist_ok=True)
     lines = (json.dumps(dict(row), ensure_ascii=False) + "\n" for row in corpus)
     (source / "corpus.jsonl").write_text("".join(lines), "utf-8")
+    return build_folder(source, place / "warehouse")
+
+
+def build_folder(
+    source: Path, place: Path, further: Mapping[str, Mapping[str, object]] | None = None
+) -> Snapshot:
+    """The pyramid of a folder of texts in a warehouse; `further`: settings beside its own."""
     publish = {"min_document_share": 0.0, "min_triple_share": 0.0}
-    settings = check_settings({"publish": publish}, {"file": "this measurement"})
-    warehouse: Warehouse = open_warehouse(place / "warehouse")
+    settings = check_settings({"publish": publish, **(further or {})}, {"file": "this measurement"})
+    warehouse: Warehouse = open_warehouse(place)
     try:
         name = build(source, warehouse, settings).snapshot
     except GateError as refused:

@@ -1,8 +1,8 @@
-"""A pyramid without completion or without condensation, for comparisons (PolyRAG Table III)."""
+"""A pyramid without completion, condensation or anchors, for comparisons (PolyRAG Table III)."""
 
 import json
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
 from kpyramid.keys import JsonValue, content_id, hash_bytes
-from kpyramid.ontology.schema import Schema, parse_schema
+from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.indexing import READS, build_index
@@ -26,11 +26,12 @@ from kpyramid.storage.snapshots import FORMAT, MANIFEST, read_manifest
 
 @contextmanager
 def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
-    """The snapshot without `completion`, `condensation`, or both.
+    """The snapshot without `completion`, `condensation`, `anchors`, or some of them.
 
     Without completion its ontology is the seed's, with the instances that induction found, and no
     fact of the condensed graph has an anchor or a standard relation that completion added. Without
-    condensation its table `condensed` holds every triple by itself. It is a snapshot in a
+    condensation its table `condensed` holds every triple by itself. Without anchors no fact has
+    one, nor the name of a property; what was merged stays merged. It is a snapshot in a
     folder of its own, so that whatever reads it sees nothing of what was taken away; the folder is
     removed at the end. It is made of all documents, and opened with the snapshot's scopes.
     """
@@ -41,6 +42,8 @@ def take_away(snapshot: Snapshot, parts: Collection[str]) -> Iterator[Snapshot]:
         _link_files(store, folder)
         if "completion" in parts:
             _remove_completion(store, folder, snapshot.schema)
+        if "anchors" in parts:
+            _remove_names(store, folder, snapshot.schema.properties)
         if "condensation" in parts:
             _remove_condensation(store, folder)
         _write_vectors(store, folder, parts)
@@ -105,12 +108,21 @@ def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
     turtle = (store.folder / SEED).read_text("utf-8")
     _replace(folder / "ontology" / "schema.ttl", turtle.encode())
     seed = parse_schema(turtle, source=f"seed of {store.id}").property_by_iri
-    added = [p for p in grown.properties if p.iri not in seed]
+    _remove_names(store, folder, [p for p in grown.properties if p.iri not in seed])
+    table = _filter_instances(store)
+    _write_table(folder, "instances", table)
+    names = map_column(store.table("entities"), "entity_id", "name")
+    statements = [state_row(row, names) for row in table.to_pylist()]
+    _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
+
+
+def _remove_names(store: Store, folder: Path, gone: Sequence[OntologyProperty]) -> None:
+    """Facts without the anchors and the standard relations that some properties give them."""
     facts = store.table("condensed")
     wording = map_column(store.table("relations"), "relation_id", "name")
     own = pa.array([wording[key] for key in facts["relation_id"].to_pylist()], pa.string())
-    called = _is_in(facts["standard_relation"], [p.label for p in added])
-    anchored = _is_in(facts["anchor"], [p.iri for p in added])
+    called = _is_in(facts["standard_relation"], [p.label for p in gone])
+    anchored = _is_in(facts["anchor"], [p.iri for p in gone])
     stand_ins = {NO: pa.scalar(False), "relation_id.name": own}
     changed = {}
     for c in load_contracts()["condensed"].columns:
@@ -124,13 +136,8 @@ def _remove_completion(store: Store, folder: Path, grown: Schema) -> None:
         facts = facts.set_column(at, facts.schema.field(name), column)
     _write_table(folder, "condensed", facts)
     said = store.table("statements")
-    gone = _is_in(said["anchor"], [p.iri for p in added])
-    _write_table(folder, "statements", said.filter(pc.invert(gone)))
-    table = _filter_instances(store)
-    _write_table(folder, "instances", table)
-    names = map_column(store.table("entities"), "entity_id", "name")
-    statements = [state_row(row, names) for row in table.to_pylist()]
-    _replace(folder / "ontology" / "instances.nt", write_instances(statements).encode())
+    near = _is_in(said["anchor"], [p.iri for p in gone])
+    _write_table(folder, "statements", said.filter(pc.invert(near)))
 
 
 def _is_in(column: pa.ChunkedArray, values: list[str]) -> pa.ChunkedArray:
