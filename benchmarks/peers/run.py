@@ -1,0 +1,179 @@
+"""Drives one tool through one step; run by `peers.py` with the Python of the tool's environment.
+
+python run.py TOOL JOB.json: the job names the documents, what changed since the last step and words
+to look for. The last line printed is JSON: `held`, those words that the tool's graph or texts have.
+"""
+
+import asyncio
+import gzip
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Job = dict[str, Any]
+
+
+def read_documents(job: Job) -> dict[str, str]:
+    """The text of each document by its file's name."""
+    return {path.name: path.read_text("utf-8") for path in sorted(Path(job["documents"]).iterdir())}
+
+
+def find_words(job: Job, *texts: str) -> list[str]:
+    return [word for word in job["words"] if any(word.casefold() in t.casefold() for t in texts)]
+
+
+class Pieces:
+    """In place of a vocabulary that would be loaded from outside: words by six letters, marks."""
+
+    name, n_vocab, max_token_value = "pieces", 1 << 20, 1 << 20
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._pieces: list[str] = []
+
+    def encode(self, text: str, *_: Any, **__: Any) -> list[int]:
+        numbers = []
+        for piece in re.findall(r" ?\w{1,6}|\s|[^\w\s]", text):
+            if piece not in self._numbers:
+                self._numbers[piece] = len(self._pieces)
+                self._pieces.append(piece)
+            numbers.append(self._numbers[piece])
+        return numbers
+
+    encode_ordinary = encode
+
+    def encode_batch(self, texts: Iterable[str], *_: Any, **__: Any) -> list[list[int]]:
+        return [self.encode(text) for text in texts]
+
+    def decode(self, numbers: Iterable[int], *_: Any, **__: Any) -> str:
+        return "".join(self._pieces[number] for number in numbers)
+
+    def decode_batch(self, rows: Iterable[Iterable[int]], *_: Any, **__: Any) -> list[str]:
+        return [self.decode(row) for row in rows]
+
+
+def replace_tiktoken() -> None:
+    """Its vocabularies are downloads; which one counts matters little for where texts are cut."""
+    import tiktoken
+
+    pieces = Pieces()
+    tiktoken.get_encoding = tiktoken.encoding_for_model = lambda *_, **__: pieces
+
+
+def read_files(folder: Path, *leave: str) -> list[str]:
+    """What all files say, unpacked, but those with one of these in their names."""
+    texts = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not any(part in path.name for part in leave):
+            data = path.read_bytes()
+            data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+            texts.append(data.decode("utf-8", "replace"))
+    return texts
+
+
+def run_lightrag(job: Job) -> list[str]:
+    """Deletes what changed or is gone by its id, and inserts all."""
+    replace_tiktoken()
+    from lightrag import LightRAG
+    from lightrag.llm.openai import openai_complete_if_cache, openai_embed
+    from lightrag.utils import EmbeddingFunc
+
+    async def complete(prompt: str, **more: Any) -> Any:
+        more.pop("hashing_kv", None)
+        return await openai_complete_if_cache("loopback", prompt, api_key="none", **more)
+
+    async def embed(texts: list[str], **_: Any) -> Any:
+        return await openai_embed.func(texts, model="loopback", api_key="none")
+
+    async def work() -> None:
+        rag = LightRAG(
+            working_dir=f"{job['folder']}/store",
+            llm_model_func=complete,
+            embedding_func=EmbeddingFunc(embedding_dim=32, max_token_size=8192, func=embed),
+            llm_model_max_async=job["concurrency"],
+        )
+        await rag.initialize_storages()
+        for name in filter(None, (job["changed"], job["gone"])):
+            await rag.adelete_by_doc_id(name)
+        texts = read_documents(job)
+        await rag.ainsert([*texts.values()], ids=[*texts], file_paths=[*texts])
+        await rag.finalize_storages()
+
+    Path(job["folder"], "store").mkdir(exist_ok=True)
+    asyncio.run(work())
+    return find_words(job, *read_files(Path(job["folder"], "store"), "llm_response_cache"))
+
+
+def run_nano(job: Job) -> list[str]:
+    """Inserts all; the tool leaves what it knows by the hash of its text."""
+    replace_tiktoken()
+    from nano_graphrag import GraphRAG
+    from nano_graphrag._llm import openai_embedding
+
+    openai_embedding.embedding_dim = 32
+    most = job["concurrency"]
+    rag = GraphRAG(
+        working_dir=f"{job['folder']}/store",
+        best_model_max_async=most,
+        cheap_model_max_async=most,
+        embedding_func_max_async=most,
+    )
+    rag.insert([*read_documents(job).values()])
+    return find_words(job, *read_files(Path(job["folder"], "store"), "llm_response_cache"))
+
+
+def run_fast(job: Job) -> list[str]:
+    """Inserts all; the tool leaves what it knows by the hash of its text."""
+    replace_tiktoken()
+    from fast_graphrag import GraphRAG
+    from fast_graphrag._llm import OpenAIEmbeddingService, OpenAILLMService
+
+    at: dict[str, Any] = {"base_url": job["base_url"], "api_key": "none", "model": "loopback"}
+    rag = GraphRAG(
+        working_dir=f"{job['folder']}/store",
+        domain="Encyclopedia",
+        example_queries="Who founded it? Where is it?",
+        entity_types=["person", "place", "organisation", "other"],
+        config=GraphRAG.Config(
+            llm_service=OpenAILLMService(**at),
+            embedding_service=OpenAIEmbeddingService(**at, embedding_dim=32),
+        ),
+    )
+    texts = read_documents(job)
+    rag.insert([*texts.values()], metadata=[{"id": name} for name in texts])
+    return find_words(job, *read_files(Path(job["folder"], "store")))
+
+
+def run_title_graph(job: Job) -> list[str]:
+    """Vectors of the documents, and which names the title of which."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+    from embedding import open_embedder
+    from making.bridges import link_titles
+
+    texts = read_documents(job)
+    embedder = open_embedder()
+    for text in texts.values():
+        embedder.embed([text])
+    link_titles([{"title": text.partition("\n")[0], "text": text} for text in texts.values()])
+    return []
+
+
+RUNNERS: dict[str, Callable[[Job], list[str]]] = {
+    "title-graph": run_title_graph,
+    "lightrag": run_lightrag,
+    "nano-graphrag": run_nano,
+    "fast-graphrag": run_fast,
+}
+
+
+def main() -> None:
+    tool, path = sys.argv[1:]
+    held = RUNNERS[tool](json.loads(Path(path).read_text("utf-8")))
+    print(json.dumps({"held": held}))
+
+
+if __name__ == "__main__":
+    main()
