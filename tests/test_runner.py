@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -326,14 +325,14 @@ def test_many_writers_of_one_row_leave_one_whole_row(tmp_path: Path) -> None:
 def test_the_segment_that_was_not_read_for_longest_leaves_memory_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "_recent", OrderedDict())
+    monkeypatch.setattr(results, "_recent", results._Recent())
     monkeypatch.setattr(results, "_MOST_RECENT", 2500)
     caches = [RowCache(Warehouse(tmp_path), "extractor", letter * 64) for letter in "abc"]
     for cache in caches:
         cache.store({"key": bytes(1000)})
     for cache in [*caches[:2], caches[0], caches[2]]:
         cache.load(["key"])
-    held = [path.parent for path in results._recent]
+    held = [path.parent for path in results._recent.segments]
     assert held == [caches[0].folder, caches[2].folder]
 
 

@@ -49,9 +49,36 @@ _SCHEMA = pa.schema(
 
 _MOST_RECENT = 64 << 20
 """Bytes of segments that stay in memory: a night's stages read the same ones many times."""
-_recent: OrderedDict[Path, tuple[int, pa.Table]] = OrderedDict()
-"""Segments by when they were last read, the latest last, each with the time that its file had."""
-_recent_lock = Lock()
+
+
+class _Recent:
+    """Segments by when they were last read, the latest last, each with the time its file had."""
+
+    def __init__(self) -> None:
+        self.segments: OrderedDict[Path, tuple[int, int, pa.Table]] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+
+    def find(self, path: Path, written: int) -> pa.Table | None:
+        """The segment as it was read, unless its file was written since."""
+        with self._lock:
+            time, _, segment = self.segments.get(path, (None, 0, None))
+            if time != written:
+                return None
+            self.segments.move_to_end(path)
+            return segment
+
+    def hold(self, path: Path, written: int, segment: pa.Table) -> None:
+        """Keeps a segment, and as many of the latest beside it as there is room for."""
+        size = segment.nbytes
+        with self._lock:
+            self._bytes += size - self.segments.pop(path, (0, 0, None))[1]
+            self.segments[path] = written, size, segment
+            while self._bytes > _MOST_RECENT:
+                self._bytes -= self.segments.popitem(last=False)[1][1]
+
+
+_recent = _Recent()
 
 FORMER = "rows.former"
 """Where the row cache lies while a document is erased."""
@@ -140,11 +167,9 @@ class RowCache:
 
     def _read_segment(self, path: Path) -> pa.Table | None:
         try:
-            read = path.stat().st_mtime_ns
-            with _recent_lock:
-                if _recent.get(path, (0,))[0] == read:
-                    _recent.move_to_end(path)
-                    return _recent[path][1]
+            written = path.stat().st_mtime_ns
+            if (known := _recent.find(path, written)) is not None:
+                return known
             data = path.read_bytes()
         except FileNotFoundError:
             return None  # removed by another process since it was listed
@@ -157,11 +182,7 @@ class RowCache:
                     self._bucket.delete(f"{self._name}/{path.name}")
             return None
         segment = decode_table(data)
-        with _recent_lock:
-            _recent[path] = read, segment
-            _recent.move_to_end(path)
-            while sum(held.nbytes for _, held in _recent.values()) > _MOST_RECENT:
-                _recent.popitem(last=False)
+        _recent.hold(path, written, segment)
         return segment
 
 

@@ -279,13 +279,15 @@ class Growth:
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
+        known: set[tuple[str, ...]] = set()
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
-            if any(identify_proposal(row) == identify_proposal(other) for other in rows):
+            if identify_proposal(row) in known:
                 # `died in` and `died on` are both `year died`: the later keeps its wording.
                 row["label"] = proposal.label
                 row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
             taken.add(str(row["iri"]))
+            known.add(identify_proposal(row))
             rows.append(row)
             why = self._explain_unlisted(proposal)
             if row["label"] != proposal.label and row["label"] in kinds:
