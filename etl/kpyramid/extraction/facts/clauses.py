@@ -543,7 +543,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     needed = None if folded[0] or base else _find_complement(later, frame)
     for part in later:
         before, at = base, base_tokens
-        if part is needed and len(later) > 1 and _is_state(part.root):
+        coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
+        if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
         if needed is not None and part is not needed:
             if part.link and part.link[0].word == needed.link[0].word:
