@@ -8,7 +8,13 @@ import pytest
 from kpyramid.query import Snapshot, answer
 from kpyramid.query.analysis import analyse
 from kpyramid.query.facts import gather_facts
-from kpyramid.query.lookup import choose_values, list_relations, look_up, read_kind_nouns
+from kpyramid.query.lookup import (
+    choose_values,
+    list_others,
+    list_relations,
+    look_up,
+    read_kind_nouns,
+)
 from tests.corpora import open_told
 from tests.rows import each_row, read_bodies
 
@@ -59,6 +65,14 @@ def test_no_floor_lifts_a_chance_and_the_best_is_what_is_told(told: Snapshot) ->
     found = answer(asked.text, told, ontology=False)
     assert found.confidence == rated[0].chance == found.trace[-1].confidence
     assert [one.value for one in choose_values(asked, rated)] == ["Oslo"]
+
+
+def test_an_answer_names_the_other_values_of_its_relation(told: Snapshot) -> None:
+    asked = analyse("Where was Edda Holm born?", told)
+    rated = look_up(asked, gather_facts(asked))
+    other = replace(rated[0], value="SK Lyn", entity=None)
+    assert list_others([*rated, other], rated[:1]) == ["SK Lyn"]
+    assert not list_others(rated, rated[:1])
 
 
 def test_the_relation_that_a_question_asks_for(told: Snapshot) -> None:

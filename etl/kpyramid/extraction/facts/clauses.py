@@ -527,6 +527,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     needed = None if folded[0] or base else _find_complement(later, frame)
     for part in later:
         before, at = base, base_tokens
+        coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
+        if coming and part is needed and _is_state(part.root):
+            continue  # "came into force on" says "came into force" and more
         if needed is not None and part is not needed:
             if part.link and part.link[0].word == needed.link[0].word:
                 continue  # "ten were classified as A, five as B"
@@ -550,11 +553,18 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     for part in parts:
         if not part.link or part.place != edge + 1:
             continue
-        noun = part.root
-        state = is_copula(frame.verb) and noun.tag == "NN" and noun.left_edge is noun  # "in force"
-        if state or part.link[0].word in _COMPLEMENTS or (active and part.link[0].word == "of"):
+        if (
+            (is_copula(frame.verb) and _is_state(part.root))
+            or part.link[0].word in _COMPLEMENTS
+            or (active and part.link[0].word == "of")
+        ):
             return part
     return None
+
+
+def _is_state(noun: Node) -> bool:
+    """Whether a bare noun says with its preposition what state something is in: "in force"."""
+    return noun.tag == "NN" and not noun.children
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
@@ -723,16 +733,12 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
 
 def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:
     """What is had in units, with how much: of "has 27 days of annual leave" the leave."""
-    of = next((c for c in unit.children if c.word == "of" and c.i == unit.i + 1), None)
-    what = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
-    if what is None or not is_counted(unit) or unit.lemma.lower() not in SIZES:
-        return None
-    words, tokens = _word_whole(what)
+    what = phrase.text.partition(f"{unit.text} of ")[2]
+    measured = is_counted(unit) and unit.lemma.lower() in SIZES
     amount = build_phrase(unit.tree, phrase.first, unit.i, unit.i)
-    rate = phrase.text.rpartition(" per ")[1:]
-    if amount is not None and rate[0]:
-        amount = replace(amount, text=f"{amount.text}{''.join(rate)}", literal=False)
-    return None if amount is None else (amount, words, tokens)
+    if amount is None or not what or not measured or what.count(" ") >= _MAX_FOLDED:
+        return None
+    return amount, what, list(range(unit.i + 2, phrase.last + 1))
 
 
 def _list_completions(noun: Node, having: bool, negated: bool, findings: Findings) -> list[Tail]:

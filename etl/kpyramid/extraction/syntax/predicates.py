@@ -433,7 +433,8 @@ def _find_limit(frame: Frame) -> str | None:
     if is_negated(verb) or (is_copula(verb) and "attr" in frame.kids):
         return None
     subject = frame.subjects[0] if frame.way == "own" else None
-    for node in (*frame.subjects, verb, *frame.kids.get("prep", ())):
+    inner = [n for dep in ("prep", "acomp") for n in frame.kids.get(dep, ())]
+    for node in (*frame.subjects, verb, *inner):
         for child in node.children:
             if child.dep == "advmod" and child.word in WORDS["limiting"]:
                 leads = subject is not None and child.i == subject.left_edge.i - (node is verb)

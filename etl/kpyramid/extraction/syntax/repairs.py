@@ -243,13 +243,14 @@ def repair_tree(tree: Tree) -> None:
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
+        elif node.word == "than" and node.dep == "quantmod" and tree[node.i - 1].tag == "JJR":
+            _seat_measure(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word in {"or", "and"}:
             _join_range(node)
-        elif _PATH.match(node.text) and node.i and tree[node.i - 1].text.isupper():
-            if node.head is tree[node.i - 1] is not tree[node.i - 1].head:
-                _end_name(node.head, node, [])
+        elif _PATH.match(node.text) and node.i and not node.children:
+            _join_path(node)
     _retype_names(tree)
 
 
@@ -272,6 +273,21 @@ def _join_bound(first: Node) -> None:
         noun.dep = "npadvmod" if noun.entity in {"DATE", "TIME"} else "dobj"
     _attach(first.tree.nodes[first.i : number.i], number, "quantmod")
     number.left_edge = noun.left_edge = first
+
+
+def _join_path(path: Node) -> None:
+    """Make a path part of the name of its method: "GET /labels"."""
+    method = path.tree[path.i - 1]
+    if method.text.isupper() and method.head not in {path, method}:
+        _end_name(method, path, [])
+
+
+def _seat_measure(than: Node) -> None:
+    """Hang on the adjective what it compares with: "trips longer than six hours are booked"."""
+    unit = than.head.head if than.head.dep == "nummod" else than.head
+    if unit.dep == "conj":
+        _move(unit, than.tree[than.i - 1])
+        unit.dep = "npadvmod"
 
 
 def _seat_office(verb: Node) -> None:
