@@ -332,7 +332,7 @@ class View:
 
     def text_of(self, table: str, row: int) -> str:
         """The words that a row was embedded by."""
-        return self.part(table).text_of(row)
+        return str(self.part(table).rows.value("text", row))
 
     def read_instance(self, row: int) -> dict[str, Any]:
         """A row of the table `instances`."""
