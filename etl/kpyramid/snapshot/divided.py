@@ -450,7 +450,7 @@ class DividedView(View):
         found: Row = {}
         for column in (c for c in contract.columns if c.instead):
             name, _, of = str(column.instead).partition(".")
-            told = False if name == NO else row[name]
+            told: Any = False if name == NO else row[name]
             found[column.name] = self.wording_of(self.locate("relations", told)) if of else told
         return found
 
