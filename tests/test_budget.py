@@ -12,8 +12,8 @@ PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
     "root": 544,
-    "numerics": 333,
-    "embeddings": 371,
+    "numerics": 309,
+    "embeddings": 358,
     "documents": 3367,
     "storage": 3099,
     "llm": 2744,
@@ -22,9 +22,9 @@ BUDGETS = {
     "ontology": 6148,
     "completion": 2233,
     "condensation": 1709,
-    "snapshot": 4226,
-    "query": 4111,
-    "serve": 566,
+    "snapshot": 4184,
+    "query": 3996,
+    "serve": 536,
     "integrations": 153,
     "evaluation": 1164,
     "pipeline": 8802,

@@ -114,7 +114,7 @@ def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
     import Stemmer
 
     part = Store(built).part("condensed")
-    texts = [part.text_of(row) for row in range(len(part))]
+    texts = [part.rows.value("text", row) for row in range(len(part))]
     stemmer = Stemmer.Stemmer("english")
     ranker = bm25s.BM25()
     ranker.index(bm25s.tokenize(texts, stemmer=stemmer, show_progress=False), show_progress=False)
@@ -122,7 +122,7 @@ def test_words_rank_as_bm25s_ranks_them(built: Path) -> None:
         asked = bm25s.tokenize([text], stemmer=stemmer, show_progress=False)
         _, scores = ranker.retrieve(asked, k=len(texts), show_progress=False)
         expected = [score for score in scores[0].tolist() if score > 0]
-        found = [score for _, score in part.words(text, len(texts))]
+        found = [score for _, score in rank_words(text, part, len(part), len(texts))]
         assert found == pytest.approx(expected, rel=1e-4) and found
 
 

@@ -101,7 +101,8 @@ def test_log_density_is_scipys_with_the_shrunk_covariance(count: int, size: int)
     found = fit_gaussian(Moments.of(points), 0.0)
     covariance = np.cov(points.T, bias=True)
     ball = np.trace(covariance) / size * np.eye(size)
-    shrunk = (1 - found.shrinkage) * covariance + found.shrinkage * ball
+    weight = find_shrinkage(covariance, count)
+    shrunk = (1 - weight) * covariance + weight * ball
     expected = multivariate_normal(points.mean(axis=0), shrunk).logpdf(points)
     np.testing.assert_allclose(found.log_density(points), expected, **CLOSE)
 

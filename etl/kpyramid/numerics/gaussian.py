@@ -14,14 +14,10 @@ from kpyramid.numerics.moments import Array, Moments, Points, read_blocks, round
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaussian:
-    """A normal density (PolyRAG Eq. 4): mean (d,), Cholesky factor (d, d) of its covariance.
-
-    `shrinkage`: the weight that OAS gave to the ball, 0 to 1.
-    """
+    """A normal density (PolyRAG Eq. 4): mean (d,), Cholesky factor (d, d) of its covariance."""
 
     mean: Array
     cholesky: Array
-    shrinkage: float
 
     def log_density(self, points: Points) -> Array:
         """The log of the density in nats at points (n, d), shape (n,).
@@ -57,7 +53,7 @@ def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
         raise ValueError(
             f"{moments.count} points without variance, and a floor of {floor:g}"
         ) from e
-    return Gaussian(mean, np.asarray(cholesky, dtype=np.float64), shrinkage)
+    return Gaussian(mean, np.asarray(cholesky, dtype=np.float64))
 
 
 def find_shrinkage(covariance: Array, count: int) -> float:

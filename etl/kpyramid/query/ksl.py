@@ -10,7 +10,6 @@ an entity that is no option); a question without options is walked over all that
 steps of it, and the walk says itself where it stops.
 """
 
-import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.types import Answer, Outcome, Reading, Step
 from kpyramid.snapshot.adjacency import Adjacency
+from kpyramid.snapshot.search import hash_name
 
 MOST_TAILS = 100
 """Tails that a round offers; of more the options, then the first by the keys of their facts."""
@@ -105,8 +105,7 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
 
 def draw(text: str, rows: Sequence[int]) -> int:
     """One of some rows, drawn by a text, so always the same."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return rows[int.from_bytes(digest, "little") % len(rows)]
+    return rows[hash_name(text) % len(rows)]
 
 
 def walk(

@@ -2,7 +2,8 @@
 
 import math
 import re
-from bisect import bisect_left
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -236,34 +237,28 @@ class _Steps:
                     known[path.name] = score, path
 
     def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
-        """The scores of all passages, and the best path to those that paths make better."""
-        behind = self._count_ahead()
+        """The scores of all passages, and the best path to those that paths make better.
+
+        By how many better passages a name leads to, a passage that it leads to is the worse.
+        """
+        led: defaultdict[str, list[float]] = defaultdict(list)
+        for known in self._reached.values():
+            for name, (score, _) in known.items():
+                insort(led[name], round(-score, 6))
         found, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
-            score, path = max(
+            rated = [
                 (
-                    (score - FOLLOWING * min(behind[name, key], MOST_FOLLOWING), path)
-                    for name, (score, path) in known.items()
-                ),
-                key=lambda pair: pair[0],
-            )
+                    score
+                    - FOLLOWING * min(bisect_left(led[name], round(-score, 6)), MOST_FOLLOWING),
+                    path,
+                )
+                for name, (score, path) in known.items()
+            ]
+            score, path = max(rated, key=lambda pair: pair[0])
             if score >= found.get(key, score):
                 found[key], paths[key] = score, path
         return found, paths
-
-    def _count_ahead(self) -> dict[tuple[str, str], int]:
-        """To how many better passages a name leads, by the name and the key of a passage."""
-        led: dict[str, list[float]] = {}
-        for known in self._reached.values():
-            for name, (score, _) in known.items():
-                led.setdefault(name, []).append(round(-score, 6))
-        for losses in led.values():
-            losses.sort()
-        return {
-            (name, key): bisect_left(led[name], round(-score, 6))
-            for key, known in self._reached.items()
-            for name, (score, _) in known.items()
-        }
 
 
 def start_from_passages(

@@ -8,9 +8,8 @@ them by a calibrated probability, and carries what a layer found without answeri
 one.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from kpyramid.documents.words import split_label
 from kpyramid.ontology.names import shorten
@@ -29,6 +28,7 @@ from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
 from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step, list_places
 from kpyramid.snapshot.snapshot import Snapshot
+from kpyramid.snapshot.view import NearFact
 
 Mode = Literal["best", "authors", "paper"]
 OPTION_FLOOR = 0.2
@@ -84,11 +84,7 @@ class _Way:
         order = sorted(facts, key=lambda f: (-judged.chances.get(f, 0.0), f.condensed_id))
         near = [f for f in order if judged.chances.get(f, 0.0) >= LEAST][:MOST_HINTS]
         shown = {f: judged.chances.get(f, 0.0) for f in (*judged.supporting, *near)}
-        items = tuple(
-            Item(f.condensed_id, f.statement, "ontology", chance, places, f.confidence)
-            for f, chance in shown.items()
-            for places in [tuple(snapshot.evidence(f.condensed_id))]
-        )
+        items = tuple(state_value(f, chance, f.confidence, snapshot) for f, chance in shown.items())
         texts = tuple(item.text for item in items)
         step = Step("ontology", Outcome.INSUFFICIENT, judged.reason, texts, judged.probability)
         known = read_values(judged, items)
@@ -102,7 +98,8 @@ class _Way:
         """The values of a query as far as documents say them."""
         snapshot, candidates = self.asked.snapshot, self.asked.candidates
         shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
-        items = tuple(state_instance(row, snapshot) for row in found.facts)
+        facts = ((snapshot.read_fact(row["instance_id"]), row["confidence"]) for row in found.facts)
+        items = tuple(state_value(fact, sure, sure, snapshot) for fact, sure in facts)
         places, choices, fault = list_places(items), shown, ""
         if candidates:
             spelt = (
@@ -288,19 +285,12 @@ def _name_layer(reading: Reading, items: tuple[Item, ...]) -> str | None:
     return items[0].layer if items else None
 
 
-def state_instance(row: Mapping[str, Any], snapshot: Snapshot) -> Item:
+def state_value(fact: NearFact, score: float, confidence: float, snapshot: Snapshot) -> Item:
     """A statement of the ontology in words: a property's value, or a class."""
-    fact, is_class = snapshot.read_fact(row["instance_id"]), row["property_iri"] is None
-    value = split_label(fact.tail) if is_class else fact.tail
-    return Item(
-        fact.condensed_id,
-        f"{fact.head} {split_label(fact.relation)} {value}",
-        "ontology",
-        row["confidence"],
-        tuple(snapshot.evidence(fact.condensed_id)),
-        row["confidence"],
-        conflicts=snapshot.conflicts.about(fact.condensed_id),
-    )
+    value = split_label(fact.tail) if fact.relation == "is a" else fact.tail
+    key, text = fact.condensed_id, f"{fact.head} {split_label(fact.relation)} {value}"
+    places, conflicts = tuple(snapshot.evidence(key)), snapshot.conflicts.about(key)
+    return Item(key, text, "ontology", score, places, confidence, conflicts=conflicts)
 
 
 def _show(value: str, snapshot: Snapshot) -> str:

@@ -7,7 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from kpyramid.errors import InputError
+from kpyramid.query.retrieval import retrieve
 from kpyramid.snapshot.adjacency import MOST_HOPS
+from kpyramid.snapshot.individuals import describe_entity, find_entities, summarise_snapshot
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_FACTS, MOST_PASSAGES, MOST_ROWS = 100, 100, 1000
@@ -36,8 +38,6 @@ class Retrieve(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A `Retrieval`."""
-        from kpyramid.query.retrieval import retrieve
-
         return retrieve(snapshot=snapshot, **dict(self))
 
 
@@ -98,8 +98,6 @@ class Entity(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A list of `Individual`, each with its facts and their sentences."""
-        from kpyramid.snapshot.individuals import describe_entity, find_entities
-
         found = find_entities(self.name, snapshot)[:_MOST_NAMED]
         return [describe_entity(key, snapshot, self.facts) for key in found]
 
@@ -111,8 +109,6 @@ class Overview(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """An `Overview` of the snapshot."""
-        from kpyramid.snapshot.individuals import summarise_snapshot
-
         return summarise_snapshot(snapshot, self.things)
 
 

@@ -114,7 +114,7 @@ def _extract_entities(
     asked: QuestionAnalysis, asker: Asker | None, most: int, domain: str
 ) -> tuple[Links, list[Step]]:
     """At most `most` entities of the question; by rules the names that the graph knows."""
-    names, similar, steps = asked.linked.names[:most], None, list[Step]()
+    names, steps = asked.linked.names[:most], list[Step]()
     if asker:
         from kpyramid.query.model.walks import list_entities
 
@@ -122,8 +122,8 @@ def _extract_entities(
         if isinstance(told, Failure):
             steps.append(kit.explain_failure("list of entities", told))
         else:
-            names, similar = told, kit.SIMILAR
-    return kit.link_names(names, asked.snapshot, similar), steps
+            names = told
+    return kit.link_names(names, asked.snapshot), steps
 
 
 # Retrieval and pruning modules: exact match takes the facts that have an entity as subject or

@@ -149,25 +149,10 @@ SERVED: Mapping[str, type[Tool]] = {**TOOLS, "ask": Ask, "diff": Diff}
 """All tools of the service by name."""
 
 
-class Metrics:
-    """What Prometheus reads; over all processes where its folder is set."""
-
-    def __init__(self) -> None:
-        self.registry = prometheus.CollectorRegistry()
-        if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-            MultiProcessCollector(self.registry)
-        shared = None if os.environ.get("PROMETHEUS_MULTIPROC_DIR") else self.registry
-        where: dict[str, Any] = {"registry": shared}
-        self.requests = prometheus.Counter(
-            "kpyramid_requests", "Requests by tool and status.", ["tool", "status"], **where
-        )
-        self.seconds = prometheus.Histogram(
-            "kpyramid_request_seconds", "Seconds of a request.", ["tool"], **where
-        )
-
-    def write(self) -> bytes:
-        """All figures in Prometheus' own form."""
-        return bytes(prometheus.generate_latest(self.registry))
+_REQUESTS = prometheus.Counter(
+    "kpyramid_requests", "Requests by tool and status.", ["tool", "status"]
+)
+_SECONDS = prometheus.Histogram("kpyramid_request_seconds", "Seconds of a request.", ["tool"])
 
 
 class Service:
@@ -177,7 +162,6 @@ class Service:
         self.current = current
         self._backends = backends
         self.limits = limits
-        self._metrics = Metrics()
         self._guard = threading.Lock()
         self._pending = 0
         self._slots = threading.BoundedSemaphore(limits.threads)
@@ -219,8 +203,13 @@ class Service:
         return JSONResponse({**told, "problem": current.problem or None, "looked": current.looked})
 
     async def tell_metrics(self, _: Request) -> Response:
-        """Figures for Prometheus."""
-        return Response(self._metrics.write(), media_type=prometheus.CONTENT_TYPE_LATEST)
+        """Figures for Prometheus, of all workers where they share a folder for these."""
+        registry = prometheus.REGISTRY
+        if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+            registry = prometheus.CollectorRegistry()
+            MultiProcessCollector(registry)
+        text = prometheus.generate_latest(registry)
+        return Response(text, media_type=prometheus.CONTENT_TYPE_LATEST)
 
     async def describe(self, _: Request) -> Response:
         """The OpenAPI description."""
@@ -247,8 +236,8 @@ class Service:
         finally:
             took = time.monotonic() - started
             label = name if name in SERVED else "other"
-            self._metrics.requests.labels(label, str(status)).inc()
-            self._metrics.seconds.labels(label).observe(took)
+            _REQUESTS.labels(label, str(status)).inc()
+            _SECONDS.labels(label).observe(took)
             line = {
                 "tool": label,
                 "status": status,

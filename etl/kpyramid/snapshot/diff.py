@@ -59,9 +59,6 @@ class Counts:
     removed: int = 0
     changed: int = 0
 
-    def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.changed)
-
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -153,10 +153,13 @@ class DividedView(View):
 
     def _list_keys(self, table: str) -> pa.Array:
         """The keys of all rows of a table."""
-        key = load_contracts()[table].key[0]
+        return self._read_column(table, load_contracts()[table].key[0])
+
+    def _read_column(self, table: str, name: str) -> pa.Array:
+        """A column of all rows, from the index where that has them."""
         if table in _INDEXED:
-            return self.rows(table).column(key)
-        return combine_column(self._store.table(table)[key])
+            return self.rows(table).column(name)
+        return combine_column(self._store.table(table)[name])
 
     def _rest_on_seen(self, name: str) -> Mask:
         """The rows of a file of the index that rest on a document that is seen."""
@@ -167,10 +170,7 @@ class DividedView(View):
     def _meets(self, table: str, column: Column) -> Mask:
         """The rows that refer to what is seen, or to nothing, by a column that they need."""
         if column.term:
-            if table in _INDEXED:
-                values = self.rows(table).column(column.name)
-            else:
-                values = combine_column(self._store.table(table)[column.name])
+            values = self._read_column(table, column.name)
             hidden = pa.array(sorted(self._terms.hidden), pa.string())
             return ~to_mask(pc.is_in(values, value_set=hidden))
         if table == "instances":
@@ -225,10 +225,6 @@ class DividedView(View):
         """See `View`."""
         return self._forms["entities"].list_of(entity)
 
-    def names_of(self, entity: int) -> tuple[str, ...]:
-        """See `View`."""
-        return tuple(sorted({join_words(form) for form in self.forms_of(entity)} - {""}))
-
     def name_of(self, entity: int) -> str:
         """See `View`: the canonical one, unless only hidden texts use it."""
         return self._forms["entities"].choose(entity, super().name_of(entity))
@@ -248,7 +244,8 @@ class DividedView(View):
         self, rows: Sequence[int], has: Callable[[tuple[str, ...]], bool]
     ) -> list[int]:
         """See `View`."""
-        return [row for row in self.select("entities", rows) if has(self.names_of(row))]
+        seen = self.select("entities", rows)
+        return [row for row in seen if has(tuple(map(join_words, self.forms_of(row))))]
 
     def qualify_fact(self, row: int) -> tuple[str, ...]:
         """See `View`; of the documents that are seen."""
@@ -453,7 +450,7 @@ class DividedView(View):
         found: Row = {}
         for column in (c for c in contract.columns if c.instead):
             name, _, of = str(column.instead).partition(".")
-            told = False if name == NO else row[name]
+            told: Any = False if name == NO else row[name]
             found[column.name] = self.wording_of(self.locate("relations", told)) if of else told
         return found
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -105,13 +104,15 @@ def _write_part(
 ) -> dict[str, JsonValue]:
     """Writes what a searched table is searched by; gives what the reader must know of it."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
-    stems, starts, rows, parts = weigh_words(text.as_py() for text in texts)
+    stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
+    ends = pa.array(starts, pa.int32())
+    rows, parts = (pa.ListArray.from_arrays(ends, pa.array(values)) for values in numbers)
     write_rows(
         folder / f"index/{table}.words.arrow",
         {
             "stem": pa.array(stems, pa.string()),
-            "rows": _list_numbers(rows, starts),
-            "parts": _list_numbers(parts, starts),
+            "rows": rows,
+            "parts": parts,
         },
     )
     count, width = matrix.shape
@@ -123,13 +124,6 @@ def _write_part(
     )
     log.info("index of %s: %s", table, plan)
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
-
-
-def _list_numbers(values: npt.NDArray[np.generic], starts: Integers) -> pa.Array:
-    """A column of lists of numbers, from where each begins on."""
-    if starts[-1] < 2**31:
-        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), pa.array(values))
-    return pa.LargeListArray.from_arrays(pa.array(starts), pa.array(values))
 
 
 # The index of a run's tables: a published snapshot's, when it is of the same, else made anew.

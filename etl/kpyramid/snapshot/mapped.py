@@ -211,12 +211,9 @@ class Keys(Strings):
         """The place of a key; None when there is none."""
         if (known := self._places.get(key)) is not None:
             return known
-        at = self._locate(key.encode("utf-8", "surrogatepass"))
+        wanted = key.encode("utf-8", "surrogatepass")  # keys are in the order of their bytes
+        at = bisect_left(range(len(self)), wanted, key=self.read)
         return at if at < len(self) and self[at] == key else None
-
-    def _locate(self, key: bytes) -> int:
-        """Where a key stands or would stand; keys are in the order of their bytes."""
-        return bisect_left(range(len(self)), key, key=self.read)
 
 
 # Writing them: the same bytes for the same values, on any machine.

@@ -19,10 +19,10 @@ from kpyramid.embeddings.opening import open_embedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.errors import InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue
+from kpyramid.snapshot import search
 from kpyramid.snapshot.conflicts import Conflicts
 from kpyramid.snapshot.evidence import Evidence, name_table
 from kpyramid.snapshot.relabelled import hide, list_guarded_since
-from kpyramid.snapshot.search import MOST_TITLE, MOST_TITLED, fold_title, hash_name, rank_holding
 from kpyramid.snapshot.store import VECTORS, Rows, Store
 from kpyramid.snapshot.view import PUBLIC, EntitiesByName, EntityTexts, NearFact, Scope, View
 from kpyramid.storage.identity import PACKAGED, identify_model
@@ -396,7 +396,7 @@ class Snapshot:
         Rows without a word of the text are left out.
         """
         part = self._view.part(table)
-        found = part.words(text, k, self._view.searched(table))
+        found = search.rank_words(text, part, len(part), k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
     def words_holding(
@@ -404,7 +404,7 @@ class Snapshot:
     ) -> list[tuple[str, float]]:
         """The k rows that hold the words of a name, by BM25 for these and for `beside`."""
         part = self._view.part(table)
-        found = rank_holding(name, beside, part, k, self._view.searched(table))
+        found = search.rank_holding(name, beside, part, k, self._view.searched(table))
         return [(part.rows.keys[row], at) for row, at in found]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
@@ -442,7 +442,7 @@ class Snapshot:
         """The rows of the documents that a title names: those seen, none if too many share it."""
         rows = self._view.rows("titles").list_of("documents", title)
         seen = self._view.select("documents", rows)
-        return seen if len(seen) <= MOST_TITLED else []
+        return seen if len(seen) <= search.MOST_TITLED else []
 
     def find_titled(self, text: str) -> list[list[str]]:
         """The chunks, in reading order, of each document whose title a text says.
@@ -454,11 +454,11 @@ class Snapshot:
         titles, words = self._view.rows("titles"), WORD.findall(text)
         runs = [
             (first, first + size)
-            for size in range(min(MOST_TITLE, len(words)), 0, -1)
+            for size in range(min(search.MOST_TITLE, len(words)), 0, -1)
             for first in range(len(words) - size + 1)
         ]
-        folded = [fold_title(words[first:last]) for first, last in runs]
-        hashes = np.array([hash_name(title) for title in folded], np.uint64)
+        folded = [search.fold_title(words[first:last]) for first, last in runs]
+        hashes = np.array([search.hash_name(title) for title in folded], np.uint64)
         places = np.searchsorted(titles.numbers("hash"), hashes).tolist()
         taken: set[int] = set()
         found: dict[int, None] = {}

@@ -304,10 +304,6 @@ class Part:
     def _locate(self) -> Callable[[str], int | None]:
         return lru_cache(1_000)(self._words.find)  # a walk asks a hundred times for a dozen stems
 
-    def text_of(self, row: int) -> str:
-        """The words that a row was embedded by."""
-        return str(self.rows.value("text", row))
-
     @property
     def matrix(self) -> search.Vectors:
         """All vectors, a row each, of unit length.
@@ -363,10 +359,6 @@ class Part:
         # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.
         faiss.downcast_InvertedLists(found.invlists).prefetch_nthread = 0
         return found
-
-    def words(self, text: str, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
-        """The k rows, of those in the mask, with the best BM25 score: row, score; best first."""
-        return search.rank_words(text, self, len(self), k, mask)
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""

@@ -172,10 +172,6 @@ class View:
         """All names of an entity as written, by its row."""
         return tuple(self.rows("entities").value("surface_forms", entity))
 
-    def names_of(self, entity: int) -> tuple[str, ...]:
-        """The same in the form of `join_words`, sorted."""
-        return tuple(self.rows("entities").value("names", entity))
-
     def name_of(self, entity: int) -> str:
         """The name of an entity by its row."""
         return str(self.rows("entities").value("name", entity))
@@ -191,7 +187,7 @@ class View:
     def select_called(
         self, rows: Sequence[int], has: Callable[[tuple[str, ...]], bool]
     ) -> list[int]:
-        """The entities that are seen and among whose names, as `names_of` gives them, is one."""
+        """The entities that are seen and among whose names, in the form of `join_words`, is one."""
         return list(rows)
 
     def state_entity(self, row: int) -> tuple[str, str, str]:
@@ -336,7 +332,7 @@ class View:
 
     def text_of(self, table: str, row: int) -> str:
         """The words that a row was embedded by."""
-        return self.part(table).text_of(row)
+        return str(self.part(table).rows.value("text", row))
 
     def read_instance(self, row: int) -> dict[str, Any]:
         """A row of the table `instances`."""
