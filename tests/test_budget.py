@@ -13,13 +13,13 @@ PACKAGE = ROOT / "etl" / "kpyramid"
 BUDGETS = {
     "root": 544,
     "numerics": 333,
-    "embeddings": 371,
+    "embeddings": 372,
     "documents": 3367,
-    "storage": 3099,
-    "llm": 2744,
+    "storage": 3119,
+    "llm": 2683,
     "extraction": 8266,
     "graph": 2415,
-    "ontology": 6148,
+    "ontology": 6079,
     "completion": 2233,
     "condensation": 1709,
     "snapshot": 4226,
@@ -27,8 +27,8 @@ BUDGETS = {
     "serve": 566,
     "integrations": 153,
     "evaluation": 1164,
-    "pipeline": 8802,
-    "cli": 2971,
+    "pipeline": 8605,
+    "cli": 2931,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 
