@@ -13,7 +13,7 @@ import pytest
 
 from kpyramid.errors import ConflictError, GateError, InputError, IntegrityError, OvertakenError
 from kpyramid.settings import Settings
-from kpyramid.storage import publication, runs, store, writing
+from kpyramid.storage import publication, runs, store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag, write_snapshot
 from kpyramid.storage.refs import (
@@ -329,14 +329,14 @@ def test_of_two_who_move_a_ref_by_hand_at_once_one_is_told(
 ) -> None:
     warehouse = Warehouse(tmp_path)
     first, second, third = publish_nights(warehouse)
-    real = publication._create_entry
+    real = publication.append_entry
 
     def create(*given: Any) -> bool:
-        monkeypatch.setattr(publication, "_create_entry", real)
+        monkeypatch.setattr(publication, "append_entry", real)
         rollback(warehouse, "main", at=NOW)
         return real(*given)
 
-    monkeypatch.setattr(publication, "_create_entry", create)
+    monkeypatch.setattr(publication, "append_entry", create)
     with pytest.raises(ConflictError, match=r"moved by somebody else.*kpyramid log main"):
         list_acts(warehouse, first)[action]()
 
@@ -365,10 +365,13 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
         path.write_bytes(data[:9])
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
+    def sync(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     act = list_acts(warehouse, first)[action]
-    for module in (store, writing):
+    for module, name, fail in ((store, "write_and_sync", write), (os, "fsync", sync)):
         with monkeypatch.context() as patch:
-            patch.setattr(module, "write_and_sync", write)
+            patch.setattr(module, name, fail)
             with pytest.raises(OSError, match="No space left"):
                 act()
         assert hash_tree(tmp_path) == before

@@ -174,7 +174,8 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
         IntegrityError: the snapshot is damaged.
     """
     require_movable(warehouse, ref)
-    if (head := read_head(warehouse, ref)) and head.snapshot == snapshot:
+    before = read_newest(warehouse, ref)
+    if before and before.snapshot == snapshot and before.action != "retire":
         return None
     made = max(
         (
@@ -186,7 +187,6 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
         key=lambda entry: entry.order,
         default=RefEntry(snapshot, None, "", "", at),
     )
-    before = read_newest(warehouse, ref)
     with _hold_whole(warehouse, snapshot):
         return _move(warehouse, ref, before, replace(made, action="promote", at=at))
 
