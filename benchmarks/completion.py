@@ -7,7 +7,8 @@ in the sentence, never by the property's name. A triple that the extractor does 
 and counted.
 What the ontology has stays in the graph, and no pair of a value is known, so that only phrases tell
 what is missing. A hidden property is recovered when one of the first N = max(10, hidden) proposals
-draws more than half of its support from it; a proposal recovers one property at most. A proposal
+draws more than half of its support from it; a proposal recovers one property at most, and what has
+a fault, a reject that nobody is shown, is none. A proposal
 is really missing when more than half of its support states hidden properties; `missing_at_n` is the
 share of such among the first n, or of all where there are fewer, `missing_at_all` that of all
 facts; `in_region` the share of the facts that state hidden properties which lie in the priority
@@ -53,7 +54,7 @@ from text2kgbench import find_number, read_lines
 
 from kpyramid.completion.layers import choose_region, compare_layers
 from kpyramid.completion.proposals import draw_proposals
-from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer
+from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
@@ -263,8 +264,7 @@ def build_layers(ontology: Ontology, hidden: set[str]) -> tuple[GraphLayer, Onto
 def recover(ontology: Ontology, hidden: set[str], found: Completion) -> set[str]:
     """The hidden properties from which one of the first proposals draws most of its support."""
     recovered = set()
-    new = [proposal for proposal in found.proposals if not proposal.existing]
-    for proposal in new[: max(SHOWN, len(hidden))]:
+    for proposal in list_offered(found)[: max(SHOWN, len(hidden))]:
         drawn = Counter(ontology.stated[at] for at in proposal.facts)
         iri, count = drawn.most_common(1)[0]
         if iri in hidden and 2 * count > len(proposal.facts):
@@ -276,9 +276,13 @@ def find_missing(ontology: Ontology, hidden: set[str], found: Completion) -> lis
     """Of each proposal, the best first, whether most of its support states hidden properties."""
     return [
         2 * sum(ontology.stated[at] in hidden for at in proposal.facts) > len(proposal.facts)
-        for proposal in found.proposals
-        if not proposal.existing
+        for proposal in list_offered(found)
     ]
+
+
+def list_offered(found: Completion) -> list[Proposal]:
+    """What is new, the best first; what has a fault becomes a reject and is shown to nobody."""
+    return [p for p in found.proposals if not p.existing and p.fault is None]
 
 
 def choose_again(compared: Completion, values: Array, share: float) -> Completion:
