@@ -428,7 +428,8 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
     words = write_words(tree, [n.i for n in nodes])[0].lower()
     told = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
     long = len(nodes) > _MAX_MANNER or not all(n.word.isalnum() for n in nodes)
-    return None if told or long else words
+    denied = any(n.word in {"no", "not"} for n in nodes)  # "no longer"
+    return None if told or long or denied else words
 
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
