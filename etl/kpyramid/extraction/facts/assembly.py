@@ -440,7 +440,9 @@ def _word_clause(verb: Node, findings: Findings) -> str | None:
 
     def rename(node: Node) -> str | None:
         phrase = known(node)
-        return name_owner(phrase.text) if phrase and node.tag == "PRP$" else phrase and phrase.text
+        if phrase is None:
+            return None
+        return name_owner(phrase.text) if node.tag == "PRP$" else phrase.text
 
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
