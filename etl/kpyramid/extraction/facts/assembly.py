@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
@@ -124,16 +124,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     clause = (*frame.chain, verb)
     subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
     spans = {_cover(frame, subject)}
-
-    def rename(token: Node) -> str | None:
-        if token.tag not in {"PRP", "PRP$"}:
-            return None
-        antecedent = findings.antecedents.resolve(token)
-        if antecedent is None:
-            return None
-        spans.add(antecedent.span)
-        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
-
+    rename = _spell_pronouns(findings, spans)
     named = None
     alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
     if subject is None or subject.tag in RELATIVES or (head.resolved and alone):
@@ -150,6 +141,20 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
+def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
+    """What a pronoun is called instead; `spans` takes in where its antecedent stands."""
+
+    def rename(token: Node) -> str | None:
+        antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
+        if antecedent is None:
+            return None
+        spans.add(antecedent.span)
+        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
+
+    return rename
+
+
+_PRONOUNS = frozenset({"PRP", "PRP$"})
 _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
@@ -434,19 +439,11 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
     """The words of a short clause, pronouns spelled out; None where one cannot be."""
-    known, tokens = findings.antecedents.resolve, collect_clause(verb)
+    tokens, rename = collect_clause(verb), _spell_pronouns(findings, set())
     nodes = [findings.tree[i] for i in tokens]
-    open_ended = any(n.tag in {"PRP", "PRP$"} and known(n) is None for n in nodes)
-
-    def rename(node: Node) -> str | None:
-        phrase = known(node)
-        if phrase is None:
-            return None
-        return name_owner(phrase.text) if node.tag == "PRP$" else phrase.text
-
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
-    return None if open_ended or long else text
+    return None if long or any(n.tag in _PRONOUNS and rename(n) is None for n in nodes) else text
 
 
 def _fit_relation(candidate: Candidate) -> str:
