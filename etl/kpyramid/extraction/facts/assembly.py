@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
@@ -124,16 +124,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     clause = (*frame.chain, verb)
     subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
     spans = {_cover(frame, subject)}
-
-    def rename(token: Node) -> str | None:
-        if token.tag not in {"PRP", "PRP$"}:
-            return None
-        antecedent = findings.antecedents.resolve(token)
-        if antecedent is None:
-            return None
-        spans.add(antecedent.span)
-        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
-
+    rename = _spell_pronouns(findings, spans)
     named = None
     alone = subject is not None and not any(c.dep == "conj" for c in subject.children)
     if subject is None or subject.tag in RELATIVES or (head.resolved and alone):
@@ -150,6 +141,20 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     return Claim(_tidy_statement(words), ordered, predicate, arguments)
 
 
+def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
+    """What a pronoun is called instead; `spans` takes in where its antecedent stands."""
+
+    def rename(token: Node) -> str | None:
+        antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
+        if antecedent is None:
+            return None
+        spans.add(antecedent.span)
+        return name_owner(antecedent.text) if token.tag == "PRP$" else antecedent.text
+
+    return rename
+
+
+_PRONOUNS = frozenset({"PRP", "PRP$"})
 _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
@@ -428,22 +433,17 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
     words = write_words(tree, [n.i for n in nodes])[0].lower()
     told = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
     long = len(nodes) > _MAX_MANNER or not all(n.word.isalnum() for n in nodes)
-    return None if told or long else words
+    denied = any(n.word in {"no", "not"} for n in nodes)  # "no longer"
+    return None if told or long or denied else words
 
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
     """The words of a short clause, pronouns spelled out; None where one cannot be."""
-    known, tokens = findings.antecedents.resolve, collect_clause(verb)
+    tokens, rename = collect_clause(verb), _spell_pronouns(findings, set())
     nodes = [findings.tree[i] for i in tokens]
-    open_ended = any(n.tag in {"PRP", "PRP$"} and known(n) is None for n in nodes)
-
-    def rename(node: Node) -> str | None:
-        phrase = known(node)
-        return name_owner(phrase.text) if phrase and node.tag == "PRP$" else phrase and phrase.text
-
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
-    return None if open_ended or long else text
+    return None if long or any(n.tag in _PRONOUNS and rename(n) is None for n in nodes) else text
 
 
 def _fit_relation(candidate: Candidate) -> str:

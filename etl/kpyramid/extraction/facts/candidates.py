@@ -406,10 +406,8 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         return False
     noun = tree[phrase.root]
     inside = tree.nodes[phrase.first : phrase.last + 1]
-    pointed = any(c.dep == "det" and c.word in _POINTING for c in noun.children)
-    pointed = pointed and phrase.words == 1
-    if is_personal(phrase, tree) or pointed:
-        return True  # "my bank", "this Institute"
+    if is_personal(phrase, tree):
+        return True
     if phrase.label != "NOUN":
         return False
     if noun.word in {"one", "ones"} and noun.tag != "CD":

@@ -340,7 +340,8 @@ def list_kind_relations(
     for phrase, prep, at in list_noun_preps(verb or noun, findings):
         if (narrowed and prep != "of") or (single and first not in {None, *at}):
             continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
-        there = placed and not single and (not at or prep in LOCATIVE)
+        lone = phrase.label in PLACES and any(of.words > MAX_HELD for of, _ in held)
+        there = (placed or lone) and not single and (not at or prep in LOCATIVE)
         if whole is None or prep == "of" or there:
             if prep == "of" and at:
                 held.append((phrase, at))

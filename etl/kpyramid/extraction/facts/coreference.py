@@ -436,7 +436,11 @@ def is_expletive(token: Node) -> bool:
         return any(find_infinitive_mark(c) is not None for c in (*verb.children, *inner))
     if "ccomp" in deps and (token.dep == "nsubjpass" or verb.lemma in {"seem", "appear"}):
         return True
-    inner = [c for word in verb.children if word.dep == "acomp" for c in word.children]
+    inner = [c for word in verb.children if word.dep in {"acomp", "attr"} for c in word.children]
+    if verb.lemma == "be" and "attr" in deps:  # "it is a bad idea to wait"
+        graded = any(c.dep == "amod" for c in inner) and any(c.word in {"a", "an"} for c in inner)
+        aims = (find_infinitive_mark(c) for c in (*verb.children, *inner) if c.i > token.i)
+        return graded and verb.tag == "VBZ" and any(mark is not None for mark in aims)
     clauses = {c.dep for c in (*verb.children, *inner)} & {"ccomp", "xcomp", "advcl"}
     return verb.lemma == "be" and "acomp" in deps and bool(clauses)
 

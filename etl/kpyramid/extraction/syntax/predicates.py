@@ -448,8 +448,9 @@ def _find_scoped(frame: Frame) -> Node | None:
     nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
     said = WORDS["adding"] | WORDS["past"]
     found = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
-    plain = found is not None and not found.children and verb.tree[found.i - 1].text != ","
-    return found if plain and found.word not in said else None
+    if found is None or found.children or verb.tree[found.i - 1].text == ",":
+        return None
+    return None if found.word in said else found
 
 
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
