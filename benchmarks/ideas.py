@@ -107,7 +107,8 @@ def ask_all(questions: Sequence[Asked], snapshot: Snapshot) -> dict[str, list[fl
             rows["held"].append(float(names_one([i.text for i in found.context], asked.answers)))
         rows["words"].append(float(sum(len(item.text.split()) for item in found.context)))
         if asked.gold:
-            near = list(dict.fromkeys(rank(asked.text)))[:FIRST]
+            names = (source.rpartition("#")[2] for source in rank(asked.text))
+            near = list(dict.fromkeys(names))[:FIRST]
             rows["recall_at_5"].append(len(asked.gold & set(near)) / len(asked.gold))
     return rows
 
