@@ -33,6 +33,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ PEERS: Mapping[str, Tool] = {
     "graphrag": Tool(("graphrag==3.3.0",)),
     "lightrag": Tool(("lightrag-hku==1.5.7", "openai==3.57.0")),
     "nano-graphrag": Tool(("nano-graphrag==0.0.8.2",), NO_DELETION),
-    "fast-graphrag": Tool(("fast-graphrag==0.0.5",), NO_DELETION),
+    "fast-graphrag": Tool(("fast-graphrag==0.0.5", "sentencepiece==0.2.0"), NO_DELETION),
     "cognee": Tool(("cognee==1.6.5",)),
 }
 OURS = ("kpyramid+model", "kpyramid", "title-graph")
@@ -92,7 +93,7 @@ def read_pairs(text: str) -> list[tuple[str, str, str, str]]:
     for span in split_sentences(text):
         sentence = " ".join(text[span.start : span.end].split())
         names = list(_NAME.finditer(sentence))
-        for one, other in zip(names, names[1:], strict=False):
+        for one, other in pairwise(names):
             words = re.sub(r"[^\w ]", "", sentence[one.end() : other.start()]).split()
             if 0 < len(words) <= 7 and one[0] != other[0]:
                 rows.append((one[0], " ".join(words), other[0], sentence))
@@ -121,12 +122,16 @@ def answer(body: dict[str, Any]) -> str:
         return answer_lightrag(_cut(text, "---Input Text---", "---Output---"))
     if "-Real Data-" in text:
         return answer_graphrag(_cut(_cut(text, "-Real Data-"), "Text:", "#####"))
-    if "# REAL DATA" in text:
-        return answer_fast(_cut(_cut(text, "# REAL DATA"), "Document:", "\n\nOutput:"))
+    if "<<DOCUMENT_START>>" in text:
+        return answer_fast(_cut(text, "**Document**:", "<<DOCUMENT_END>>"))
+    if "Facts (id, description)" in text:
+        return '{"grouped_facts": []}'
     if "findings" in text:
         return answer_report(text)
     if asked.get("type") == "json_object":
-        return answer_fast("") if "MANY entities" in text else '{"status": "done"}'
+        if "MANY entities" in text:
+            return answer_fast("")
+        return json.dumps({"status": "done", "description": list_first(text)})
     if any(words in text for words in ("Based on the last extraction", "MANY entities")):
         return "<|COMPLETE|>"  # nothing was missed
     if "may have still been missed" in text:
@@ -169,11 +174,9 @@ def answer_lightrag(text: str) -> str:
 def answer_graphrag(text: str) -> str:
     """A tuple per name and per pair, as graphrag and nano-graphrag read them."""
     rows = read_pairs(text)
-    lines = [("entity", name, "event", said) for name, said in list_names(rows).items()]
-    lines += [("relationship", head, tail, sentence) for head, _, tail, sentence in rows]
-    tuples = ["<|>".join(f'"{part}"' for part in line) for line in lines]
-    ended = [f"({row}<|>5)" if row.startswith('"rel') else f"({row})" for row in tuples]
-    return "##\n".join(ended) + "<|COMPLETE|>"
+    lines = [f'("entity"<|>{name}<|>event<|>{said})' for name, said in list_names(rows).items()]
+    lines += [f'("relationship"<|>{h}<|>{t}<|>{sentence}<|>5)' for h, _, t, sentence in rows]
+    return "##\n".join(lines) + "<|COMPLETE|>"
 
 
 def answer_fast(text: str) -> str:
@@ -192,9 +195,9 @@ def answer_report(text: str) -> str:
     """A report of a community: its first names."""
     names = ", ".join(dict.fromkeys(_NAME.findall(text.rpartition("Text:")[2])[:5]))
     finding = {"summary": names, "explanation": f"Facts join {names}."}
-    report = {"title": names, "summary": f"It is about {names}.", "rating": 5.0,
-              "rating_explanation": "It is of middling weight.", "findings": [finding] * 5}  # fmt: skip
-    return json.dumps(report)
+    head = {"title": names, "summary": f"It is about {names}."}
+    weight = {"rating": 5.0, "rating_explanation": "It is of middling weight."}
+    return json.dumps({**head, **weight, "findings": [finding] * 5})
 
 
 # What a step costs.
@@ -337,9 +340,14 @@ def measure_tool(
                 stop_after = max(1, done["first"]["calls"] // 2)
         words = [word for word in (gone_words, new_words) if word]
         job = {
-            "folder": str(place.folder), "documents": str(place.documents), "base_url": server.base_url,
-            "concurrency": CONCURRENCY, "changed": changed, "gone": gone, "words": words,
-        }  # fmt: skip
+            "folder": str(place.folder),
+            "documents": str(place.documents),
+            "base_url": server.base_url,
+            "concurrency": CONCURRENCY,
+            "changed": changed,
+            "gone": gone,
+            "words": words,
+        }
         path = place.folder / "job.json"
         path.write_text(json.dumps(job), "utf-8")
         report(f"{tool}: {step}")

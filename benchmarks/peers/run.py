@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -147,6 +148,34 @@ def run_fast(job: Job) -> list[str]:
     return find_words(job, *read_files(Path(job["folder"], "store")))
 
 
+def run_graphrag(job: Job) -> list[str]:
+    """Indexes the whole folder again: what was asked is in its cache."""
+    replace_tiktoken()
+    import pandas as pd
+    from graphrag.cli.main import app
+
+    store = Path(job["folder"], "store")
+    if not store.exists():
+        store.mkdir()
+        models = ["--model", "loopback", "--embedding", "loopback"]
+        app(["init", "--root", str(store), *models], standalone_mode=False)
+        settings = (store / "settings.yaml").read_text("utf-8")
+        at = f"api_base: {job['base_url']}\n    api_key: none"
+        settings = settings.replace("api_key: ${GRAPHRAG_API_KEY}", at)
+        settings = settings.replace("vector_store:\n", "vector_store:\n  vector_size: 32\n")
+        settings = f"concurrent_requests: {job['concurrency']}\n{settings}"
+        (store / "settings.yaml").write_text(settings, "utf-8")
+    shutil.rmtree(store / "input", ignore_errors=True)
+    shutil.copytree(job["documents"], store / "input")
+    try:
+        app(["index", "--root", str(store)], standalone_mode=False)
+    except SystemExit as end:
+        if end.code:
+            raise
+    tables = sorted((store / "output").glob("*.parquet"))
+    return find_words(job, *(pd.read_parquet(path).to_json() for path in tables))
+
+
 def run_title_graph(job: Job) -> list[str]:
     """Vectors of the documents, and which names the title of which."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -163,6 +192,7 @@ def run_title_graph(job: Job) -> list[str]:
 
 RUNNERS: dict[str, Callable[[Job], list[str]]] = {
     "title-graph": run_title_graph,
+    "graphrag": run_graphrag,
     "lightrag": run_lightrag,
     "nano-graphrag": run_nano,
     "fast-graphrag": run_fast,
