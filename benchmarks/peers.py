@@ -125,8 +125,11 @@ def answer(body: dict[str, Any]) -> str:
     schema = asked.get("json_schema") or {}
     if schema.get("name") == "merged":
         return answer_ours(text)
-    if "nodes" in (schema.get("schema") or {}).get("properties", {}):
+    role = str(body["messages"][0]["content"])
+    if '"title": "KnowledgeGraph"' in role:
         return answer_cognee(text)
+    if '"title": "SummarizedContent"' in role:
+        return json.dumps({"summary": list_first(text), "description": ""})
     if "---Input Text---" in text:
         return answer_lightrag(_cut(text, "---Input Text---", "---Output---"))
     if "-Real Data-" in text:
