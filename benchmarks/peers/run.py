@@ -185,6 +185,7 @@ def run_cognee(job: Job) -> list[str]:
         os.environ.update({f"{part}_{name}": value for name, value in at.items()})
         os.environ[f"{part}_PROVIDER"] = "openai"
     os.environ.update(
+        EMBEDDING_MODEL="openai/text-embedding-3-small",  # of others litellm asks for no dimensions
         EMBEDDING_DIMENSIONS="32",
         ENABLE_BACKEND_ACCESS_CONTROL="false",
         TELEMETRY_DISABLED="1",
