@@ -89,7 +89,7 @@ golden: $(DEV)  ## Record what the extractor makes of the golden examples; read 
 	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH only those of the demo
-	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py make_questions.py options.py soak.py synthetic.py),$(wildcard benchmarks/*.py)); do \
+	@set -e; for script in $(filter-out $(addprefix benchmarks/,choice_pyramids.py completion_pyramids.py embedding.py flips.py guards.py make_questions.py options.py peers.py soak.py synthetic.py),$(wildcard benchmarks/*.py)); do \
 		if [ -z "$$KPYRAMID_BENCH" ] && grep -q folder=FOLDER "$$script"; then \
 			echo "== $$script: skipped, set KPYRAMID_BENCH to the folder with its data" >&2; continue; \
 		fi; \

@@ -8,13 +8,19 @@ of what the graphs are worth, only of what is asked, how long, and what is left 
 
 A row is a tool and a step. Steps: `first` build, `unchanged` the night after it, `edited` one
 sentence of one document, `deleted` one document, `killed` (SIGKILL to a first build elsewhere after
-half of its calls) and `resumed` (run again). `calls`, `prompt_tokens` and `reply_tokens` are
-those of chat, probes included, as the server counts them, `embeddings` its requests for vectors, of
-which this package, with a model of its own, makes none. `seconds` are those of the whole process,
-`processor` those of all its processes, `peak_mb` the largest sum of what they hold (`RssAnon`).
-`old_gone`: whether what only the old version, or the deleted document, said is in neither graph
-nor texts; `new_there`: whether what the new version says is. `paid_twice` is the calls of both
-runs less those of `first`. A tool that has no way to do a step says so in `note`.
+half of its calls, or of its seconds where it makes none) and `resumed` (run again). `calls`,
+`prompt_tokens` and `reply_tokens` are those of chat, probes included, as the server counts them,
+`embeddings` its requests for vectors, of which this package, with a model of its own, makes none.
+`seconds` are those of the whole process, `processor` those of all its processes, `peak_mb` the
+largest sum of what they hold (`RssAnon`). `old_gone`: whether what only the old version, or the
+deleted document, said is in neither graph nor texts (caches of replies do not count); `new_there`:
+whether what the new version says is in them. `paid_twice` is the calls of both runs less those of
+`first`. A tool that has no way to do a step says so in `note`.
+
+What a step is, tool by tool: `graphrag index` over the folder as it is, with its cache; in LightRAG
+`adelete_by_doc_id` of what changed or is gone, then `ainsert` of all; in nano-graphrag and
+fast-graphrag `insert` of all, as they have no deletion; in cognee `update`, `forget`, `add` and
+`cognify`. `title-graph` is the baseline of `passages.py`, built only: vectors and named titles.
 
 `--envs FOLDER` holds an environment per tool, made there where it is missing from the package index
 (`pip`; tens of minutes and several GB); without it this package runs alone. `--only` names tools.
@@ -33,6 +39,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +56,10 @@ DOCUMENTS = 24
 LATENCY, CONCURRENCY = 0.2, 4
 MOST_SECONDS = 900
 """A step that takes longer is ended and says so."""
-OLD = "Tamsin Orrick runs Pelhamworks in Dunmere."
-NEW = "Tamsin Orrick runs Corvanemill in Dunmere."
-LOST = "Orla Quist founded Brenholt in Zellwick."
+OLD_WORD, NEW_WORD, LOST_WORD = "Pelhamworks", "Corvanemill", "Brenholt"
+OLD = f"Tamsin Orrick runs {OLD_WORD} in Dunmere."
+NEW = f"Tamsin Orrick runs {NEW_WORD} in Dunmere."
+LOST = f"Orla Quist founded {LOST_WORD} in Zellwick."
 """Sentences of the edited document before and after, and of the one that is deleted."""
 STEPS = ("first", "unchanged", "edited", "deleted", "killed", "resumed")
 COLUMNS = (
@@ -70,12 +78,12 @@ class Tool:
     cannot: Mapping[str, str] = field(default_factory=dict)
 
 
-NO_DELETION = {"deleted": "no deletion"}
+NO_DELETION = {"deleted": "no deletion: what it said stays"}
 PEERS: Mapping[str, Tool] = {
     "graphrag": Tool(("graphrag==3.3.0",)),
     "lightrag": Tool(("lightrag-hku==1.5.7", "openai==3.57.0")),
     "nano-graphrag": Tool(("nano-graphrag==0.0.8.2",), NO_DELETION),
-    "fast-graphrag": Tool(("fast-graphrag==0.0.5",), NO_DELETION),
+    "fast-graphrag": Tool(("fast-graphrag==0.0.5", "sentencepiece==0.2.0"), NO_DELETION),
     "cognee": Tool(("cognee==1.6.5",)),
 }
 OURS = ("kpyramid+model", "kpyramid", "title-graph")
@@ -92,7 +100,7 @@ def read_pairs(text: str) -> list[tuple[str, str, str, str]]:
     for span in split_sentences(text):
         sentence = " ".join(text[span.start : span.end].split())
         names = list(_NAME.finditer(sentence))
-        for one, other in zip(names, names[1:], strict=False):
+        for one, other in pairwise(names):
             words = re.sub(r"[^\w ]", "", sentence[one.end() : other.start()]).split()
             if 0 < len(words) <= 7 and one[0] != other[0]:
                 rows.append((one[0], " ".join(words), other[0], sentence))
@@ -117,16 +125,25 @@ def answer(body: dict[str, Any]) -> str:
     schema = asked.get("json_schema") or {}
     if schema.get("name") == "merged":
         return answer_ours(text)
+    role = str(body["messages"][0]["content"])
+    if '"title": "KnowledgeGraph"' in role:
+        return answer_cognee(text)
+    if '"title": "SummarizedContent"' in role:
+        return json.dumps({"summary": list_first(text), "description": ""})
     if "---Input Text---" in text:
         return answer_lightrag(_cut(text, "---Input Text---", "---Output---"))
     if "-Real Data-" in text:
         return answer_graphrag(_cut(_cut(text, "-Real Data-"), "Text:", "#####"))
-    if "# REAL DATA" in text:
-        return answer_fast(_cut(_cut(text, "# REAL DATA"), "Document:", "\n\nOutput:"))
+    if "<<DOCUMENT_START>>" in text:
+        return answer_fast(_cut(text, "**Document**:", "<<DOCUMENT_END>>"))
+    if "Facts (id, description)" in text:
+        return '{"grouped_facts": []}'
     if "findings" in text:
         return answer_report(text)
     if asked.get("type") == "json_object":
-        return answer_fast("") if "MANY entities" in text else '{"status": "done"}'
+        if "MANY entities" in text:
+            return answer_fast("")
+        return json.dumps({"status": "done", "description": list_first(text)})
     if any(words in text for words in ("Based on the last extraction", "MANY entities")):
         return "<|COMPLETE|>"  # nothing was missed
     if "may have still been missed" in text:
@@ -161,19 +178,19 @@ def answer_ours(text: str) -> str:
 def answer_lightrag(text: str) -> str:
     """A line per name and per pair."""
     rows = read_pairs(text)
-    lines = [("entity", name, "other", said) for name, said in list_names(rows).items()]
-    lines += [("relation", head, tail, said, sentence) for head, said, tail, sentence in rows]
-    return "\n".join(["<|#|>".join(line) for line in lines] + ["<|COMPLETE|>"])
+    lines = [f"entity<|#|>{name}<|#|>other<|#|>{said}" for name, said in list_names(rows).items()]
+    lines += [
+        f"relation<|#|>{h}<|#|>{t}<|#|>{said}<|#|>{sentence}" for h, said, t, sentence in rows
+    ]
+    return "\n".join([*lines, "<|COMPLETE|>"])
 
 
 def answer_graphrag(text: str) -> str:
     """A tuple per name and per pair, as graphrag and nano-graphrag read them."""
     rows = read_pairs(text)
-    lines = [("entity", name, "event", said) for name, said in list_names(rows).items()]
-    lines += [("relationship", head, tail, sentence) for head, _, tail, sentence in rows]
-    tuples = ["<|>".join(f'"{part}"' for part in line) for line in lines]
-    ended = [f"({row}<|>5)" if row.startswith('"rel') else f"({row})" for row in tuples]
-    return "##\n".join(ended) + "<|COMPLETE|>"
+    lines = [f'("entity"<|>{name}<|>event<|>{said})' for name, said in list_names(rows).items()]
+    lines += [f'("relationship"<|>{h}<|>{t}<|>{sentence}<|>5)' for h, _, t, sentence in rows]
+    return "##\n".join(lines) + "<|COMPLETE|>"
 
 
 def answer_fast(text: str) -> str:
@@ -188,13 +205,27 @@ def answer_fast(text: str) -> str:
     return json.dumps(graph, ensure_ascii=False)
 
 
+def answer_cognee(text: str) -> str:
+    """Nodes and edges as JSON."""
+    rows = read_pairs(text)
+    nodes = [
+        {"id": name, "name": name, "type": "Thing", "description": said}
+        for name, said in list_names(rows).items()
+    ]
+    edges = [
+        {"source_node_id": head, "target_node_id": tail, "relationship_name": said}
+        for head, said, tail, _ in rows
+    ]
+    return json.dumps({"nodes": nodes, "edges": edges}, ensure_ascii=False)
+
+
 def answer_report(text: str) -> str:
     """A report of a community: its first names."""
     names = ", ".join(dict.fromkeys(_NAME.findall(text.rpartition("Text:")[2])[:5]))
     finding = {"summary": names, "explanation": f"Facts join {names}."}
-    report = {"title": names, "summary": f"It is about {names}.", "rating": 5.0,
-              "rating_explanation": "It is of middling weight.", "findings": [finding] * 5}  # fmt: skip
-    return json.dumps(report)
+    head = {"title": names, "summary": f"It is about {names}."}
+    weight = {"rating": 5.0, "rating_explanation": "It is of middling weight."}
+    return json.dumps({**head, **weight, "findings": [finding] * 5})
 
 
 # What a step costs.
@@ -210,8 +241,10 @@ class Place:
     environment: Mapping[str, str]
 
 
-def run_step(command: Sequence[str], place: Place, stop_after: int | None = None) -> dict[str, Any]:
-    """One process from start to exit, or until so many chat calls were answered and it is killed.
+def run_step(
+    command: Sequence[str], place: Place, half: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """One process from start to exit, or until half of a build's calls or seconds and SIGKILL.
 
     Raises:
         RuntimeError: it ended with another status than 0.
@@ -230,8 +263,13 @@ def run_step(command: Sequence[str], place: Place, stop_after: int | None = None
         while not over.wait(0.1):
             family = list_family(process.pid)
             most[0] = max(most[0], sum(read_size(pid, "RssAnon") for pid in family))
-            enough = stop_after is not None and len(list_chats(place, before)) >= stop_after
-            if enough or time.monotonic() - started > MOST_SECONDS:
+            passed = time.monotonic() - started
+            enough = half is not None and (
+                2 * len(list_chats(place, before)) >= half["calls"]
+                if half["calls"]
+                else 2 * passed >= half["seconds"]
+            )
+            if enough or passed > MOST_SECONDS:
                 os.killpg(process.pid, signal.SIGKILL)
                 return
 
@@ -244,8 +282,8 @@ def run_step(command: Sequence[str], place: Place, stop_after: int | None = None
     thread.join()
     place.server.wait_idle()
     lines = out.read_text("utf-8", "replace").splitlines()
-    late = seconds > MOST_SECONDS
-    if process.returncode and not late and stop_after is None:
+    late, early = seconds > MOST_SECONDS, half is not None and process.returncode == 0
+    if process.returncode and not late and half is None:
         raise RuntimeError(err.read_text("utf-8", "replace")[-3000:])
     chats = list_chats(place, before)
     return {
@@ -256,7 +294,7 @@ def run_step(command: Sequence[str], place: Place, stop_after: int | None = None
         "seconds": round(seconds, 2),
         "processor": round(used.ru_utime + used.ru_stime, 2),
         "peak_mb": round(most[0] / 1024),
-        "note": f"ended after {MOST_SECONDS} s" if late else "",
+        "note": f"ended after {MOST_SECONDS} s" if late else "was done before" if early else "",
         "last": lines[-1] if lines else "",
     }
 
@@ -322,29 +360,33 @@ def measure_tool(
             row["note"] = cannot[step]
             continue
         changed = gone = ""
-        gone_words = new_words = ""
-        stop_after = None
+        words: list[str] = []
+        half = None
         match step:
             case "edited":
-                changed, gone_words, new_words = names[EDITED], "Pelhamworks", "Corvanemill"
+                changed, words = names[EDITED], [OLD_WORD, NEW_WORD]
                 edited = place.documents / changed
                 edited.write_text(edited.read_text("utf-8").replace(OLD, NEW), "utf-8")
             case "deleted":
-                gone, gone_words = names[DELETED], "Brenholt"
+                gone, words = names[DELETED], [LOST_WORD]
                 (place.documents / gone).unlink()
             case "killed":
                 place = make_place(tool, "killed", files, folder, server)
-                stop_after = max(1, done["first"]["calls"] // 2)
-        words = [word for word in (gone_words, new_words) if word]
+                half = done["first"]
         job = {
-            "folder": str(place.folder), "documents": str(place.documents), "base_url": server.base_url,
-            "concurrency": CONCURRENCY, "changed": changed, "gone": gone, "words": words,
-        }  # fmt: skip
+            "folder": str(place.folder),
+            "documents": str(place.documents),
+            "base_url": server.base_url,
+            "concurrency": CONCURRENCY,
+            "changed": changed,
+            "gone": gone,
+            "words": words,
+        }
         path = place.folder / "job.json"
         path.write_text(json.dumps(job), "utf-8")
         report(f"{tool}: {step}")
         try:
-            spent = run_step(make_command(tool, path, place, envs), place, stop_after)
+            spent = run_step(make_command(tool, path, place, envs), place, half)
         except RuntimeError as error:
             print(error, file=sys.stderr)
             row["note"] = f"failed: {str(error).strip().splitlines()[-1][:100]}"
@@ -355,8 +397,8 @@ def measure_tool(
         row.update(spent)
         if words and not spent["note"]:
             held = read_held(tool, place, last, words)
-            row["old_gone"] = "no" if gone_words in held else "yes"
-            row["new_there"] = ("yes" if new_words in held else "no") if new_words else ""
+            row["old_gone"] = "no" if words[0] in held else "yes"
+            row["new_there"] = ("yes" if words[1] in held else "no") if words[1:] else ""
         if step == "resumed":
             row["paid_twice"] = done["killed"]["calls"] + row["calls"] - done["first"]["calls"]
         done[step] = row

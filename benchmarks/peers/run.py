@@ -7,7 +7,9 @@ to look for. The last line printed is JSON: `held`, those words that the tool's 
 import asyncio
 import gzip
 import json
+import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -147,6 +149,71 @@ def run_fast(job: Job) -> list[str]:
     return find_words(job, *read_files(Path(job["folder"], "store")))
 
 
+def run_graphrag(job: Job) -> list[str]:
+    """Indexes the whole folder again: what was asked is in its cache."""
+    replace_tiktoken()
+    import pandas as pd
+    from graphrag.cli.main import app
+
+    store = Path(job["folder"], "store")
+    if not store.exists():
+        store.mkdir()
+        models = ["--model", "loopback", "--embedding", "loopback"]
+        app(["init", "--root", str(store), *models], standalone_mode=False)
+        settings = (store / "settings.yaml").read_text("utf-8")
+        at = f"api_base: {job['base_url']}\n    api_key: none"
+        settings = settings.replace("api_key: ${GRAPHRAG_API_KEY}", at)
+        settings = settings.replace("vector_store:\n", "vector_store:\n  vector_size: 32\n")
+        settings = f"concurrent_requests: {job['concurrency']}\n{settings}"
+        (store / "settings.yaml").write_text(settings, "utf-8")
+    shutil.rmtree(store / "input", ignore_errors=True)
+    shutil.copytree(job["documents"], store / "input")
+    try:
+        app(["index", "--root", str(store)], standalone_mode=False)
+    except SystemExit as end:
+        if end.code:
+            raise
+    tables = sorted((store / "output").glob("*.parquet"))
+    return find_words(job, *(pd.read_parquet(path).to_json() for path in tables))
+
+
+def run_cognee(job: Job) -> list[str]:
+    """Updates what changed and forgets what is gone by its id, then adds and cognifies all."""
+    replace_tiktoken()
+    at = {"API_KEY": "none", "MODEL": "openai/loopback", "ENDPOINT": job["base_url"]}
+    for part in ("LLM", "EMBEDDING"):
+        os.environ.update({f"{part}_{name}": value for name, value in at.items()})
+        os.environ[f"{part}_PROVIDER"] = "openai"
+    os.environ.update(
+        EMBEDDING_MODEL="openai/text-embedding-3-small",  # of others litellm asks for no dimensions
+        EMBEDDING_DIMENSIONS="32",
+        ENABLE_BACKEND_ACCESS_CONTROL="false",
+        TELEMETRY_DISABLED="1",
+        COGNEE_SKIP_CONNECTION_TEST="true",
+        DATA_ROOT_DIRECTORY=f"{job['folder']}/store/data",
+        SYSTEM_ROOT_DIRECTORY=f"{job['folder']}/store/system",
+    )
+    import cognee
+    from cognee.infrastructure.databases.graph import get_graph_engine
+
+    async def work() -> list[str]:
+        if job["changed"] or job["gone"]:
+            dataset = (await cognee.datasets.list_datasets())[0].id
+            known = {item.name: item.id for item in await cognee.datasets.list_data(dataset)}
+            if job["changed"]:
+                path = Path(job["documents"], job["changed"])
+                await cognee.update(known[path.stem], str(path), dataset_id=dataset)
+            if job["gone"]:
+                await cognee.forget(data_id=known[Path(job["gone"]).stem], dataset=dataset)
+        paths = [str(path) for path in sorted(Path(job["documents"]).iterdir())]
+        await cognee.add(paths, dataset_name="documents")
+        await cognee.cognify(datasets=["documents"])
+        engine = await get_graph_engine()
+        return find_words(job, str(await engine.get_graph_data()))
+
+    return asyncio.run(work())
+
+
 def run_title_graph(job: Job) -> list[str]:
     """Vectors of the documents, and which names the title of which."""
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -163,9 +230,11 @@ def run_title_graph(job: Job) -> list[str]:
 
 RUNNERS: dict[str, Callable[[Job], list[str]]] = {
     "title-graph": run_title_graph,
+    "graphrag": run_graphrag,
     "lightrag": run_lightrag,
     "nano-graphrag": run_nano,
     "fast-graphrag": run_fast,
+    "cognee": run_cognee,
 }
 
 
