@@ -233,6 +233,10 @@ def test_one_option_has_a_model_read_the_text(
     asked = [entry["schema"] for entry in server.log if entry["schema"] != "probe"]
     assert asked.count("merged") == 2
     assert built["rows"]["triples"] > 0
+    again = run_json("build", *words)
+    assert {stage for stage, seconds in again["seconds"].items() if seconds} == {"publish"}
+    assert (again["changes"], again["snapshot"]) == ("nothing changed", built["snapshot"])
+    assert (again["calls"], len(server.log)) == (0, len(asked) + 1), "only the probe came before"
 
 
 def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(

@@ -67,11 +67,12 @@ def find_repeat(
     """What a build would repeat; None where it may change something, or has to look closer.
 
     It repeats the ref's last run, which made the snapshot that the ref has, when corpus, settings,
-    libraries and code are as they were then, and snapshot and stored results are whole. Where a
-    model or a bucket is asked, or checks of one's own stand, stages and gates are run.
+    libraries and code are as they were then, and snapshot and stored results are whole. What lacks
+    a model's answer is not stored under the key of its inputs, so it is asked for again. Where a
+    bucket is asked, or checks of one's own stand, stages and gates are run.
     """
     started = time.monotonic()
-    here = warehouse.bucket is None and not is_address(str(corpus)) and not settings.asks_model
+    here = warehouse.bucket is None and not is_address(str(corpus))
     here = here and settings.publish.checks is None  # one may be of the time of the run
     head = read_head(warehouse, ref) if here else None
     runs = list_runs(warehouse) if head else []
@@ -98,7 +99,7 @@ def find_repeat(
         marks[-1] = replace(publish, details=details, gates={})
         figure = (run.folder / FIGURE).read_text("utf-8")
         took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
-        done = (replace(m, recomputed=0, seconds=took.get(m.stage, 0.0)) for m in marks)
+        done = (replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model={}) for m in marks)
         return Repeat(tuple(done), report, figure)
     return None
 
