@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3367,
     "storage": 3131,
     "llm": 2683,
-    "extraction": 8553,
+    "extraction": 8559,
     "graph": 2415,
     "ontology": 6079,
     "completion": 2233,

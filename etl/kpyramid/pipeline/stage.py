@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        27,
+        28,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 15, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 16, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -131,7 +131,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=15,
+        version=16,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -166,7 +166,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=23,
+        version=24,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),
@@ -181,7 +181,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=18,
+        version=19,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),

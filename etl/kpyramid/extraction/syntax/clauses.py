@@ -245,7 +245,10 @@ def _name_construction(verb: Node) -> str:
 
 
 def _list_own_subjects(kids: Kids) -> list[Node]:
-    return [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+    """Subjects; of "what needs structure is asked" the clause, whose noun is parsed as another."""
+    found = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+    clause = next((node for node in found if node.dep.startswith("csubj")), None)
+    return [n for n in found if clause is None or n is clause or n.i < clause.i]
 
 
 def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
@@ -265,6 +268,8 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
         if head is at:
             break
         if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
+            if at.tag == "VB" and head.lemma in WORDS["occasions"]:
+                break  # "the reason to sell": a reason sells nothing
             if head.pos not in _VERBAL:
                 return [head], "antecedent"
         elif (
@@ -329,6 +334,8 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
         governor = head.head
         if "expl" in known.get(governor.i, {}):
             return None  # "there is a plan to move": the plan is the subject
+        if head.dep == "attr" and head.lemma in WORDS["occasions"]:
+            return None
         fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
             governor.i, {"dative": []}
         )
