@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from kpyramid.cli.console import CONTROL, laid_out, mark, name_origin, out, shorten
+from kpyramid.cli.console import CONTROL, laid_out, name_origin, out, shorten
 from kpyramid.errors import PyramidError
 from kpyramid.keys import to_plain
 
@@ -121,10 +121,9 @@ def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
         elif not isinstance(row, Mapping):
             yield f"{margin}{row if isinstance(row, str) else phrase(row)}"
         elif row.keys() >= _PLACE:
-            marked = [row["text"][start:end] for start, end in row.get("marked", ())]
             place = f"{row['source']}, characters {row['start']}-{row['end']}"
             yield f"{margin}{place}{name_origin(row.get('learnt', ''))}:"
-            yield f"{margin}  {mark(row['text'], marked)}"
+            yield f"{margin}  {row['text']}"
         else:
             short = {n: each for n, each in row.items() if not _is_long(each)}
             plain = {name: words for name, each in short.items() if (words := phrase(each))}
