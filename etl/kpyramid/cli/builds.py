@@ -12,7 +12,7 @@ from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import DEFAULT_WAREHOUSE, Corpus, Ref
 from kpyramid.cli.render import Result, lay_out
 from kpyramid.documents.corpus import Unread
-from kpyramid.errors import GateError, InputError
+from kpyramid.errors import GateError, InputError, SettingsError
 from kpyramid.pipeline.report.words import word_plan, word_report
 from kpyramid.pipeline.stage import PIPELINE
 
@@ -37,14 +37,21 @@ def describe_build(
 
 
 def choose(settings: "Settings", ontology: str | None, model: str | None) -> "Settings":
-    """The settings with another ontology or language model, if one is named."""
+    """The settings with another ontology or language model, if one is named.
+
+    Raises:
+        SettingsError: the other settings do not allow it.
+    """
     if ontology is not None:
         settings = replace(settings, induce=replace(settings.induce, ontology=ontology))
-    if model is not None:
+    if model is None:
+        return settings
+    try:
         llm = replace(settings.llm, provider="openai", model=model)
-        cascade = replace(settings.cascade, paraphrase="llm", entities="llm", relations="llm")
-        settings = replace(settings, llm=llm, cascade=replace(cascade, disambiguation="llm"))
-    return settings
+    except ValueError as e:  # pydantic's: no name, or a budget without a price
+        raise SettingsError(f"--model {model!r}: {e}") from None
+    cascade = replace(settings.cascade, paraphrase="llm", entities="llm", relations="llm")
+    return replace(settings, llm=llm, cascade=replace(cascade, disambiguation="llm"))
 
 
 def build(
@@ -71,7 +78,7 @@ def build(
     induce.ontology; later builds of the ref need it too. The result is ontology/schema.ttl of the
     snapshot; proposals tells what it is made of.
     `model`: has this model read the text (llm.model and all steps of cascade), at the endpoint of
-    llm.base_url, of OPENAI_BASE_URL, or of OpenAI.
+    llm.base_url, of OPENAI_BASE_URL, or of OpenAI; later builds of the ref need it too.
     `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
@@ -209,7 +216,7 @@ def _show_step(step: Mapping[str, Any]) -> dict[str, Any]:
         "task": step["task"],
         "calls": step["calls"],
         "dollars": _show_range(_add_ranges([step["cost"]]), 4),
-        "what a setting without it loses": step["without"],
+        "without it, and what is lost": step["without"],
     }
 
 

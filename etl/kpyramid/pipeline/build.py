@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.errors import GateError, InputError, PyramidError
+from kpyramid.keys import JsonValue
 from kpyramid.pipeline.fingerprints import INPUTS, hash_judges, key_publishing, walk_stored
 from kpyramid.pipeline.report.course import (
     FIGURE,
@@ -99,9 +100,17 @@ def find_repeat(
         marks[-1] = replace(publish, details=details, gates={})
         figure = (run.folder / FIGURE).read_text("utf-8")
         took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
-        done = (replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model={}) for m in marks)
+        done = (
+            replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model=_ask_nothing(m))
+            for m in marks
+        )
         return Repeat(tuple(done), report, figure)
     return None
+
+
+def _ask_nothing(mark: StageMark) -> Mapping[str, JsonValue]:
+    """A stage's account of its model where all replies were there."""
+    return {"asked": 0, "hits": 0} if mark.model else {}
 
 
 def repeat_run(run: Run, repeat: Repeat) -> dict[str, Any]:

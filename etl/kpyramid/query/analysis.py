@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:  # a question of passages alone reads no ontology
 
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
+_WRITTEN = re.compile(r"N(?:o{0,2}N|0)*")
+"""A name, of words that are written as names (N), numbers (0) and small words (o)."""
+_WITHIN = frozenset("of the de la von van for and".split())
 _OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
 """A question about all things of a kind, which names none of them."""
 _BEFORE_KIND = w.QUESTION_WORDS | {"many", "much"}
@@ -202,11 +204,19 @@ class QuestionAnalysis:
     def names(self) -> tuple[w.Name, ...]:
         """What it names: known to the snapshot, or runs of words that are written as names.
 
-        Of one within another only the longer.
+        Numbers and small words within are of the run: "Apollo 11", "Bank of Lund". Of one within
+        another only the longer.
         """
         large = {word.plain for name in find_names(self.text) for word in w.split_words(name)}
-        runs = groupby(self.words, lambda word: word.plain in large)
-        spans = ([*run] for is_name, run in runs if is_name)
+        kinds = "".join(
+            "N"
+            if x.plain in large
+            else "0"
+            if x.plain[0].isdigit()
+            else "of"[x.plain not in _WITHIN]
+            for x in self.words
+        )
+        spans = [self.words[m.start() : m.end()] for m in _WRITTEN.finditer(kinds)]
         written = (self.text[span[0].start : span[-1].end] for span in spans)
         every = dict.fromkeys((*self.linked.names, *written))
         held = [f" {join_words(name)} " for name in every]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -207,10 +207,10 @@ def list_others(rated: Sequence[Candidate], chosen: Sequence[Candidate]) -> list
         for one in rated
         if one.place == chosen[0].place
         and not one.measures["unfounded"]
-        and all(one.key not in each.key and each.key not in one.key for each in chosen)
+        and not any(f" {a} " in f" {b} " for c in chosen for a, b in permutations((one.key, c.key)))
         and not any((v := read_value(one.value)) and k and agree(v, k) for k in known)
     }
-    more = ["others"] if len(found) > MOST_VALUES else []
+    more = ["and others"] if len(found) > MOST_VALUES else []
     return [*[*found.values()][:MOST_VALUES], *more]
 
 

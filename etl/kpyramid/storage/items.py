@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -39,6 +39,9 @@ def do_at_once(act: Callable[[T], R], items: Iterable[T], threads: int = _AT_ONC
     """
     pool = ThreadPoolExecutor(threads)
     try:
-        return [*pool.map(act, items)]
+        futures = [pool.submit(act, item) for item in items]
+        wait(futures, return_when=FIRST_EXCEPTION)
     finally:
         pool.shutdown(cancel_futures=True)
+    failed = next((f for f in futures if not f.cancelled() and f.exception()), None)
+    return [future.result() for future in ([failed] if failed else futures)]

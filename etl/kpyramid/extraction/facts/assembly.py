@@ -33,6 +33,7 @@ from kpyramid.extraction.facts.propositions import (
 )
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES
+from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
@@ -427,7 +428,8 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
     root, tree = part.root, part.root.tree
     nodes = tree.nodes[root.left_edge.i : root.right_edge.i + 1]
     rate = part.role == "manner" and any(n.word in _EACH and n.dep == "det" for n in nodes)
-    linking = root.word in WORDS["linking"] or is_connective(root) or is_deictic(root.word)
+    linking = root.word in WORDS["linking"] | POLARITY["limiting"]
+    linking = linking or is_connective(root) or is_deictic(root.word)
     if not (rate or (part.role == "adverb" and root.pos == "ADV")) or part.link or linking:
         return None
     words = write_words(tree, [n.i for n in nodes])[0].lower()

@@ -433,12 +433,15 @@ def _find_limit(frame: Frame) -> str | None:
     if is_negated(verb) or (is_copula(verb) and "attr" in frame.kids):
         return None
     subject = frame.subjects[0] if frame.way == "own" else None
-    inner = [n for dep in ("prep", "acomp") for n in frame.kids.get(dep, ())]
+    single = len(frame.subjects) == 1 and all(c.dep != "conj" for c in frame.subjects[0].children)
+    inner = frame.kids.get("acomp", ())
     for node in (*frame.subjects, verb, *inner):
         for child in node.children:
             if child.dep == "advmod" and child.word in WORDS["limiting"]:
                 leads = subject is not None and child.i == subject.left_edge.i - (node is verb)
-                return "alone" if leads else child.word
+                if leads:  # what two may do alone neither does
+                    return "alone" if single else None
+                return child.word
     return None
 
 
@@ -446,7 +449,7 @@ def _find_scoped(frame: Frame) -> Node | None:
     """The adverb that a denial is about: "is not fully explained by", "did not differ much"."""
     verb, denial = frame.verb, frame.kids.get("neg")
     nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
-    said = WORDS["adding"] | WORDS["past"]
+    said = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
     found = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
     if found is None or found.children or verb.tree[found.i - 1].text == ",":
         return None

@@ -183,10 +183,9 @@ _GIVING = VERBS["giving"]
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
-_ENDS = frozenset(
-    "later newer higher above up more earlier older lower below less over under".split()
-)
+_ENDS = frozenset("later newer higher above up more earlier older lower below less".split())
 """What opens a range behind a number: "12 or higher"."""
+_SPANS = frozenset("second minute hour day night week month quarter year decade century".split())
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
@@ -247,7 +246,7 @@ def repair_tree(tree: Tree) -> None:
             _seat_measure(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
-        elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word in {"or", "and"}:
+        elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word == "or":
             _join_range(node)
         elif _PATH.match(node.text) and node.i and not node.children:
             _join_path(node)
@@ -471,7 +470,8 @@ def _lift_preposition(prep: Node) -> None:
         return
     lemma = verb.lemma.lower()
     passive = {c.dep for c in verb.children} & {"auxpass", "agent"} == {"auxpass"}
-    if noun.pos == "PROPN" and noun.dep == "pobj" and prep.word == "by" and passive:
+    placed = noun.dep == "pobj" and noun.head.word in {"in", "at"}
+    if noun.pos == "PROPN" and placed and prep.word == "by" and passive:
         prep.dep = "agent"  # "was founded in Bruges by Ann Lee"
     elif noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
         return
@@ -515,6 +515,8 @@ def _join_frequency(adverb: Node) -> None:
     if len(nodes) < 3 or nodes[1].word not in {"a", "an", "each", "every", "per"}:
         return
     noun = nodes[2]
+    if noun.lemma not in _SPANS or noun.dep in _SUBJECTS or adverb.dep == "mark":
+        return  # "once a request is approved", "twice a widow"
     verb = next((n.head for n in (noun, adverb) if n.head.pos == "VERB"), None)
     if noun.pos != "NOUN" or verb is None:
         return
@@ -529,13 +531,14 @@ def _join_range(last: Node) -> None:
     """Make "or later" part of the number before it, and both of a name: "Python 3.10 or later"."""
     number, link = last.tree.nodes[last.i - 2 : last.i]
     name = last.tree.nodes[max(last.i - 3, 0)]
-    if number.pos != "NUM" and not is_counted(number):
+    ends = last.i + 1 == len(last.tree) or last.tree[last.i + 1].pos in {"PUNCT", "ADP", "CCONJ"}
+    if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
         return
     _attach((link, last), number, "advmod")
     if name.pos == "PROPN" and number.dep in {"npadvmod", "appos", "nummod"}:
         _move(number, name)
         number.dep = "nummod"
-    number.right_edge = last
+    number.right_edge = max(number.right_edge, last, key=lambda node: node.i)
     _widen(number, last)
 
 
