@@ -434,7 +434,7 @@ def _find_limit(frame: Frame) -> str | None:
         return None
     subject = frame.subjects[0] if frame.way == "own" else None
     single = len(frame.subjects) == 1 and all(c.dep != "conj" for c in frame.subjects[0].children)
-    inner = frame.kids.get("acomp", ())
+    inner: Sequence[Node] = frame.kids.get("acomp", ())
     for node in (*frame.subjects, verb, *inner):
         for child in node.children:
             if child.dep == "advmod" and child.word in WORDS["limiting"]:
