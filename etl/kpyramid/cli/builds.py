@@ -50,8 +50,10 @@ def choose(settings: "Settings", ontology: str | None, model: str | None) -> "Se
         llm = replace(settings.llm, provider="openai", model=model)
     except ValueError as e:  # pydantic's: no name, or a budget without a price
         raise SettingsError(f"--model {model!r}: {e}") from None
-    cascade = replace(settings.cascade, paraphrase="llm", entities="llm", relations="llm")
-    return replace(settings, llm=llm, cascade=replace(cascade, disambiguation="llm"))
+    cascade = replace(
+        settings.cascade, paraphrase="llm", entities="llm", relations="llm", disambiguation="llm"
+    )
+    return replace(settings, llm=llm, cascade=cascade)
 
 
 def build(

@@ -16,7 +16,7 @@ from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, describe_model
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import Blob, BlobStore
-from kpyramid.storage.writing import replace_file
+from kpyramid.storage.writing import replace_file, sync_folder
 
 # Replies and failures by request key. A reply is written once; failures lie apart and are never
 # hits. An entry carries the hash of its own bytes: a damaged one is named in a warning and counts
@@ -274,6 +274,7 @@ def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
                 for entry in entries:
                     out.write(_write_line(entry))
                     count += 1
+        sync_folder(path.parent)
     except OSError as e:
         raise InputError(f"recording {path} cannot be written: {e}") from e
     return count

@@ -5,7 +5,7 @@ it is computed when they first ask.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,8 +24,7 @@ if TYPE_CHECKING:  # a question of passages alone reads no ontology
 _LONGEST_NAME = 10
 """Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
 _WRITTEN = re.compile(r"N(?:o{0,2}N|0)*")
-"""A name, of words that are written as names (N), numbers (0) and small words (o)."""
-_WITHIN = frozenset("of the de la von van for and".split())
+"""A name, of words as `_mark_word` marks them."""
 _OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
 """A question about all things of a kind, which names none of them."""
 _BEFORE_KIND = w.QUESTION_WORDS | {"many", "much"}
@@ -167,6 +166,15 @@ def link_text(text: str, snapshot: Snapshot) -> Links:
     return links
 
 
+def _mark_word(word: str, large: Collection[str]) -> str:
+    """N is written as a name, 0 is a number, o stands within names, and x does not."""
+    if word in large:
+        return "N"
+    if word[0].isdigit():
+        return "0"
+    return "o" if word in WORDS["joining"] else "x"
+
+
 class QuestionAnalysis:
     """A question over a snapshot, analysed once: each part is computed when first asked for.
 
@@ -208,14 +216,7 @@ class QuestionAnalysis:
         another only the longer.
         """
         large = {word.plain for name in find_names(self.text) for word in w.split_words(name)}
-        kinds = "".join(
-            "N"
-            if x.plain in large
-            else "0"
-            if x.plain[0].isdigit()
-            else "of"[x.plain not in _WITHIN]
-            for x in self.words
-        )
+        kinds = "".join(_mark_word(word.plain, large) for word in self.words)
         spans = [self.words[m.start() : m.end()] for m in _WRITTEN.finditer(kinds)]
         written = (self.text[span[0].start : span[-1].end] for span in spans)
         every = dict.fromkeys((*self.linked.names, *written))

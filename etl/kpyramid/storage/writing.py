@@ -11,7 +11,10 @@ from typing import BinaryIO
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that is at `path` at once when the block ends; without a trace if it fails."""
+    """A file that is at `path` at once when the block ends; without a trace if it fails.
+
+    Its bytes are on the disk, its name after `sync_folder`.
+    """
     temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
         with temporary.open("wb") as file:
@@ -21,7 +24,6 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
 
 
 def write_durably(path: Path, data: bytes) -> None:
@@ -29,6 +31,7 @@ def write_durably(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as file:
         file.write(data)
+    sync_folder(path.parent)
 
 
 def write_and_sync(path: Path, data: bytes) -> None:
