@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -57,6 +58,10 @@ class S3Server:
             process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.folder)
         self.processes.append(process)
         return process
+
+    def hold(self) -> None:
+        """Lets whoever asks it wait, until it is stopped."""
+        self.processes[-1].send_signal(signal.SIGSTOP)
 
     def stop(self) -> None:
         """At once, as a machine that fails; what it has is kept for the next start."""

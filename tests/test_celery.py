@@ -276,8 +276,11 @@ def test_a_night_survives_a_lost_machine_and_a_bucket_that_is_away(
     airflow.call("PATCH", f"/api/v2/dags/{DAG}", {"is_paused": False})
     run = airflow.wait("the night", lambda: airflow.list_runs(DAG))[0]["dag_run_id"]
 
-    # Both machines have a shard; one of them is lost with it, and another comes in its place.
+    # Both machines have a shard, of which none ends before the other begins; one of them is lost
+    # with it, and another comes in its place.
     lost, other = airflow.machines
+    airflow.wait("a shard", lambda: list_running(airflow, run, "read"))
+    server.hold()
     airflow.wait("two shards", lambda: len(list_running(airflow, run, "read")) == 2)
     airflow.wait("a shard each", lambda: lost.list_shards("read") and other.list_shards("read"))
     (shard,) = lost.list_shards("read")
