@@ -306,7 +306,7 @@ class Converter:
             yield from pool.map(convert, files)
         finally:
             for child in children:
-                child.close()
+                child.stop()
             pool.shutdown(cancel_futures=True)
 
     def _convert(self, child: Child, ending: str, data: bytes) -> Converted:
