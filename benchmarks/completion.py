@@ -288,7 +288,7 @@ def list_offered(found: Completion) -> list[Proposal]:
 def choose_again(compared: Completion, values: Array, share: float) -> Completion:
     """The layers with other priorities of the phrases, in their order."""
     signed = Signed.of(values)
-    region = choose_region(signed, compared.graph.facts, share)
+    region = choose_region(signed, compared.measure().graph.facts, share)
     sign = signed.sign.astype(np.int64)
     return replace(compared, sign=sign, log_magnitude=signed.log_magnitude, region=region)
 
@@ -301,7 +301,7 @@ def rank_otherwise(
         drawn = np.random.default_rng(seed).random(len(compared.sign))
         return choose_again(compared, drawn + 1e-9, share)
     if way == "nearest":
-        both = compared.graph.texts, compared.ontology.texts
+        both = compared.measure().graph.texts, compared.measure().ontology.texts
         return choose_again(compared, measure_novelty(*map(embedder.embed, both)), share)
     if way == "oracle":
         places, same = np.arange(len(missing)), np.zeros(len(missing))  # each fact a phrase, exp(0)

@@ -98,7 +98,9 @@ def test_a_wording_of_which_most_facts_are_values_is_less_new_than_one_of_which_
     employed = [(f"Bo {i}", "PERSON", "joined", f"Bond {i}", "ORG") for i in range(6)]
     found = run([*SUED, *employed], make_ontology(stated=employed[:4]), region_share=0.5)
     priority = found.sign * np.exp(found.log_magnitude)
-    by_wording = dict(zip(found.graph.texts.read().to_pylist(), priority.tolist(), strict=True))
+    by_wording = dict(
+        zip(found.measure().graph.texts.read().to_pylist(), priority.tolist(), strict=True)
+    )
     sued, joined = by_wording["person sued company"], by_wording["person joined company"]
     assert joined <= 0.0 < sued
     unknown = run([*SUED, *employed], region_share=0.5)
@@ -112,7 +114,7 @@ def test_proposals_come_by_the_novelty_of_their_facts_and_need_some_of_it_togeth
     compared = compare_layers(graph, layer, settings=settings, embedder=embedder)
 
     def draw(**novelty: float) -> list[str]:
-        texts = compared.graph.texts.read().to_pylist()
+        texts = compared.measure().graph.texts.read().to_pylist()
         own = np.array([novelty[text.split()[1]] for text in texts])
         changed = replace(
             compared,
@@ -247,7 +249,7 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
     graph, ontology = make_graph([*SUED, *filed]), make_ontology()
     settings, embedder = CompleteSettings(), WordEmbedder()
     compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
-    wanted = np.array(["sued" in text for text in compared.graph.texts])
+    wanted = np.array(["sued" in text for text in compared.measure().graph.texts])
 
     def list_classes(region: Mask) -> list[tuple[str, tuple[int, ...]]]:
         found = draw_proposals(
@@ -385,7 +387,7 @@ def test_where_few_agree_only_what_fits_is_the_support() -> None:
 
 def test_equal_vectors_leave_no_axis_and_no_order() -> None:
     found = run(SUED, embedder=EqualEmbedder())
-    assert found.explained.shape == (0,) and (found.sign == 0).all()
+    assert found.measure().explained.shape == (0,) and (found.sign == 0).all()
     assert [proposal.label for proposal in found.proposals] == ["sued"]
 
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from kpyramid.completion.types import (
     LITERAL,
     Completion,
     GraphLayer,
+    Layers,
     OntologyLayer,
     Phrases,
     find_stated,
@@ -73,7 +75,7 @@ class _Said:
 def compare_layers(
     graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
 ) -> Completion:
-    """Both layers' densities and the priority of each phrase of the graph; no proposals yet.
+    """The priority of each phrase of the graph, and how to measure both layers; no proposals yet.
 
     PolyRAG §III-B: "subject relation" phrases, their principal components, a Gaussian per layer
     (Eq. 4), a priority per phrase. An ontology that says nothing lacks everything: all phrases have
@@ -83,43 +85,52 @@ def compare_layers(
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
     said = [say_graph(graph, ontology), say_ontology(ontology)]
-    vectors = [embed_finite(embedder, layer.texts) for layer in said]
-    size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
-    vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
-    moments = [Moments.of(points, on_grid=True) for points in vectors]
-    both = moments[0] + moments[1]
-    space = (
-        fit_space(both, settings.dimensions)
-        if both.count
-        else Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
-    )
-    placed = [space.project(layer) for layer in moments]
-    phrases = [
-        Phrases(layer.texts, layer.counts, *_place(points, space, placed), own)
-        for layer, points, own in zip(said, vectors, moments, strict=True)
-    ]
-    if not moments[1].count:
+    measure = cache(partial(_measure_layers, said, settings.dimensions, embedder))
+    if not len(said[1].texts):
         size = len(said[0].texts)
         priority = Signed(np.ones(size, dtype=np.int8), np.zeros(size))
     elif settings.priority == "novelty":
         words = [embed_finite(embedder, layer.words) for layer in said]
         priority = _score_novelty(said, words, ontology, graph)
     else:
-        densities = phrases[0].log_graph, phrases[0].log_ontology
+        placed = measure().graph
+        densities = placed.log_graph, placed.log_ontology
         priority = score_priority(settings.priority, *densities)
     region = choose_region(priority, said[0].counts, settings.region_share)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         region &= priority.sign > 0
     return Completion(
-        graph=phrases[0],
-        ontology=phrases[1],
-        explained=space.explained,
+        measure=measure,
         phrase_of=said[0].phrase_of,
         sign=priority.sign.astype(np.int64),
         log_magnitude=priority.log_magnitude,
         region=region,
         proposals=(),
     )
+
+
+def _measure_layers(said: Sequence[_Said], dimensions: int, embedder: Embedder) -> Layers:
+    """Both layers in the space of so many of their principal components.
+
+    Raises:
+        InputError: as `compare_layers`.
+    """
+    vectors = [embed_finite(embedder, layer.texts) for layer in said]
+    size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
+    vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
+    moments = [Moments.of(points, on_grid=True) for points in vectors]
+    both = moments[0] + moments[1]
+    space = (
+        fit_space(both, dimensions)
+        if both.count
+        else Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
+    )
+    placed = [space.project(layer) for layer in moments]
+    graph, ontology = (
+        Phrases(layer.texts, layer.counts, *_place(points, space, placed), own)
+        for layer, points, own in zip(said, vectors, moments, strict=True)
+    )
+    return Layers(graph, ontology, space.explained)
 
 
 def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Said:

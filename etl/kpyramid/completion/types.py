@@ -1,6 +1,6 @@
 """What completion reads and finds."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -108,18 +108,25 @@ class Phrases:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Completion:
-    """What the ontology lacks: both layers in one space, and proposals, the best first.
-
-    `explained`: share of both layers' variance on each axis, shape (d,). `phrase_of`: the place in
-    `graph` of each fact's phrase, shape (n,). `sign`, `log_magnitude`, `region`: the priority of
-    each phrase of `graph`, as -1, 0 or 1 times exp of the log (0.0 where the sign is 0), and
-    whether it is in the priority region.
-    """
+class Layers:
+    """Both layers in one space; `explained`: share of their variance on each axis, shape (d,)."""
 
     graph: Phrases
     ontology: Phrases
     explained: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Completion:
+    """What the ontology lacks: priorities, and proposals, the best first.
+
+    `measure`: places both layers in one space, which only priorities by density need. `phrase_of`:
+    the place of each fact's phrase in the graph's layer, shape (n,). `sign`, `log_magnitude`,
+    `region`: the priority of each phrase of that layer, as -1, 0 or 1 times exp of the log (0.0
+    where the sign is 0), and whether it is in the priority region.
+    """
+
+    measure: Callable[[], Layers]
     phrase_of: Integers
     sign: Integers
     log_magnitude: Array

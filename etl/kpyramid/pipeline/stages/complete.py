@@ -28,7 +28,7 @@ from kpyramid.completion.proposals import (
     propose,
     says_being,
 )
-from kpyramid.completion.types import Completion, OntologyLayer, Pair, Phrases, Proposal
+from kpyramid.completion.types import Completion, Layers, OntologyLayer, Pair, Phrases, Proposal
 from kpyramid.documents.words import normalise_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -772,10 +772,11 @@ def run(
 def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
     """`phrases`, `priorities` and `layers`, column by column: there may be a million rows."""
     contracts = load_contracts()
-    layers = {"graph": found.graph, "ontology": found.ontology}
+    measured = found.measure()
+    both = measured.graph, measured.ontology
+    layers = dict(zip(("graph", "ontology"), both, strict=True))
     ids = {layer: _identify(layer, phrases.texts) for layer, phrases in layers.items()}
-    outside = np.zeros(len(found.ontology.texts), dtype=bool)
-    both = found.graph, found.ontology
+    outside = np.zeros(len(measured.ontology.texts), dtype=bool)
     phrases = {
         "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks], pa.string()),
         "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
@@ -800,7 +801,7 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
         "phrases": contracts["phrases"].fill(phrases),
         "priorities": contracts["priorities"].fill(priorities),
         "layers": build_table(
-            "layers", [_describe(name, part, found) for name, part in layers.items()]
+            "layers", [_describe(name, part, measured) for name, part in layers.items()]
         ),
     }
 
@@ -812,7 +813,7 @@ def _identify(layer: str, texts: TextColumn) -> pa.ChunkedArray:
     return pa.chunked_array(map(pa.array, found), pa.string())
 
 
-def _describe(layer: str, phrases: Phrases, found: Completion) -> Row:
+def _describe(layer: str, phrases: Phrases, measured: Layers) -> Row:
     moments = phrases.moments
     lower = np.tril_indices(len(moments.total))
     return {
@@ -820,5 +821,5 @@ def _describe(layer: str, phrases: Phrases, found: Completion) -> Row:
         "phrases": moments.count,
         "total": moments.total.tolist(),
         "outer": moments.outer[lower].tolist(),
-        "explained": round_digits(found.explained).tolist(),
+        "explained": round_digits(measured.explained).tolist(),
     }
