@@ -160,6 +160,7 @@ class RelationForm:
         return " ".join(self.lemmas) if self.passive_by else None
 
 
+@lru_cache(maxsize=100_000)
 def normalise_relation(phrase: str) -> RelationForm:
     """The lemma form of a relation phrase.
 
