@@ -283,8 +283,7 @@ class Growth:
         known: set[tuple[str, ...]] = set()
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
-            is_taken = row["label"] != proposal.label and row["label"] in labels
-            if is_taken or identify_proposal(row) in known:
+            if row["label"] in labels - {proposal.label} or identify_proposal(row) in known:
                 # `died in` and `died on` are both `year died`: the later keeps its wording, and
                 # `was tied to` keeps it beside `tied to`.
                 row["label"] = proposal.label
