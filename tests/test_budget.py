@@ -20,7 +20,7 @@ BUDGETS = {
     "extraction": 8569,
     "graph": 2415,
     "ontology": 6079,
-    "completion": 2233,
+    "completion": 2251,
     "condensation": 1709,
     "snapshot": 4187,
     "query": 4017,

@@ -341,3 +341,17 @@ def test_a_fault_is_a_reject_with_its_reason(monkeypatch: pytest.MonkeyPatch) ->
     assert not done.proposals
     (reject,) = done.made["rejects"].to_pylist()
     assert (reject["stage"], reject["reason"]) == ("complete", "another_says_it")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_two_wordings_of_one_name_are_two_rows_whichever_comes_first(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    both = [suggest("was tied to"), suggest("tied to")]
+    use_script(monkeypatch, [both[first], both[1 - first]])
+    tied = [(*fact[:2], "was tied to", *fact[3:]) for fact in MISSING]
+    held = [(*fact[:2], "tied to", *fact[3:]) for fact in MISSING]
+    done = run_complete([*KNOWN, *tied, *held])
+    rows = [(row["label"], row["phrases"]) for row in done.proposals]
+    assert sorted(rows) == [("tied to", ["tied to"]), ("was tied to", ["was tied to"])]
+    assert len({row["proposal_id"] for row in done.proposals}) == 2

@@ -11,6 +11,7 @@ import pytest
 
 from kpyramid.completion.decisions import Decision, Decisions
 from kpyramid.completion.top import MOST, draft_classes, keep_properties
+from kpyramid.completion.types import GraphLayer
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.consistency import find_java, judge_consistency
@@ -44,6 +45,7 @@ PLANTED = [
     *("use of drugs", "use of cards", "frequent use"),
     *("good question", "question", "the question"),
     *("faithful", "faithful", "faithful"),
+    *("plan itself", "debt itself", "book itself"),
     *("patients", "one patient"),  # in two chunks
     *("Brannick Ferries", "Brannick Ferries", "the Brannick Ferries"),  # one firm
 ]
@@ -54,10 +56,14 @@ def list_phrases(texts: Sequence[str]) -> list[tuple[str, str, str]]:
 
 
 def draft(
-    texts: Sequence[str], former: Schema | None = None, decisions: Sequence[Decision] = ()
+    texts: Sequence[str],
+    former: Schema | None = None,
+    decisions: Sequence[Decision] = (),
+    ends: Sequence[str] = (),
 ) -> dict[str, dict[str, object]]:
     given = Decisions(decisions, "decisions.toml")
-    rows = draft_classes(list_phrases(texts), UPPER, former, given, EMBEDDER)
+    facts = [(text, "NOUN") for text in ends]
+    rows = draft_classes(list_phrases(texts), facts, UPPER, former, given, EMBEDDER)
     return {str(row["label"]): row for row in rows}
 
 
@@ -103,6 +109,9 @@ def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None
         label: row["iri"] for label, row in grown.items()
     }.items()
     assert set(rare).isdisjoint(draft(texts))
+    about = draft(texts, ends=[f"old {noun}" for noun in rare for _ in range(4)])
+    assert len(about) == MOST
+    assert set(rare) <= set(about)  # facts are about them
 
 
 def test_what_a_person_rejected_is_not_drafted_and_what_was_renamed_has_its_name() -> None:
@@ -230,9 +239,8 @@ def test_a_later_night_leads_to_no_class_that_lost_its_facts_and_has_no_word_of_
     )
 
     def list_drafts(head: str) -> list[object]:
-        layer = SimpleNamespace(
-            heads=[head], head_types=["NOUN"], tails=["Hana Volk"], tail_types=["PERSON"]
-        )
+        tail = ["Hana Volk"]
+        layer = GraphLayer([head], ["NOUN"], ["crewed by"], tail, ["PERSON"], [head], tail)
         graph = SimpleNamespace(
             layer=layer,
             ids=pa.array(["triple-1"]),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpyramid.completion.types import GraphLayer
-from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
+from kpyramid.documents.words import FUNCTION_WORDS, IS_A, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
 from kpyramid.numerics.arrays import Mask
@@ -30,7 +30,7 @@ _RELATIVE = RELATIVES | frozenset(
     "body case collection element entity example feature figure form group home instance item kind "
     "lot majority matter member name native number object one part piece result series set sort "
     "source system thing title type unit variety way".split()
-)
+).union(FUNCTION_WORDS)
 """Nouns that say nothing without what is before or after them: `part of`, `governing body`."""
 _RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
 """What follows a noun that tells how one thing is to another: `sequel to Kill Bill`."""

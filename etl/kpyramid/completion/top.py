@@ -45,6 +45,7 @@ class _Uses:
     chunks: set[str] = field(default_factory=set)
     compounds: set[str] = field(default_factory=set)
     words: Counter[str] = field(default_factory=Counter)
+    facts: int = 0
     related: int = 0
     plural: bool = False
     known: bool = False
@@ -52,7 +53,7 @@ class _Uses:
     @property
     def weight(self) -> int:
         """How much of the corpus is about it."""
-        return len(self.chunks) + len(self.compounds)
+        return len(self.chunks) + len(self.compounds) + self.facts
 
     def is_term(self) -> bool:
         """Whether the noun names a kind of thing that the corpus is about."""
@@ -70,6 +71,7 @@ class _Uses:
 
 def draft_classes(
     phrases: Iterable[tuple[str, str, str]],
+    ends: Iterable[tuple[str, str]],
     schema: Schema,
     former: Schema | None,
     decisions: Decisions,
@@ -77,9 +79,10 @@ def draft_classes(
 ) -> list[dict[str, object]]:
     """Rows of `proposals`, without support, of the classes that a corpus needs below `schema`'s.
 
-    `phrases`: words, type and chunk of each mention. What `former`, the last ontology, has of
-    these comes first, so that a growing corpus keeps its names; then the nouns of most chunks,
-    `MOST` in all. What `decisions` accepts stands, and what it rejects is left out.
+    `phrases`: words, type and chunk of each mention; `ends`: words and type of each end of a fact.
+    What `former`, the last ontology, has of these comes first, so that a growing corpus keeps its
+    names; then the nouns of most facts, `MOST` in all. What `decisions` accepts stands, and what it
+    rejects is left out.
 
     Raises:
         InputError: an entry of the decisions does not fit the ontology; names it.
@@ -87,7 +90,7 @@ def draft_classes(
     rows = [row for row in decisions.list_accepted(schema) if row["kind"] == "class"]
     rows = [{**row, "decided_by": "file"} for row in rows]
     old = {entry.label for entry in former.classes} if former else set()
-    uses = _read_uses(phrases, Kinds(schema), embedder, old)
+    uses = _read_uses(phrases, ends, Kinds(schema), embedder, old)
     taken = {THING, *schema.class_by_iri, *(str(row["iri"]) for row in rows)}
     order = sorted(uses, key=lambda key: (not uses[key].known, -uses[key].weight, key))
     for own in (uses[key] for key in order):
@@ -134,37 +137,49 @@ def keep_properties(
 
 
 def _read_uses(
-    phrases: Iterable[tuple[str, str, str]], kinds: Kinds, embedder: Embedder, old: set[str]
+    phrases: Iterable[tuple[str, str, str]],
+    ends: Iterable[tuple[str, str]],
+    kinds: Kinds,
+    embedder: Embedder,
+    old: set[str],
 ) -> dict[str, _Uses]:
     """The nouns of the phrases by what nouns for one kind agree in."""
 
     @cache
-    def read(words: str, named: bool) -> Kind | None:
+    def read(words: str, kind: str) -> Kind | None:
+        if kind not in _NAMED and kind != "NOUN":
+            return None
+        named = is_written_as_name(words)
         noun = find_noun(words.casefold() if named else words, kinds)
         lemma = lemmatise(noun.noun) if noun else ""
+        if noun is None or (named and not noun.before):
+            return None
         # `mice` has a singular; `opera` and `training` are none of opus and train
-        if noun is None or lemma == noun.noun or noun.noun.endswith(("a", "ing")):
+        if lemma == noun.noun or noun.noun.endswith(("a", "ing")):
             return noun
         singular = find_noun(lemma, kinds)
         return singular and noun._replace(noun=singular.noun, plural=True)
 
     found: defaultdict[str, _Uses] = defaultdict(_Uses)
     for words, kind, chunk in phrases:
-        named = is_written_as_name(words)
-        noun = read(words, named) if kind in _NAMED or kind == "NOUN" else None
-        if noun is None or (named and not noun.before):
+        noun = read(words, kind)
+        if noun is None:
             continue
         own = found[noun.noun]
         own.words[noun.noun] += 1
         own.related += noun.completed
         own.plural |= noun.plural
         before = noun.before[-1:]
-        if named:  # one firm's name in many places makes no kind of firm
+        if is_written_as_name(words):  # one firm's name in many places makes no kind of firm
             own.compounds.add(words.casefold())
             continue
         own.chunks.add(chunk)
         if before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
             own.compounds.add(before[0])
+    for end in ends:
+        noun = read(*end)
+        if noun is not None and noun.noun in found:
+            found[noun.noun].facts += 1
     joined: defaultdict[str, _Uses] = defaultdict(_Uses)
     alike = group_alike(found, embedder) if found else {}
     for word, key in alike.items():
@@ -172,6 +187,7 @@ def _read_uses(
         all_.chunks |= one.chunks
         all_.compounds |= one.compounds
         all_.words += one.words
+        all_.facts += one.facts
         all_.related += one.related
         all_.plural |= one.plural
         all_.known |= word in old

@@ -43,6 +43,11 @@ class GraphLayer:
         """The ends of all facts."""
         return zip(self.head_keys, self.tail_keys, strict=True)
 
+    def walk_ends(self) -> Iterator[tuple[str, str]]:
+        """Words and type of all heads, then of all tails."""
+        yield from zip(self.heads, self.head_types, strict=True)
+        yield from zip(self.tails, self.tail_types, strict=True)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OntologyLayer:

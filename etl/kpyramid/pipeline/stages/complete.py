@@ -279,11 +279,13 @@ class Growth:
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
+        labels = {p.label for p in proposals if p.kind == "property"}
         known: set[tuple[str, ...]] = set()
         for place, proposal in enumerate(proposals):
             row = self._judge(proposal, number, judges.get(place, "rules"), taken)
-            if identify_proposal(row) in known:
-                # `died in` and `died on` are both `year died`: the later keeps its wording.
+            if row["label"] in labels - {proposal.label} or identify_proposal(row) in known:
+                # `died in` and `died on` are both `year died`: the later keeps its wording, and
+                # `was tied to` keeps it beside `tied to`.
                 row["label"] = proposal.label
                 row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
             taken.add(str(row["iri"]))

@@ -425,15 +425,14 @@ def _draft(
     phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
-    rows = draft_classes(phrases, schema, old, decisions, embedder)
-    find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
     layer, support = graph.layer, defaultdict[str, set[int]](set)
+    rows = draft_classes(phrases, layer.walk_ends(), schema, old, decisions, embedder)
+    find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
     names: defaultdict[str, set[str]] = defaultdict(set)
-    for ends, types in ((layer.heads, layer.head_types), (layer.tails, layer.tail_types)):
-        for place, end in enumerate(zip(ends, types, strict=True)):
-            for iri in find(*end):
-                support[iri].add(place)
-                names[iri].add(end[0].casefold())
+    for place, end in enumerate(layer.walk_ends()):
+        for iri in find(*end):
+            support[iri].add(place % len(layer))
+            names[iri].add(end[0].casefold())
     drafts = [row for row in rows if _keep_words(row, names[str(row["iri"])])]
     for row in keep_properties(old, adopt_proposals(schema, drafts), decisions) if old else ():
         forms = {
