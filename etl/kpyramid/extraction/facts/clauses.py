@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpyramid.documents.measures import SIZES
-from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
+from kpyramid.extraction.facts.candidates import (
+    ADDRESSED,
+    PLURAL,
+    WORDS,
+    Findings,
+    is_respective,
+    word_noun,
+)
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
@@ -15,7 +22,7 @@ from kpyramid.extraction.facts.copulas import (
 )
 from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
-from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
+from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
@@ -52,7 +59,6 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
-    find_phrase,
     is_counted,
     is_nominal,
     is_restrictive,
@@ -77,6 +83,9 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
+_UNNAMED = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "PERCENT"})
+_STATES = frozenset("at with without under during over within".split())
+"""Prepositions before a bare noun that names no thing: "at risk", "with caution"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
@@ -84,7 +93,6 @@ _ASIDES = WORDS["asides"]
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
-_COMPARING = frozenset({"than", ";", ":", "("})
 _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
 _HELPING = frozenset({"help", "let", "make"})
@@ -268,7 +276,7 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     noun before it.
     """
     clause = frame.clause
-    if frame.way != "antecedent" or clause is None:
+    if frame.way != "antecedent" or clause is None or _is_existent(clause.head):
         return False
     parted = not is_restrictive(clause)
     if parted and (clause.dep != "acl" or clause.head.dep in SUBJECTS):
@@ -419,6 +427,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
+        if frame.way == "antecedent" and _is_existent(subject):
+            heads += map(_word_some, findings.read_arguments(subject))
+            continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
@@ -428,6 +439,18 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
         heads += found[:1] if alone else found
     return heads
+
+
+def _is_existent(noun: Node) -> bool:
+    """Whether a clause says that there are such things: "there are mosses that live on bark"."""
+    return noun.head.word in {"are", "were"} and any(c.dep == "expl" for c in noun.head.children)
+
+
+def _word_some(phrase: Phrase) -> Phrase:
+    """Return "some mosses" for what there are: others may not do so."""
+    first, *rest = phrase.text.lower().split()
+    counted = first[0].isdigit() or first in WORDS["quantities"] or rest[:1] == ["of"]
+    return phrase if counted else replace(phrase, text=f"some {phrase.text}", literal=False)
 
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
@@ -502,11 +525,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
-            preps = [c for c in word.children if c.dep in {"prep", "agent"}]
-            led = [p for prep in preps for p in list_prepositional(prep)]
             found += [
                 (phrase, " ".join([*base, words]), [*base_tokens, *tokens], negated)
-                for each in led
+                for each in list_led(word)
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
         elif role == "object" or (role == "attribute" and not copula):
@@ -525,8 +546,11 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
+    objects = [part.root for part in _list_objects(frame) if not _is_reflexive(part.root)]
+    whole = any(t.resolved or t.root == noun.i for t, *_ in found for noun in objects)
+    respective = is_respective(frame.verb)
     for part in later:
-        before, at = base, base_tokens
+        before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
@@ -537,7 +561,10 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if words is None:
                 continue
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
+            told = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
+            if told and _is_circumstance(phrase, prep) and not respective:
+                continue  # it qualifies what the object says
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
@@ -565,6 +592,13 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
 def _is_state(noun: Node) -> bool:
     """Whether a bare noun says with its preposition what state something is in: "in force"."""
     return noun.tag == "NN" and not noun.children
+
+
+def _is_circumstance(tail: Phrase, prep: str) -> bool:
+    """Whether a tail says when, how many or in what state, and names no thing: "at risk"."""
+    *counts, _ = tail.text.split()
+    bare = tail.label == "NOUN" and not tail.resolved and WORDS["quantities"].issuperset(counts)
+    return tail.label in _UNNAMED or (bare and tail.text.islower() and prep in _STATES)
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
@@ -632,13 +666,17 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
         return None
     (phrase,) = phrases
-    if root.tag == "PRP" and root.word.endswith(("self", "selves")):
+    if _is_reflexive(root):
         return root.word, [root.i]
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
         return None  # whose country she represented is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
+
+
+def _is_reflexive(noun: Node) -> bool:
+    return noun.tag == "PRP" and noun.word.endswith(("self", "selves"))
 
 
 def _list_directions(noun: Node, verb: Node) -> list[Node]:
@@ -717,8 +755,12 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         words, tokens = word_noun(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
-            preps = _list_completions(root, having, negated, findings)
-            phrase = _complete_comparison(phrase, frame.verb)
+            held = frozenset() if having else range(phrase.first, phrase.last + 1)
+            preps = [  # "an investment with potential" has it in its words
+                each
+                for each in _list_completions(root, having, negated, findings)
+                if each[0].last not in held or not _is_circumstance(each[0], each[1].split()[-1])
+            ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
@@ -777,18 +819,6 @@ def _word_whole(noun: Node) -> tuple[str, list[int]]:
     words = (n.word if n.text.islower() else n.text for n in nodes)
     spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
     return "".join(spaced).strip(), [n.i for n in nodes]
-
-
-def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
-    """The phrase with what it is compared with further on: "lower rates in winter than men"."""
-    nodes = verb.tree.nodes
-    graded = any(n.tag in {"JJR", "RBR"} for n in nodes[phrase.first : phrase.root])
-    ends = (n for n in nodes[phrase.first : verb.right_edge.i] if n.text in _COMPARING)
-    than = next(ends, verb) if graded else verb
-    other = next((find_phrase(c, True) for c in than.children if c.dep == "pobj"), None)
-    if than.word != "than" or than.i <= phrase.last or other is None:
-        return phrase
-    return replace(phrase, text=f"{phrase.text} than {other.text}", literal=False)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:

@@ -42,7 +42,6 @@ MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
-_BEGINNING = (" since", " from", " until", " till")
 _PERFECT = {"has been": "is", "have been": "are"}
 _MULTIPLES = frozenset("half twice double triple thrice".split())
 _BROAD = frozenset("people person individual thing place".split())
@@ -241,8 +240,8 @@ def _add_kind(
         found = [(p, w, t) for p, w, t in found if w == "one of"]
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
-        if relation is not None and phrase.label == "DATE" and rest.endswith(_BEGINNING):
-            continue  # from when to when it is so qualifies the kind
+        if (relation is not None or len(found) > 1) and phrase.label in {"DATE", "TIME"}:
+            continue  # when it is so qualifies the kind
         tokens_at = (*group.tokens, *at_all)
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
@@ -397,7 +396,8 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     preps = [p for p in preps if p[0].root != group.i]
-    word = group.lemma.lower()
+    held = [c.word for c in group.children if c.dep == "compound" and c.pos == "NOUN"]
+    word = " ".join([*held, group.lemma.lower()])  # "interest rate in"
     return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in _MEMBER_PREPS]
 
 

@@ -244,6 +244,8 @@ def repair_tree(tree: Tree) -> None:
             _move(node, tree[node.i - 1])
         elif node.word == "than" and node.dep == "quantmod" and tree[node.i - 1].tag == "JJR":
             _seat_measure(node)
+        elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
+            _lift_standard(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word == "or":
@@ -482,6 +484,26 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+
+
+def _lift_standard(than: Node) -> None:
+    """Hang on the verb what is compared with further on: "better results in winter than in June".
+
+    Right behind what it grades it stays: "more clients than Orm Bank".
+    """
+    path = [than.head]
+    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
+        path.append(path[-1].head)
+    verb, nodes = path[-1], than.tree.nodes
+    first = than.tree.sentences[than.sentence][0]
+    graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
+    own = than.head.left_edge.i <= graded
+    parted = any(n.dep == "prep" and n.word != "of" for n in nodes[graded : than.i])
+    if verb.pos not in {"VERB", "AUX"} or (own and not parted):
+        return
+    _move(than, verb)
+    for node in path[:-1]:
+        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
 
 
 def _lift_place(prep: Node) -> None:
