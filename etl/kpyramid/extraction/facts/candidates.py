@@ -312,7 +312,7 @@ _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns of who writes and who reads; "we" may be all mankind."""
-_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones"}
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
@@ -403,9 +403,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
 
 
 def is_empty(text: str) -> bool:
-    """Whether an argument only counts nouns that say nothing: "various factors", "the moment"."""
-    *counts, noun = text.lower().split()
-    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(counts)
+    """Whether an argument only counts what says nothing: "various factors"."""
+    *before, noun = text.lower().split()
+    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
 
 
 _FISCAL = re.compile(

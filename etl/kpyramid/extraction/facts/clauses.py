@@ -276,7 +276,7 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     noun before it.
     """
     clause = frame.clause
-    if frame.way != "antecedent" or clause is None or _is_existent(clause.head):
+    if frame.way != "antecedent" or clause is None or _is_existent(clause):
         return False
     parted = not is_restrictive(clause)
     if parted and (clause.dep != "acl" or clause.head.dep in SUBJECTS):
@@ -350,7 +350,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
     main = _find_verb_above(at)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
-    if verb.tag == "VBG" and verb.lemma in MEANS and not frame.chain and frame.way != "own":
+    top = frame.top  # "was measured by using X to find Y"
+    if top.tag == "VBG" and top.lemma in MEANS and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
@@ -427,8 +428,8 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
-        if frame.way == "antecedent" and _is_existent(subject):
-            heads += map(_word_some, findings.read_arguments(subject))
+        if frame.way == "antecedent" and _is_existent(frame.clause):
+            heads += [_word_some(p, subject) for p in findings.read_arguments(subject)]
             continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
@@ -441,16 +442,20 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
     return heads
 
 
-def _is_existent(noun: Node) -> bool:
-    """Whether a clause says that there are such things: "there are mosses that live on bark"."""
-    return noun.head.word in {"are", "were"} and any(c.dep == "expl" for c in noun.head.children)
+def _is_existent(clause: Node | None) -> bool:
+    """Whether a clause tells of what things there are: "there are mosses that live on bark"."""
+    verb = clause.head.head if clause is not None else None
+    if clause is None or verb is None or verb.word not in {"are", "were"}:
+        return False
+    parted = clause.tree[clause.left_edge.i - 1].text in {",", "("}
+    return not parted and any(c.dep == "expl" for c in verb.children)
 
 
-def _word_some(phrase: Phrase) -> Phrase:
-    """Return "some mosses" for what there are: others may not do so."""
-    first, *rest = phrase.text.lower().split()
-    counted = first[0].isdigit() or first in WORDS["quantities"] or rest[:1] == ["of"]
-    return phrase if counted else replace(phrase, text=f"some {phrase.text}", literal=False)
+def _word_some(phrase: Phrase, noun: Node) -> Phrase:
+    """Return "some mosses" for what there are, unless it says how many: others may not do so."""
+    few = any(c.dep == "nummod" or c.word in WORDS["quantities"] for c in noun.children)
+    known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
+    return phrase if known else replace(phrase, text=f"some {phrase.text}", literal=False)
 
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:

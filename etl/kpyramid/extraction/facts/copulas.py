@@ -263,7 +263,8 @@ def _is_one_of_several(name: Node) -> bool:
 
 def _lists_items(verb: Node, noun: Node) -> bool:
     """Whether a plural verb lists what its subject holds: "the criteria were age and weight"."""
-    bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in noun.children)
+    first = noun.head if noun.dep == "conj" else noun
+    bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
     listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
     return bare and many and listed and verb.word in {"are", "were"}
