@@ -158,8 +158,6 @@ def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], st
 
 
 _PRONOUNS = frozenset({"PRP", "PRP$"})
-_STANDING = frozenset({"PRP", "DT"})
-"""Tags of words that stand for what the text around names."""
 _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
@@ -493,7 +491,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             manners.append(manner)
         named = find_close_name(part.root) or part.root
         phrase = find_phrase(named, full=named.pos == "NOUN")
-        placed = phrase is not None and part.root.tag not in _STANDING and part.gap is None
+        placed = phrase is not None and part.root.tag not in {"PRP", "DT"} and part.gap is None
         if phrase is None or not placed or is_unplaced(phrase, frame.verb.tree):
             continue
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):

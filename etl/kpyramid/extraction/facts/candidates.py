@@ -54,6 +54,7 @@ class Candidate:
     construction: str = ""
 
 
+_COMPARING = frozenset({"than", "to", "with"})
 _ANY = SUBJECTS | {"dobj", "pobj", "attr"}
 _TELLING = frozenset("younger older elder current chief".split())
 """Adjectives that a noun in a relation keeps."""
@@ -173,15 +174,15 @@ class Findings:
         return phrase
 
     def _name_compared(self, token: Node) -> Phrase | None:
-        """Return "rates of urban farms" for "those of urban farms", as the subject has them."""
-        if token.word not in {"that", "those"} or all(c.word != "of" for c in token.children):
+        """Return "rates of urban farms" behind "higher than those", as the subject has them."""
+        phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
+        if token.word not in {"that", "those"} or token.head.word not in _COMPARING or not phrase:
             return None
         verb = token
         while verb.i not in self.frames and verb.head is not verb:
             verb = verb.head
         subjects = self.frames[verb.i].subjects if verb.i in self.frames else []
-        phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
-        if not subjects or subjects[0].pos != "NOUN" or phrase is None or phrase.words > FULL_WORDS:
+        if all(c.word != "of" for c in token.children) or not subjects or phrase.words > FULL_WORDS:
             return None
         noun = build_phrase(self.tree, subjects[0].left_edge.i, subjects[0].i, subjects[0].i)
         rest = self.tree.text[token.end : phrase.span.end]

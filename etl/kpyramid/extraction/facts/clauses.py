@@ -444,11 +444,10 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
 
 def _is_existent(clause: Node | None) -> bool:
     """Whether a clause tells of what things there are: "there are mosses that live on bark"."""
-    verb = clause.head.head if clause is not None else None
-    if clause is None or verb is None or verb.word not in {"are", "were"}:
+    if clause is None or clause.tree[clause.left_edge.i - 1].text in {",", "("}:
         return False
-    parted = clause.tree[clause.left_edge.i - 1].text in {",", "("}
-    return not parted and any(c.dep == "expl" for c in verb.children)
+    verb = clause.head.head
+    return verb.word in {"are", "were"} and any(c.dep == "expl" for c in verb.children)
 
 
 def _word_some(phrase: Phrase, noun: Node) -> Phrase:
@@ -470,7 +469,8 @@ def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
 def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     """Return "Listening to music" as a subject, while it is short."""
     first, last = verb.left_edge.i, verb.right_edge.i
-    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS:
+    points = findings.tree[last].tag in {"DT", "PRP"}  # "Doing this"
+    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS or points:
         return []
     phrase = build_phrase(findings.tree, first, last, verb.i)
     return [phrase] if phrase is not None else []
@@ -553,7 +553,6 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     needed = None if folded[0] or base else _find_complement(later, frame)
     objects = [part.root for part in _list_objects(frame) if not _is_reflexive(part.root)]
     whole = any(t.resolved or t.root == noun.i for t, *_ in found for noun in objects)
-    respective = is_respective(frame.verb)
     for part in later:
         before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
@@ -568,7 +567,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
             told = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            if told and _is_circumstance(phrase, prep) and not respective:
+            if told and _is_circumstance(phrase, prep) and not is_respective(frame.verb):
                 continue  # it qualifies what the object says
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:

@@ -153,10 +153,6 @@ def add_attribute_value(
         owner = of[0][0] if of else None
     if owner is None and not has_poss and (relational or subject.word in ATTRIBUTES):
         owner, indirect = findings.antecedents.find_owner(subject), True
-        bare = all(c.dep == "det" for c in subject.children)
-        if owner is None and bare and not measured:
-            findings.drop("unresolved_attribute", subject.i, value.i)
-            return True
     words, tokens = _word_graded(subject) if measured or is_counted(value) else word_noun(subject)
     words = words.lower() if opens else words
     if owner is None or owner.last >= value.i or owner.first <= subject.i <= owner.last:
