@@ -500,8 +500,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if any(tail.first <= at <= tail.last for at in listed):
             continue
         if len(listed) > 1:  # "in 1990, 1994 and 1998"
-            end = part.root.right_edge.i
-            whole = build_phrase(frame.verb.tree, phrase.first, end, part.root.i)
+            last = part.root.right_edge.i
+            whole = build_phrase(frame.verb.tree, phrase.first, last, part.root.i)
             if is_respective(frame.verb) or whole is None or whole.words > MAX_WORDS:
                 continue
             phrase = whole

@@ -552,7 +552,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
     objects = [part.root for part in _list_objects(frame) if not _is_reflexive(part.root)]
-    whole = any(t.resolved or t.root == noun.i for t, *_ in found for noun in objects)
+    apart = [t for t, *_ in found if not t.first <= frame.verb.i <= t.last]
+    whole = any(t.resolved or t.root == noun.i for t in apart for noun in objects)
     for part in later:
         before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1

@@ -357,7 +357,7 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
         verb = verb.head
     if verb.dep == "acl":
         return verb.head
-    return next(iter(kids.get("dobj") or kids.get("oprd", ())), None)
+    return next(iter(kids.get("dobj") or kids.get("oprd") or []), None)
 
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
