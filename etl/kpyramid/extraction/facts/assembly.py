@@ -490,8 +490,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if (manner := _word_manner(part, candidate)) is not None:
             manners.append(manner)
         named = find_close_name(part.root) or part.root
-        phrase = find_phrase(named, full=named.pos == "NOUN")
-        placed = phrase is not None and part.root.tag not in {"PRP", "DT"} and part.gap is None
+        compared = findings.name_compared(part.root)
+        phrase = compared or find_phrase(named, full=named.pos == "NOUN")
+        placed = part.gap is None and (compared or part.root.tag not in {"PRP", "DT"})
         if phrase is None or not placed or is_unplaced(phrase, frame.verb.tree):
             continue
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):

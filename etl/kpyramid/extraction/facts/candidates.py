@@ -159,7 +159,7 @@ class Findings:
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
-            phrase = self.antecedents.resolve(token) or self._name_compared(token)
+            phrase = self.antecedents.resolve(token) or self.name_compared(token)
             if phrase is None:
                 reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
                 self.drop(reason, token.i, token.i)
@@ -173,7 +173,7 @@ class Findings:
             self.drop(reason, token.i, token.i)
         return phrase
 
-    def _name_compared(self, token: Node) -> Phrase | None:
+    def name_compared(self, token: Node) -> Phrase | None:
         """Return "rates of urban farms" behind "higher than those", as the subject has them."""
         phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
         if token.word not in {"that", "those"} or token.head.word not in _COMPARING or not phrase:
@@ -182,7 +182,11 @@ class Findings:
         while verb.i not in self.frames and verb.head is not verb:
             verb = verb.head
         subjects = self.frames[verb.i].subjects if verb.i in self.frames else []
-        if all(c.word != "of" for c in token.children) or not subjects or phrase.words > FULL_WORDS:
+        if (
+            all(c.dep != "prep" for c in token.children)
+            or not subjects
+            or phrase.words > FULL_WORDS
+        ):
             return None
         noun = build_phrase(self.tree, subjects[0].left_edge.i, subjects[0].i, subjects[0].i)
         rest = self.tree.text[token.end : phrase.span.end]

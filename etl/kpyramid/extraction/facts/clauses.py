@@ -447,12 +447,15 @@ def _is_existent(clause: Node | None) -> bool:
     if clause is None or clause.tree[clause.left_edge.i - 1].text in {",", "("}:
         return False
     verb = clause.head.head
+    if clause.dep != "relcl" and clause.tag != "VBN":
+        return False  # "there are drawbacks to saving money"
     return verb.word in {"are", "were"} and any(c.dep == "expl" for c in verb.children)
 
 
 def _word_some(phrase: Phrase, noun: Node) -> Phrase:
     """Return "some mosses" for what there are, unless it says how many: others may not do so."""
-    few = any(c.dep == "nummod" or c.word in WORDS["quantities"] for c in noun.children)
+    inside = [c for c in noun.children if c.i >= phrase.first or c.word == "no"]
+    few = any(c.dep in {"nummod", "det"} or c.word in WORDS["quantities"] for c in inside)
     known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
     return phrase if known else replace(phrase, text=f"some {phrase.text}", literal=False)
 
@@ -551,9 +554,10 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
-    objects = [part.root for part in _list_objects(frame) if not _is_reflexive(part.root)]
-    apart = [t for t, *_ in found if not t.first <= frame.verb.i <= t.last]
-    whole = any(t.resolved or t.root == noun.i for t in apart for noun in objects)
+    objects = {part.root.i for part in _list_objects(frame)}
+    apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
+    reflexive = folded[0].endswith(("self", "selves"))
+    whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     for part in later:
         before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
@@ -671,17 +675,13 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
         return None
     (phrase,) = phrases
-    if _is_reflexive(root):
+    if root.tag == "PRP" and root.word.endswith(("self", "selves")):
         return root.word, [root.i]
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
         return None  # whose country she represented is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
-
-
-def _is_reflexive(noun: Node) -> bool:
-    return noun.tag == "PRP" and noun.word.endswith(("self", "selves"))
 
 
 def _list_directions(noun: Node, verb: Node) -> list[Node]:

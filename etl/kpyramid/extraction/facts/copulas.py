@@ -196,9 +196,7 @@ def _add_kind(
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
-                verb_words = "had number" if past else "has number"
-            elif lead:
+            if lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
             else:
                 tail = _keep_group(tail, verb)

@@ -240,8 +240,6 @@ def repair_tree(tree: Tree) -> None:
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
-        elif node.word == "than" and node.dep == "quantmod" and tree[node.i - 1].tag == "JJR":
-            _seat_measure(node)
         elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
             _lift_standard(node)
         elif node.word in {"once", "twice"}:
@@ -279,14 +277,6 @@ def _join_path(path: Node) -> None:
     method = path.tree[path.i - 1]
     if method.text.isupper() and method.head not in {path, method}:
         _end_name(method, path, [])
-
-
-def _seat_measure(than: Node) -> None:
-    """Hang on the adjective what it compares with: "trips longer than six hours are booked"."""
-    unit = than.head.head if than.head.dep == "nummod" else than.head
-    if unit.dep == "conj":
-        _move(unit, than.tree[than.i - 1])
-        unit.dep = "npadvmod"
 
 
 def _seat_office(verb: Node) -> None:
@@ -497,7 +487,8 @@ def _lift_standard(than: Node) -> None:
     graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
     own = than.head.left_edge.i <= graded
     parted = any(n.dep == "prep" and n.word != "of" for n in nodes[graded : than.i])
-    if verb.pos not in {"VERB", "AUX"} or (own and not parted):
+    named = all(c.word not in {"that", "those"} for c in than.children)
+    if verb.pos not in {"VERB", "AUX"} or (own and named and not parted):
         return
     _move(than, verb)
     for node in path[:-1]:
@@ -536,16 +527,12 @@ def _join_frequency(adverb: Node) -> None:
 
 
 def _join_range(last: Node) -> None:
-    """Make "or later" part of the number before it, and both of a name: "Python 3.10 or later"."""
+    """Make "or later" part of the number before it: "Python 3.10 or later"."""
     number, link = last.tree.nodes[last.i - 2 : last.i]
-    name = last.tree.nodes[max(last.i - 3, 0)]
     ends = last.i + 1 == len(last.tree) or last.tree[last.i + 1].pos in {"PUNCT", "ADP", "CCONJ"}
     if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
         return
     _attach((link, last), number, "advmod")
-    if name.pos == "PROPN" and number.dep in {"npadvmod", "appos", "nummod"}:
-        _move(number, name)
-        number.dep = "nummod"
     number.right_edge = max(number.right_edge, last, key=lambda node: node.i)
     _widen(number, last)
 
