@@ -58,6 +58,7 @@ from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
     Phrase,
+    Tree,
     build_phrase,
     is_counted,
     is_nominal,
@@ -84,7 +85,7 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
 _UNNAMED = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "PERCENT"})
-_STATES = frozenset("at with without under during over within".split())
+_STATES = frozenset("at with without under".split())
 """Prepositions before a bare noun that names no thing: "at risk", "with caution"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
@@ -339,7 +340,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     something is the whole clause ("..., leading to panic"), and in front of the subject a
     participle says under which conditions the rest holds, but for a name's own past.
     """
-    verb = frame.verb
+    means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
+    verb = frame.top if means else frame.verb
     at = verb
     while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
         at = at.head
@@ -350,8 +352,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
     main = _find_verb_above(at)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
-    top = frame.top  # "was measured by using X to find Y"
-    if top.tag == "VBG" and top.lemma in MEANS and frame.way != "own":
+    if means and verb.tag == "VBG" and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
@@ -572,7 +573,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
             told = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            if told and _is_circumstance(phrase, prep) and not is_respective(frame.verb):
+            stated = told and not is_respective(frame.verb)
+            if stated and _is_circumstance(phrase, prep, findings.tree):
                 continue  # it qualifies what the object says
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:
@@ -603,11 +605,12 @@ def _is_state(noun: Node) -> bool:
     return noun.tag == "NN" and not noun.children
 
 
-def _is_circumstance(tail: Phrase, prep: str) -> bool:
+def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
     """Whether a tail says when, how many or in what state, and names no thing: "at risk"."""
     *counts, _ = tail.text.split()
-    bare = tail.label == "NOUN" and not tail.resolved and WORDS["quantities"].issuperset(counts)
-    return tail.label in _UNNAMED or (bare and tail.text.islower() and prep in _STATES)
+    bare = tree[tail.root].tag == "NN" and WORDS["quantities"].issuperset(counts)
+    state = bare and tail.label == "NOUN" and not tail.resolved
+    return tail.label in _UNNAMED or (state and words.split()[-1] in _STATES)
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
@@ -764,7 +767,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             preps = [  # "an investment with potential" has it in its words
                 each
                 for each in _list_completions(root, having, negated, findings)
-                if each[0].last not in held or not _is_circumstance(each[0], each[1].split()[-1])
+                if each[0].last not in held or not _is_circumstance(*each[:2], root.tree)
             ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
