@@ -84,9 +84,9 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
-_UNNAMED = frozenset({"DATE", "TIME", "CARDINAL", "ORDINAL", "PERCENT"})
-_STATES = frozenset("at with without under".split())
-"""Prepositions before a bare noun that names no thing: "at risk", "with caution"."""
+_UNNAMED = frozenset({"DATE", "TIME", "ORDINAL", "PERCENT"})
+_STATES = frozenset({"at", "without", "under"})
+"""Prepositions before a bare noun that names no thing: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
@@ -606,11 +606,12 @@ def _is_state(noun: Node) -> bool:
 
 
 def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
-    """Whether a tail says when, how many or in what state, and names no thing: "at risk"."""
+    """Whether a tail says when, how many or in what state, and names no thing: "much potential"."""
     *counts, _ = tail.text.split()
+    if tail.label != "NOUN" or tail.resolved:
+        return tail.label in _UNNAMED or (tail.label, tree[tail.root].tag) == ("CARDINAL", "CD")
     bare = tree[tail.root].tag == "NN" and WORDS["quantities"].issuperset(counts)
-    state = bare and tail.label == "NOUN" and not tail.resolved
-    return tail.label in _UNNAMED or (state and words.split()[-1] in _STATES)
+    return bare and (bool(counts) or words.split()[-1] in _STATES)
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
@@ -764,7 +765,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
             held = frozenset() if having else range(phrase.first, phrase.last + 1)
-            preps = [  # "an investment with potential" has it in its words
+            preps = [  # "an investment with much potential" has it in its words
                 each
                 for each in _list_completions(root, having, negated, findings)
                 if each[0].last not in held or not _is_circumstance(*each[:2], root.tree)
