@@ -84,7 +84,7 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
-_UNNAMED = frozenset({"DATE", "TIME", "ORDINAL", "PERCENT"})
+_UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _STATES = frozenset({"at", "without", "under"})
 """Prepositions before a bare noun that names no thing: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
@@ -764,11 +764,10 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         words, tokens = word_noun(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
-            held = frozenset() if having else range(phrase.first, phrase.last + 1)
             preps = [  # "an investment with much potential" has it in its words
-                each
-                for each in _list_completions(root, having, negated, findings)
-                if each[0].last not in held or not _is_circumstance(*each[:2], root.tree)
+                t
+                for t in _list_completions(root, having, negated, findings)
+                if having or t[0].last > phrase.last or not _is_circumstance(*t[:2], root.tree)
             ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".

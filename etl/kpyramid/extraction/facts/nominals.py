@@ -33,7 +33,6 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     find_entity,
     find_kind,
-    find_label,
     find_office_end,
     find_phrase,
     find_title_end,
@@ -395,9 +394,9 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
         return True
     if tree[last].pos not in {"NOUN", "PROPN"}:
         return True  # "33 nonatopic (NA) subjects"
-    # "very" of "very large array" is no mere grade
-    head = _cut(tree, first, tree[first].idx, tree[last].end, find_label(tree, last))
-    tail = build_phrase(tree, at, at, at)
+    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
+    if head is not None and head.first > first:  # "very" of "very large array" is no mere grade
+        head = _cut(tree, first, tree[first].idx, tree[last].end, head.label)
     _add(findings, head, "is abbreviated as", tail)
     return True
 
