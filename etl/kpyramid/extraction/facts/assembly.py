@@ -501,8 +501,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if any(tail.first <= at <= tail.last for at in listed):
             continue
         if len(listed) > 1:  # "in 1990, 1994 and 1998"
-            last = part.root.right_edge.i
-            whole = build_phrase(frame.verb.tree, phrase.first, last, part.root.i)
+            end = find_phrase(frame.verb.tree[listed[-1]]) or phrase
+            whole = build_phrase(frame.verb.tree, phrase.first, end.last, part.root.i)
             if is_respective(frame.verb) or whole is None or whole.words > MAX_WORDS:
                 continue
             phrase = whole
@@ -513,8 +513,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
         if words in _ENDING and dated and found.get("time", "").startswith("from "):
-            end = phrase.text.rpartition(" to ")[2]
-            found["time"] = f"{found['time'].partition(' to ')[0]} to {end}"
+            until = phrase.text.rpartition(" to ")[2]
+            found["time"] = f"{found['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "

@@ -473,7 +473,7 @@ def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
 def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     """Return "Listening to music" as a subject, while it is short."""
     first, last = verb.left_edge.i, verb.right_edge.i
-    points = findings.tree[last].tag in {"DT", "PRP"}  # "Doing this"
+    points = any(c.tag in {"DT", "PRP"} for c in verb.children)  # "Doing this"
     if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS or points:
         return []
     phrase = build_phrase(findings.tree, first, last, verb.i)
