@@ -478,7 +478,7 @@ def _cut_run(
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
             elif child.dep == "punct":
-                listed = tree[max(child.i - 1, 0)].dep in {"amod", "conj"}  # "a dry, cold wind"
+                listed = tree[max(child.i - 1, 0)].dep != "advmod"  # "a dry, cold wind"
                 graded = listed and node is root and root.pos == "NOUN" and child.i < root.i
                 comma = child.text == "," and (inner or graded or child.entity == "DATE")
                 if child.text not in _KEPT_PUNCT and not comma:
