@@ -271,7 +271,7 @@ the right name."""
 _KNOWN, _REPEATED = 5, 0.3
 """Facts of a property, and the share of them whose object is told twice, from which it is known by
 its objects: what has others states something else."""
-_DOUBTFUL = frozenset({"possible", "duty", "future", "intended", "nearly", "partly"})
+_DOUBTFUL = frozenset({"possible", "duty", "future", "intended", "wished", "nearly", "partly"})
 
 
 def _list_vouched(

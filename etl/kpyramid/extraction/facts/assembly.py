@@ -18,10 +18,11 @@ from kpyramid.extraction.facts.candidates import (
     is_bare_definite,
     is_bare_half,
     is_deictic,
+    is_empty,
     is_location,
-    is_personal,
     is_personal_text,
     is_respective,
+    is_unplaced,
     name_owner,
 )
 from kpyramid.extraction.facts.propositions import (
@@ -32,11 +33,12 @@ from kpyramid.extraction.facts.propositions import (
     write_words,
 )
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
-from kpyramid.extraction.syntax.clauses import CONNECTIVES
+from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
+    MAX_WORDS,
     PLACES,
     Node,
     Phrase,
@@ -478,7 +480,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
             if phrase is not None and not tail.first <= child.i <= tail.last:
                 found["distance"] = phrase.text
-    for part in (*frame.parts, *_list_opening(frame, findings)):
+    led = [p for part in frame.parts if part.role == "quality" for p in list_led(part.root)]
+    for part in (*frame.parts, *led, *_list_opening(frame, findings)):
         clause = _word_clause(part.root, findings) if part.root.pos in {"VERB", "AUX"} else None
         if part.role == "circumstance" and clause is not None:
             mark, _, rest = clause.partition(" ")
@@ -487,25 +490,31 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if (manner := _word_manner(part, candidate)) is not None:
             manners.append(manner)
         named = find_close_name(part.root) or part.root
-        phrase = find_phrase(named, full=named.pos == "NOUN")
-        if phrase is None or part.gap is not None or is_personal(phrase, frame.verb.tree):
+        compared = findings.name_compared(part.root)
+        phrase = compared or find_phrase(named, full=named.pos == "NOUN")
+        placed = part.gap is None and (compared or part.root.tag not in {"PRP", "DT"})
+        if phrase is None or not placed or is_unplaced(phrase, frame.verb.tree):
             continue
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= at <= tail.last for at in listed):
             continue
-        if len(listed) > 1 and is_respective(frame.verb):
-            continue
+        if len(listed) > 1:  # "in 1990, 1994 and 1998"
+            end = find_phrase(frame.verb.tree[listed[-1]]) or phrase
+            whole = build_phrase(frame.verb.tree, phrase.first, end.last, part.root.i)
+            if is_respective(frame.verb) or whole is None or whole.words > MAX_WORDS:
+                continue
+            phrase = whole
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
-        if is_bare_half(words, phrase.text):
+        if is_bare_half(words, phrase.text) or is_empty(phrase.text):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
         if words in _ENDING and dated and found.get("time", "").startswith("from "):
-            end = phrase.text.rpartition(" to ")[2]
-            found["time"] = f"{found['time'].partition(' to ')[0]} to {end}"
+            until = phrase.text.rpartition(" to ")[2]
+            found["time"] = f"{found['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "

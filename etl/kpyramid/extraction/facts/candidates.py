@@ -12,8 +12,8 @@ from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS
 from kpyramid.extraction.facts.coreference import Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
-from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
-from kpyramid.extraction.syntax.stance import Stance
+from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
+from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -54,6 +54,8 @@ class Candidate:
     construction: str = ""
 
 
+_COMPARING = frozenset({"than", "to", "with"})
+_ANY = SUBJECTS | {"dobj", "pobj", "attr"}
 _TELLING = frozenset("younger older elder current chief".split())
 """Adjectives that a noun in a relation keeps."""
 PLURAL = frozenset({"NNS", "NNPS"})
@@ -157,7 +159,7 @@ class Findings:
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
-            phrase = self.antecedents.resolve(token)
+            phrase = self.antecedents.resolve(token) or self.name_compared(token)
             if phrase is None:
                 reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
                 self.drop(reason, token.i, token.i)
@@ -170,6 +172,25 @@ class Findings:
             reason = "argument_too_long" if too_long is not None else "no_words"
             self.drop(reason, token.i, token.i)
         return phrase
+
+    def name_compared(self, token: Node) -> Phrase | None:
+        """Return "rates of urban farms" behind "higher than those", as the subject has them."""
+        phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
+        if token.word not in {"that", "those"} or token.head.word not in _COMPARING or not phrase:
+            return None
+        verb = token
+        while verb.i not in self.frames and verb.head is not verb:
+            verb = verb.head
+        subjects = self.frames[verb.i].subjects if verb.i in self.frames else []
+        if (
+            all(c.dep != "prep" for c in token.children)
+            or not subjects
+            or phrase.words > FULL_WORDS
+        ):
+            return None
+        noun = build_phrase(self.tree, subjects[0].left_edge.i, subjects[0].i, subjects[0].i)
+        rest = self.tree.text[token.end : phrase.span.end]
+        return noun and replace(phrase, text=" ".join(f"{noun.text}{rest}".split()), literal=False)
 
     def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase:
         """Return "X's municipalities" for "its municipalities"; such words are not literal.
@@ -223,12 +244,19 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
 
 
 def _find_alternative(root: Node) -> int | None:
-    """The last token of "a house, apartment or flat", any of which may be meant; examples hold."""
-    nouns = list(list_conjuncts(root))
+    """The last token of "a house, apartment or flat", any of which may be meant; examples hold.
+
+    What a general clause says of either subject holds of both: "salt or sand melts ice".
+    """
+    nouns, verb = list(list_conjuncts(root)), root.head
     marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
-    led = root.head.word in {"as", "like", "including"} or root.dep not in {"dobj", "pobj", "attr"}
+    does = root.dep in SUBJECTS
+    others = (g for c in verb.children if c.dep == "dobj" for g in c.children)
+    each = does and is_general(verb) and all(g.word != "or" for g in others)
+    led = root.head.word in {"as", "like", "including"} or root.dep not in _ANY
     aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
-    return None if not marks or led or aside or root.pos == "PROPN" else nouns[-1].right_edge.i
+    named = root.pos == "PROPN" and not does
+    return None if not marks or led or aside or named or each else nouns[-1].right_edge.i
 
 
 def _lists_verbs(noun: Node) -> bool:
@@ -289,7 +317,7 @@ _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns of who writes and who reads; "we" may be all mankind."""
-_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones"}
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
@@ -340,11 +368,11 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         half = half or phrase.text.count("(") != phrase.text.count(")")
         if half or _FORMULA.search(phrase.text):
             return "no_words"
-        if phrase.label in {"NOUN", "CARDINAL"} and phrase.text.lower() in _EMPTY_NOUNS:
+        if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
-        if _is_unplaced(phrase, tree):
+        if is_unplaced(phrase, tree):
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
@@ -361,9 +389,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     told = tail.text.lower()
     if is_deictic(told):
         return "deictic"
-    if tail.label == "ORDINAL" or _OCCASION.fullmatch(told):
-        return "bare_circumstance"
-    if is_bare_half(words[-1], told):
+    if tail.label == "ORDINAL" or is_bare_half(words[-1], told):
         return "bare_circumstance"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
     if told in DIRECTIONS or towards:
@@ -381,6 +407,12 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     return None
 
 
+def is_empty(text: str) -> bool:
+    """Whether an argument only counts what says nothing: "various factors"."""
+    *before, noun = text.lower().split()
+    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
+
+
 _FISCAL = re.compile(
     r"\b(?:FY|(?:fiscal|financial|tax) (?:year )?)(?:ended? )?\d{2,4}$", re.IGNORECASE
 )
@@ -390,7 +422,7 @@ _FISCAL = re.compile(
 def is_bare_half(preposition: str, text: str) -> bool:
     """Whether a noun only completes a preposition and names no circumstance: "in addition to X"."""
     said = text.lower()
-    if f"{preposition} {said}".replace(" ", "_") in _DISCOURSE:
+    if f"{preposition} {said}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(said):
         return True
     return preposition == "in" and said.partition(" to ")[0] in _PHRASAL
 
@@ -400,7 +432,7 @@ def is_deictic(text: str) -> bool:
     return text.lower() in _DEICTIC or _RELATIVE.fullmatch(text) is not None
 
 
-def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
+def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
     """Whether only the text around can place an argument: "my bank", "people who need it"."""
     if phrase.resolved:
         return False

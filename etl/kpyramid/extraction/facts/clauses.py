@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kpyramid.documents.measures import SIZES
-from kpyramid.extraction.facts.candidates import ADDRESSED, PLURAL, WORDS, Findings, word_noun
+from kpyramid.extraction.facts.candidates import (
+    ADDRESSED,
+    PLURAL,
+    WORDS,
+    Findings,
+    is_respective,
+    word_noun,
+)
 from kpyramid.extraction.facts.copulas import (
     LOCATIVE,
     MAX_HELD,
@@ -15,7 +22,7 @@ from kpyramid.extraction.facts.copulas import (
 )
 from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
-from kpyramid.extraction.syntax.clauses import MEANS, list_prepositional
+from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
@@ -51,8 +58,8 @@ from kpyramid.extraction.syntax.tree import (
     PLACES,
     Node,
     Phrase,
+    Tree,
     build_phrase,
-    find_phrase,
     is_counted,
     is_nominal,
     is_restrictive,
@@ -77,6 +84,9 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
+_UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
+_STATES = frozenset({"at", "without", "under"})
+"""Prepositions before a bare noun that names no thing: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
@@ -84,7 +94,6 @@ _ASIDES = WORDS["asides"]
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions behind a verb whose objects can be said of what the verb is done to."""
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
-_COMPARING = frozenset({"than", ";", ":", "("})
 _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not who does what they name."""
 _HELPING = frozenset({"help", "let", "make"})
@@ -268,7 +277,7 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
     noun before it.
     """
     clause = frame.clause
-    if frame.way != "antecedent" or clause is None:
+    if frame.way != "antecedent" or clause is None or _is_existent(clause):
         return False
     parted = not is_restrictive(clause)
     if parted and (clause.dep != "acl" or clause.head.dep in SUBJECTS):
@@ -331,7 +340,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     something is the whole clause ("..., leading to panic"), and in front of the subject a
     participle says under which conditions the rest holds, but for a name's own past.
     """
-    verb = frame.verb
+    means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
+    verb = frame.top if means else frame.verb
     at = verb
     while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
         at = at.head
@@ -342,7 +352,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
     main = _find_verb_above(at)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
-    if verb.tag == "VBG" and verb.lemma in MEANS and not frame.chain and frame.way != "own":
+    if means and verb.tag == "VBG" and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
@@ -419,6 +429,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
+        if frame.way == "antecedent" and _is_existent(frame.clause):
+            heads += [_word_some(p, subject) for p in findings.read_arguments(subject)]
+            continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
         found = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
@@ -428,6 +441,24 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
         heads += found[:1] if alone else found
     return heads
+
+
+def _is_existent(clause: Node | None) -> bool:
+    """Whether a clause tells of what things there are: "there are mosses that live on bark"."""
+    if clause is None or clause.tree[clause.left_edge.i - 1].text in {",", "("}:
+        return False
+    verb = clause.head.head
+    if clause.dep != "relcl" and clause.tag != "VBN":
+        return False  # "there are drawbacks to saving money"
+    return verb.word in {"are", "were"} and any(c.dep == "expl" for c in verb.children)
+
+
+def _word_some(phrase: Phrase, noun: Node) -> Phrase:
+    """Return "some mosses" for what there are, unless it says how many: others may not do so."""
+    inside = [c for c in noun.children if c.i >= phrase.first or c.word == "no"]
+    few = any(c.dep in {"nummod", "det"} or c.word in WORDS["quantities"] for c in inside)
+    known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
+    return phrase if known else replace(phrase, text=f"some {phrase.text}", literal=False)
 
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
@@ -442,7 +473,8 @@ def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
 def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
     """Return "Listening to music" as a subject, while it is short."""
     first, last = verb.left_edge.i, verb.right_edge.i
-    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS:
+    points = any(c.tag in {"DT", "PRP"} for c in verb.children)  # "Doing this"
+    if verb.tag != "VBG" or first != verb.i or last - first >= FULL_WORDS or points:
         return []
     phrase = build_phrase(findings.tree, first, last, verb.i)
     return [phrase] if phrase is not None else []
@@ -502,11 +534,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
-            preps = [c for c in word.children if c.dep in {"prep", "agent"}]
-            led = [p for prep in preps for p in list_prepositional(prep)]
             found += [
                 (phrase, " ".join([*base, words]), [*base_tokens, *tokens], negated)
-                for each in led
+                for each in list_led(word)
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
         elif role == "object" or (role == "attribute" and not copula):
@@ -525,8 +555,12 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
+    objects = {part.root.i for part in _list_objects(frame)}
+    apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
+    reflexive = folded[0].endswith(("self", "selves"))
+    whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     for part in later:
-        before, at = base, base_tokens
+        before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
@@ -537,7 +571,11 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if words is None:
                 continue
             before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
+            told = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
+            stated = told and not is_respective(frame.verb)
+            if stated and _is_circumstance(phrase, prep, findings.tree):
+                continue  # it qualifies what the object says
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
@@ -565,6 +603,15 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
 def _is_state(noun: Node) -> bool:
     """Whether a bare noun says with its preposition what state something is in: "in force"."""
     return noun.tag == "NN" and not noun.children
+
+
+def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
+    """Whether a tail says when, how many or in what state, and names no thing: "much potential"."""
+    *counts, _ = tail.text.split()
+    if tail.label != "NOUN" or tail.resolved:
+        return tail.label in _UNNAMED or (tail.label, tree[tail.root].tag) == ("CARDINAL", "CD")
+    bare = tree[tail.root].tag == "NN" and WORDS["quantities"].issuperset(counts)
+    return bare and (bool(counts) or words.split()[-1] in _STATES)
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
@@ -717,8 +764,11 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         words, tokens = word_noun(root)
         preps: list[Tail] = []
         if root.pos == "NOUN" and not phrase.resolved:
-            preps = _list_completions(root, having, negated, findings)
-            phrase = _complete_comparison(phrase, frame.verb)
+            preps = [  # "an investment with much potential" has it in its words
+                t
+                for t in _list_completions(root, having, negated, findings)
+                if having or t[0].last > phrase.last or not _is_circumstance(*t[:2], root.tree)
+            ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
@@ -777,18 +827,6 @@ def _word_whole(noun: Node) -> tuple[str, list[int]]:
     words = (n.word if n.text.islower() else n.text for n in nodes)
     spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
     return "".join(spaced).strip(), [n.i for n in nodes]
-
-
-def _complete_comparison(phrase: Phrase, verb: Node) -> Phrase:
-    """The phrase with what it is compared with further on: "lower rates in winter than men"."""
-    nodes = verb.tree.nodes
-    graded = any(n.tag in {"JJR", "RBR"} for n in nodes[phrase.first : phrase.root])
-    ends = (n for n in nodes[phrase.first : verb.right_edge.i] if n.text in _COMPARING)
-    than = next(ends, verb) if graded else verb
-    other = next((find_phrase(c, True) for c in than.children if c.dep == "pobj"), None)
-    if than.word != "than" or than.i <= phrase.last or other is None:
-        return phrase
-    return replace(phrase, text=f"{phrase.text} than {other.text}", literal=False)
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:

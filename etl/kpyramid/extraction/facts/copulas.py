@@ -42,7 +42,6 @@ MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _WEIGHING = WORDS["weighing"]
 """Adjectives that say how much something matters, and nothing of what it is."""
-_BEGINNING = (" since", " from", " until", " till")
 _PERFECT = {"has been": "is", "have been": "are"}
 _MULTIPLES = frozenset("half twice double triple thrice".split())
 _BROAD = frozenset("people person individual thing place".split())
@@ -154,10 +153,6 @@ def add_attribute_value(
         owner = of[0][0] if of else None
     if owner is None and not has_poss and (relational or subject.word in ATTRIBUTES):
         owner, indirect = findings.antecedents.find_owner(subject), True
-        bare = all(c.dep == "det" for c in subject.children)
-        if owner is None and bare and not measured:
-            findings.drop("unresolved_attribute", subject.i, value.i)
-            return True
     words, tokens = _word_graded(subject) if measured or is_counted(value) else word_noun(subject)
     words = words.lower() if opens else words
     if owner is None or owner.last >= value.i or owner.first <= subject.i <= owner.last:
@@ -201,9 +196,7 @@ def _add_kind(
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
-                verb_words = "had number" if past else "has number"
-            elif lead:
+            if lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
             else:
                 tail = _keep_group(tail, verb)
@@ -241,8 +234,8 @@ def _add_kind(
         found = [(p, w, t) for p, w, t in found if w == "one of"]
         found += _list_group_preps(noun, findings)
     for phrase, rest, at_all in found:
-        if relation is not None and phrase.label == "DATE" and rest.endswith(_BEGINNING):
-            continue  # from when to when it is so qualifies the kind
+        if (relation is not None or len(found) > 1) and phrase.label in {"DATE", "TIME"}:
+            continue  # when it is so qualifies the kind
         tokens_at = (*group.tokens, *at_all)
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
@@ -264,7 +257,8 @@ def _is_one_of_several(name: Node) -> bool:
 
 def _lists_items(verb: Node, noun: Node) -> bool:
     """Whether a plural verb lists what its subject holds: "the criteria were age and weight"."""
-    bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in noun.children)
+    first = noun.head if noun.dep == "conj" else noun
+    bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
     listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
     return bare and many and listed and verb.word in {"are", "were"}
@@ -397,7 +391,8 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
         return []
     preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     preps = [p for p in preps if p[0].root != group.i]
-    word = group.lemma.lower()
+    held = [c.word for c in group.children if c.dep == "compound" and c.pos == "NOUN"]
+    word = " ".join([*held, group.lemma.lower()])  # "interest rate in"
     return [(p, f"{word} {prep}", ()) for p, prep, _ in preps if prep in _MEMBER_PREPS]
 
 

@@ -20,6 +20,7 @@ from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     FUNCTION_WORDS,
+    MODALS,
     PREPOSITIONS,
     QUESTION_WORDS,
     lemmatise,
@@ -147,14 +148,14 @@ _NAME_PARTS = (
 )
 _GENERIC = re.compile(r"(?:attribute|detail|field|information|item|key|property|value|)s?", re.I)
 _SILENT = re.compile(
-    r"(?:(?:no|nr|index|idx|row)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
+    r"(?:(?:no|nr|index|idx|row|then)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
 )
 """Headers that say nothing of their column: "#", "No.", "Column 1", "Unnamed: 0"."""
 _TOTAL = re.compile(
     r"(?:grand |sub[- ]?)?totals?|sums?|averages?|means?|medians?|overall|all", re.I
 )
 _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
-_EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]", re.I)
+_EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]|see (?:\S+ )?\S+", re.I)
 _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
@@ -376,8 +377,8 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     first, last = plain[0], plain[-1]
     if len(words) >= MAX_RELATION_WORDS or (first in QUESTION_WORDS and len(words) < 2):
         return None
-    if first in QUESTION_WORDS:
-        return None if header.endswith("?") else " ".join(words)  # "What it does"
+    if first in QUESTION_WORDS | MODALS or last in QUESTION_WORDS:
+        return None if header.endswith("?") else " ".join(words)  # "What it does", "May be used"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])

@@ -121,6 +121,12 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                 yield Part("time" if child.entity in TIMES else role, child, link)
 
 
+def list_led(quality: Node) -> list[Part]:
+    """What prepositions join to an adjective: "higher in June than in May"."""
+    preps = [c for c in quality.children if c.dep in {"prep", "agent"}]
+    return [part for prep in preps for part in list_prepositional(prep)]
+
+
 def _tells_manner(noun: Node) -> bool:
     """Whether a bare noun behind "by" says how: "by hand", "by accident"; an agent is "a hand"."""
     completed = noun.left_edge is not noun or any(
@@ -351,7 +357,7 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
         verb = verb.head
     if verb.dep == "acl":
         return verb.head
-    return next(iter(kids.get("dobj", ())), None)
+    return next(iter(kids.get("dobj") or kids.get("oprd") or []), None)
 
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:

@@ -227,8 +227,6 @@ def repair_tree(tree: Tree) -> None:
             _join_byname(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
-        elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
-            _lift_place(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -242,8 +240,8 @@ def repair_tree(tree: Tree) -> None:
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
-        elif node.word == "than" and node.dep == "quantmod" and tree[node.i - 1].tag == "JJR":
-            _seat_measure(node)
+        elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
+            _lift_standard(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word == "or":
@@ -279,14 +277,6 @@ def _join_path(path: Node) -> None:
     method = path.tree[path.i - 1]
     if method.text.isupper() and method.head not in {path, method}:
         _end_name(method, path, [])
-
-
-def _seat_measure(than: Node) -> None:
-    """Hang on the adjective what it compares with: "trips longer than six hours are booked"."""
-    unit = than.head.head if than.head.dep == "nummod" else than.head
-    if unit.dep == "conj":
-        _move(unit, than.tree[than.i - 1])
-        unit.dep = "npadvmod"
 
 
 def _seat_office(verb: Node) -> None:
@@ -484,16 +474,25 @@ def _lift_preposition(prep: Node) -> None:
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
 
 
-def _lift_place(prep: Node) -> None:
-    """Hang on the verb where something is at a time of the day: "at 14:00 in Room 2.04"."""
-    verb, hour = prep.head.head.head, prep.head
-    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at"}:
+def _lift_standard(than: Node) -> None:
+    """Hang on the verb what is compared with further on: "better results in winter than in June".
+
+    Right behind what it grades it stays: "more clients than Orm Bank".
+    """
+    path = [than.head]
+    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
+        path.append(path[-1].head)
+    verb, nodes = path[-1], than.tree.nodes
+    first = than.tree.sentences[than.sentence][0]
+    graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
+    own = than.head.left_edge.i <= graded
+    parted = any(n.dep == "prep" and n.word != "of" for n in nodes[graded : than.i])
+    named = all(c.word not in {"that", "those"} for c in than.children)
+    if verb.pos not in {"VERB", "AUX"} or (own and named and not parted):
         return
-    for node in prep.tree.nodes[prep.i : prep.right_edge.i + 1]:
-        if node.entity == "TIME":
-            node.entity, node.iob = "", "O"
-    _move(prep, verb)
-    hour.right_edge = hour
+    _move(than, verb)
+    for node in path[:-1]:
+        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
 
 
 def _share_passive(verb: Node) -> None:
@@ -528,16 +527,12 @@ def _join_frequency(adverb: Node) -> None:
 
 
 def _join_range(last: Node) -> None:
-    """Make "or later" part of the number before it, and both of a name: "Python 3.10 or later"."""
+    """Make "or later" part of the number before it: "Python 3.10 or later"."""
     number, link = last.tree.nodes[last.i - 2 : last.i]
-    name = last.tree.nodes[max(last.i - 3, 0)]
     ends = last.i + 1 == len(last.tree) or last.tree[last.i + 1].pos in {"PUNCT", "ADP", "CCONJ"}
     if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
         return
     _attach((link, last), number, "advmod")
-    if name.pos == "PROPN" and number.dep in {"npadvmod", "appos", "nummod"}:
-        _move(number, name)
-        number.dep = "nummod"
     number.right_edge = max(number.right_edge, last, key=lambda node: node.i)
     _widen(number, last)
 

@@ -146,8 +146,6 @@ def _read_mood(verb: Node, is_own: bool) -> str | None:
     for child in verb.children:
         if child.dep in {"mark", "advmod"} and child.word in _OPENING:
             return child.word
-        if child.word == "though" and verb.tree[child.i - 1].word == "as":
-            return "as"
         if not is_own:
             continue
         if child.dep == "advmod" and child.word in _WEAKENING:

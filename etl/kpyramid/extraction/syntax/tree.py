@@ -478,7 +478,9 @@ def _cut_run(
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
             elif child.dep == "punct":
-                comma = child.text == "," and (inner or child.entity == "DATE")
+                listed = tree[max(child.i - 1, 0)].dep != "advmod"  # "a dry, cold wind"
+                graded = listed and node is root and root.pos == "NOUN" and child.i < root.i
+                comma = child.text == "," and (inner or graded or child.entity == "DATE")
                 if child.text not in _KEPT_PUNCT and not comma:
                     continue
             elif child.dep == "prep" and not (keep(child) or _completes_quality(node, root)):
@@ -486,9 +488,9 @@ def _cut_run(
             kept.add(child.i)
             stack.append(child)
     first = last = root.i
-    while first - 1 in kept:
-        first -= 1
-    while (after := _find_next(root, last)) in kept:
+    while (before := _step_over(root, first, -1)) in kept:
+        first = before
+    while (after := _step_over(root, last, 1)) in kept:
         last = after
     bounds = find_entity(tree, root.i)
     if bounds is not None and _is_one_name(tree, *bounds):
@@ -526,14 +528,14 @@ def _find_clause_end(clause: Node) -> int:
     return last
 
 
-def _find_next(root: Node, last: int) -> int:
-    """The token that follows, for a common noun behind a short bracket: "rates (CR) of cases"."""
-    nodes = root.tree.nodes
-    if root.pos != "NOUN" or last + 1 >= len(nodes) or nodes[last + 1].text != "(":
-        return last + 1
-    limit = min(last + 2 + _MAX_BRACKET, len(nodes))
-    closing = next((i for i in range(last + 2, limit) if nodes[i].text == ")"), last)
-    return closing + 1
+def _step_over(root: Node, at: int, step: int) -> int:
+    """The token beside, for a common noun past a bracket: "heart (HR) rates (CR) of cases"."""
+    nodes, marks = root.tree.nodes, "()"[::step]
+    edge = at + step
+    if root.pos != "NOUN" or not 0 < edge < len(nodes) or nodes[edge].text != marks[0]:
+        return edge
+    inside = nodes[edge + step : max(edge + step * (_MAX_BRACKET + 2), 0) : step]
+    return next((node.i for node in inside if node.text == marks[1]), at) + step
 
 
 def _heads_list(node: Node) -> bool:

@@ -110,7 +110,7 @@ def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, flo
 
 # Wordings of the lexicon, and the order in which the sources are asked.
 
-_MODALS = frozenset({"possible", "duty", "future", "intended"})
+_MODALS = frozenset({"possible", "duty", "future", "intended", "wished"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities with which a wording says more than without."""
 _PASSING = frozenset({"become", "remain"})
