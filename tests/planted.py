@@ -13,7 +13,14 @@ import pytest
 
 from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions, parse_decisions
-from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer, Phrases, Proposal
+from kpyramid.completion.types import (
+    Completion,
+    GraphLayer,
+    Layers,
+    OntologyLayer,
+    Phrases,
+    Proposal,
+)
 from kpyramid.condensation.condenser import Bars, Condensed
 from kpyramid.condensation.graph import Neighbourhood
 from kpyramid.embeddings.onnx import OnnxEmbedder
@@ -309,9 +316,7 @@ def make_completion(graph: GraphLayer, proposals: tuple[Proposal, ...]) -> Compl
 
     phrase_of = [place[f"{h} {w}"] for h, w in zip(graph.heads, graph.wordings, strict=True)]
     return Completion(
-        graph=fill(texts),
-        ontology=fill([]),
-        explained=np.ones(2) / 2,
+        measure=lambda: Layers(fill(texts), fill([]), np.ones(2) / 2),
         phrase_of=np.array(phrase_of, np.int64),
         sign=np.zeros(len(texts), np.int64),
         log_magnitude=np.zeros(len(texts)),
