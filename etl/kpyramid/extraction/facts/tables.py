@@ -19,12 +19,21 @@ from kpyramid.documents.measures import SIZES
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    BE,
+    DO,
+    FUNCTION,
     FUNCTION_WORDS,
+    MODALS,
     PREPOSITIONS,
+    PRONOUNS,
     QUESTION_WORDS,
     lemmatise,
     read_words,
 )
+from kpyramid.extraction.facts.candidates import WORDS
+from kpyramid.extraction.facts.coreference import find_head_word
 from kpyramid.extraction.facts.scoring import WEIGHTS
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
@@ -149,12 +158,17 @@ _GENERIC = re.compile(r"(?:attribute|detail|field|information|item|key|property|
 _SILENT = re.compile(
     r"(?:(?:no|nr|index|idx|row)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
 )
-"""Headers that say nothing of their column: "#", "No.", "Column 1", "Unnamed: 0"."""
 _TOTAL = re.compile(
     r"(?:grand |sub[- ]?)?totals?|sums?|averages?|means?|medians?|overall|all", re.I
 )
 _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
-_EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]", re.I)
+_EMPTY = re.compile(
+    r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|(?:same )?as above"
+    r"|(?:see|refer to) (?:also )?\S+(?: \S+)?"
+    r"|see (?:the )?(?:page|section|chapter|table|manual) [^.;]+\.?",
+    re.I,
+)
+"""Cells without a value of their own: what they mean stands elsewhere, "see below"."""
 _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
@@ -235,23 +249,30 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of names that differ, both columns of names in parts, or none.
 
-    Identifiers, and what has no header that says something, only where there is no other.
+    Identifiers, and what has no header that says something, only where there is no other; what
+    describes the rows where there is none of those.
     """
     headers = {column: cell.text for column, cell in names.items()}
+    first = headers.get(0, "").casefold().split()
+    if first and first[0] in _ASKING and (len(first) > 1 or first[0] in _SUPPOSING):
+        return ()  # "if", "it says", "what happened": no row is a thing
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
     if all(parts):
         return tuple(columns[0] for columns in parts)
-    chosen: list[tuple[bool, int]] = []
+    chosen: list[tuple[int, int]] = []
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
-        named = counts["text"] >= 0.5 * len(rows)
+        header = headers.get(column, "").casefold().replace("_", " ")
+        words = header.split()
+        noun = words[-1] if words else ""
+        named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         if short and distinct and named and not any(column in columns for columns in parts):
-            header = headers.get(column, "").casefold().replace("_", " ")
-            weak = header.split()[-1:] and header.split()[-1] in _WORDS["identifiers"]
-            chosen.append((bool(weak or (header and _SILENT.fullmatch(header))), column))
+            weak = noun in _WORDS["identifiers"] | _NUMBERED or (header and _is_silent(header))
+            says = _WORDS["describing"] & {*words, *map(lemmatise, words)}
+            chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
@@ -260,10 +281,17 @@ def _find_subject(
     return () if is_event and column else (column,)
 
 
+_SUPPOSING = frozenset({"if", "when"})
+_ASKING = QUESTION_WORDS | PRONOUNS | _SUPPOSING
+_NUMBERED = WORDS["numbered"] | _WORDS["coded"]
+
+
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
-    """What a row is about: of the column "Office" not Leeds, but the Leeds office."""
-    noun = lemmatise(header[0].text.split()[-1].casefold()) if header else ""
+    """What a row is about: of the column "Office" not Leeds, but the Leeds office; exit code 5."""
+    noun = lemmatise(find_head_word(header[0].text.split())) if header else ""
     told = {lemmatise(word) for word in cell.text.casefold().split()}
+    if noun in _NUMBERED and cell.text[0].isdigit():
+        return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
     if noun not in _WORDS["named_after"] or noun in told:
         return cell
     return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
@@ -272,7 +300,19 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
 def _is_short(text: str) -> bool:
     """Whether a cell may be a name: "Adobe Inc." is one, "The key is missing." a sentence."""
     words = text.split()
-    return len(words) <= _LONGEST_NAME and (text[-1] not in ".?!" or words[-1][0].isupper())
+    ended = text[-1] in ".?!" and not words[-1][0].isupper()
+    return len(words) <= _LONGEST_NAME and not (ended or _is_clause(text))
+
+
+def _is_clause(text: str) -> bool:
+    """Whether a cell tells what happens, and names nothing: "a gate refused"."""
+    first, *rest = text.split()
+    opens = first.casefold() in _OPENING and text[1:].islower() and bool(rest)
+    return opens and (not _VERBAL.isdisjoint(rest) or _is_participle(rest[-1]))
+
+
+_OPENING = ARTICLES | _ASKING | {"nobody", "nothing"}
+_VERBAL = AUXILIARIES | MODALS
 
 
 _MOST = 0.8
@@ -374,10 +414,12 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
     plain = [word.casefold() for word in words]
     first, last = plain[0], plain[-1]
-    if len(words) >= MAX_RELATION_WORDS or (first in QUESTION_WORDS and len(words) < 2):
+    if len(words) >= MAX_RELATION_WORDS or first == "not":
         return None
     if first in QUESTION_WORDS:
-        return None if header.endswith("?") else " ".join(words)  # "What it does"
+        return None if header.endswith("?") or len(words) < 2 else _word_question(words)
+    if first in MODALS | BE or (last in _LEADING | QUESTION_WORDS and _is_third(first)):
+        return " ".join(words)  # "may be deleted", "fails when"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])
@@ -397,6 +439,36 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
 
 
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
+
+
+def _is_third(word: str) -> bool:
+    return word.endswith("s") and lemmatise(word) != word
+
+
+def _word_question(words: Sequence[str]) -> str | None:
+    """The relation of a header that asks something of the row's thing: "What it means".
+
+    What the reader or something else does is not said of it: "what to do", "what a build does".
+    """
+    if words[:3] == ["what", "you", "can"]:
+        return " ".join(["lets you", *(word for word in words[3:] if word not in DO)])
+    if not _READERS.isdisjoint(words) or (words[0] == "what" and words[1] in _OTHERS):
+        return None
+    if words[0] != "what" or words[1] not in {"it", "they"}:
+        return " ".join(words)
+    return "has description" if words[-1] in DO else " ".join(words[2:])
+
+
+_READERS, _OTHERS = frozenset({"i", "we", "you"}), ARTICLES | {"to"}
+
+
+def _is_silent(header: str) -> bool:
+    """Whether it says nothing of its column: "#", "No.", "Column 1", "Unnamed: 0", "then"."""
+    words = header.casefold().split()
+    return _SILENT.fullmatch(header) is not None or _LINKING.issuperset(words)
+
+
+_LINKING = (FUNCTION | {"not"}) - QUESTION_WORDS - MODALS - BE - _LEADING
 
 
 # Claims and facts.
@@ -472,7 +544,14 @@ class _Findings:
                 values = {at: row[column] for at, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
-            self._add_rows(names, rows, subject, types)
+            things = []
+            for row in rows:
+                heads = [row[at].text for at in subject if at in row]
+                if any(_is_empty(head) or _is_clause(head) for head in heads):
+                    self._drop("no_subject", row.values())
+                else:
+                    things.append(row)
+            self._add_rows(names, things, subject, types)
         elif context and keys and dated:
             self._add_rows(names, rows, (0,), types, context)
         else:
@@ -494,7 +573,7 @@ class _Findings:
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
         for column, cell in [*header.items()]:
-            if _SILENT.fullmatch(_read_header(cell.text).words):
+            if _is_silent(_read_header(cell.text).words):
                 self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
@@ -532,7 +611,7 @@ class _Findings:
                 continue
             said = _read_header(header[column].text)
             said = said._replace(year=said.year or header[column].when)
-            if _SILENT.fullmatch(said.words):
+            if _is_silent(said.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:
