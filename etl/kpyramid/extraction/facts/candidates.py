@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
-from kpyramid.extraction.facts.coreference import Antecedents
+from kpyramid.extraction.facts.coreference import COUNTING, Antecedents
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
 from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
@@ -350,6 +350,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "empty_argument"
     if not head.resolved and any(c.word in _OWNED for c in tree[head.root].children):
         return "unplaced_argument"  # "its main value", of something
+    if candidate.clause is not None and _is_some(head, tree[candidate.clause]):
+        return "unplaced_argument"  # "221 patients were treated with it"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -424,6 +426,28 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
             return True
     return False
+
+
+def _is_some(head: Phrase, verb: Node) -> bool:
+    """Whether something happened to some of a kind that only the text can name.
+
+    "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
+    holds in general is true of the kind, "butterflies lay eggs".
+    """
+    noun = verb.tree[head.root]
+    if noun.word in COUNTING:
+        of = (g for c in noun.children if c.word == "of" for g in c.children)
+        noun = next(of, noun)
+    inside = [c for c in noun.children if head.first <= c.i <= head.last]
+    telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
+    counted = len(telling) < len(inside)
+    placed = any(c.i > noun.i or not counted for c in telling)
+    placed = placed or any(c.dep in {"det", "poss"} for c in noun.children)
+    clause = (verb, *(c for c in verb.children if c.dep in {"aux", "auxpass"}))
+    many = noun.tag == "NNS" and (noun.text.islower() or noun.lemma != noun.word)
+    many = many or noun.entity == "CARDINAL"
+    happened = many and any(node.tag == "VBD" for node in clause)
+    return happened and head.label == "NOUN" and not (head.resolved or placed)
 
 
 _PERSONAL = frozenset({"PRP", "PRP$"})

@@ -59,8 +59,12 @@ _UNSURE = frozenset({"MISC", "NOUN", "ORG"})
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
-_COUNTING = frozenset("lot number majority variety couple series range handful plenty".split())
+COUNTING = frozenset(
+    "lot number majority variety couple series range handful plenty total proportion".split()
+)
+"""Nouns that only count what follows them behind "of"."""
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
+_PLACING = frozenset({"prep", "relcl", "acl", "compound", "poss"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
 
@@ -295,7 +299,7 @@ def is_many(noun: Node) -> bool:
     if noun.tag in {"NNS", "NNPS"}:
         return True
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
-    return noun.word in _COUNTING and any(g.tag in {"NNS", "NNPS"} for g in counted)
+    return noun.word in COUNTING and any(g.tag in {"NNS", "NNPS"} for g in counted)
 
 
 def list_kinds(token: Node) -> set[str]:
@@ -798,7 +802,8 @@ class Antecedents:
         return weight
 
     def _read_noun(self, token: Node) -> None:
-        if token.i in self._lent or is_inside_word(self.tree.nodes, token.i - 1):
+        inside = token.pos == "NOUN" and is_inside_word(self.tree.nodes, token.i - 1)
+        if token.i in self._lent or inside:
             return  # nor is the "call" of "on-call" spoken of
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
@@ -918,8 +923,8 @@ class Antecedents:
         telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
         among = self._specific.setdefault(token.word, [])
         if not said and not determiner and is_episodic(token):
-            # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
-            if len(among) != 1 or self.tree[among[0][0].phrase.first].pos != "NUM":
+            # "Patients underwent surgery": the only ones told of, "30 patients with a fracture"
+            if not self._is_only(among, counted=True):
                 return False
             self._refer(token, among[0][0])
             return True
@@ -930,11 +935,13 @@ class Antecedents:
                 if len(near) < 2
                 else [known for known in near if token.sentence - known[0].sentence <= 1]
             )
-            if len(near) != 1 or (determiner == "the" and not near[0][1]):
+            if determiner == "the" and self._is_only(among):
+                near = among  # "the score": that "for bleeding" is the only one
+            elif len(near) != 1 or (determiner == "the" and not near[0][1]):
                 return False
             self._refer(token, near[0][0])
             return True
-        if telling and determiner not in _POINTING and not is_predicate_noun(token):
+        if telling and determiner not in _POINTING - {"the"} and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1 and phrase.root == token.i:
                 same = phrase.text.lower()
@@ -945,6 +952,15 @@ class Antecedents:
                     among.append((one, determiner in _INDEFINITE))
                     del among[:-_MAX_ALIKE]
         return False
+
+    def _is_only(self, among: list[tuple[Antecedent, bool]], counted: bool = False) -> bool:
+        """Whether one phrase alone was told of, and its words say which things it means."""
+        if len(among) != 1:
+            return False
+        phrase = among[0][0].phrase
+        beside = {c.dep for c in self.tree[phrase.root].children}
+        number = counted and self.tree[phrase.first].pos == "NUM"
+        return number or ("conj" not in beside and not beside.isdisjoint(_PLACING))
 
     def _add_pair(self, token: Node) -> None:
         """Keep "Ann and Per" in mind for a later "they"."""
