@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
-from kpyramid.extraction.facts.coreference import COUNTING, Antecedents
+from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
 from kpyramid.extraction.syntax.predicates import Frame, VerbGroup, find_noun_clause
@@ -348,10 +348,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
-    if not head.resolved and any(c.word in _OWNED for c in tree[head.root].children):
-        return "unplaced_argument"  # "its main value", of something
-    if candidate.clause is not None and _is_some(head, tree[candidate.clause]):
-        return "unplaced_argument"  # "221 patients were treated with it"
+    owned = any(c.word in _OWNED for c in tree[head.root].children)  # "its value", of something
+    if not head.resolved and (owned or _is_some(head, tree)):
+        return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -428,26 +427,22 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
     return False
 
 
-def _is_some(head: Phrase, verb: Node) -> bool:
+def _is_some(head: Phrase, tree: Tree) -> bool:
     """Whether something happened to some of a kind that only the text can name.
 
     "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
     holds in general is true of the kind, "butterflies lay eggs".
     """
-    noun = verb.tree[head.root]
-    if noun.word in COUNTING:
-        of = (g for c in noun.children if c.word == "of" for g in c.children)
-        noun = next(of, noun)
+    noun = tree[head.root]
+    if head.label != "NOUN" or not is_episodic(noun):
+        return False
+    of = (g for c in noun.children if c.word == "of" for g in c.children)
+    noun = next(of, noun) if noun.word in COUNTING else noun
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
-    counted = len(telling) < len(inside)
-    placed = any(c.i > noun.i or not counted for c in telling)
-    placed = placed or any(c.dep in {"det", "poss"} for c in noun.children)
-    clause = (verb, *(c for c in verb.children if c.dep in {"aux", "auxpass"}))
-    many = noun.tag == "NNS" and (noun.text.islower() or noun.lemma != noun.word)
-    many = many or noun.entity == "CARDINAL"
-    happened = many and any(node.tag == "VBD" for node in clause)
-    return happened and head.label == "NOUN" and not (head.resolved or placed)
+    placed = telling == inside or any(c.i > noun.i for c in telling)
+    definite = any(c.dep in {"det", "poss"} for c in noun.children)
+    return not definite and not (inside and placed)
 
 
 _PERSONAL = frozenset({"PRP", "PRP$"})

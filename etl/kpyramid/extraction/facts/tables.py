@@ -19,11 +19,7 @@ from kpyramid.documents.measures import SIZES
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
-    ARTICLES,
     AUXILIARIES,
-    BE,
-    DO,
-    FUNCTION,
     FUNCTION_WORDS,
     MODALS,
     PREPOSITIONS,
@@ -33,7 +29,6 @@ from kpyramid.documents.words import (
     read_words,
 )
 from kpyramid.extraction.facts.candidates import WORDS
-from kpyramid.extraction.facts.coreference import find_head_word
 from kpyramid.extraction.facts.scoring import WEIGHTS
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
@@ -163,10 +158,7 @@ _TOTAL = re.compile(
 )
 _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
 _EMPTY = re.compile(
-    r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|(?:same )?as above"
-    r"|(?:see|refer to) (?:also )?\S+(?: \S+)?"
-    r"|see (?:the )?(?:page|section|chapter|table|manual) [^.;]+\.?",
-    re.I,
+    r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|as above|(?:see|refer to) (?:also )?\S+(?: \S+)?", re.I
 )
 """Cells without a value of their own: what they mean stands elsewhere, "see below"."""
 _LONGEST_NAME, _LONGEST_VALUE = 8, 80
@@ -254,7 +246,7 @@ def _find_subject(
     """
     headers = {column: cell.text for column, cell in names.items()}
     first = headers.get(0, "").casefold().split()
-    if first and first[0] in _ASKING and (len(first) > 1 or first[0] in _SUPPOSING):
+    if first and first[0] in _ASKING and (len(first) > 1 or first[0] in {"if", "when"}):
         return ()  # "if", "it says", "what happened": no row is a thing
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
     if all(parts):
@@ -266,8 +258,7 @@ def _find_subject(
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
         header = headers.get(column, "").casefold().replace("_", " ")
-        words = header.split()
-        noun = words[-1] if words else ""
+        noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         if short and distinct and named and not any(column in columns for columns in parts):
             weak = noun in _WORDS["identifiers"] | _NUMBERED or (header and _is_silent(header))
@@ -281,14 +272,14 @@ def _find_subject(
     return () if is_event and column else (column,)
 
 
-_SUPPOSING = frozenset({"if", "when"})
-_ASKING = QUESTION_WORDS | PRONOUNS | _SUPPOSING
+_ASKING, _VERBAL = QUESTION_WORDS | PRONOUNS | {"if"}, AUXILIARIES | MODALS
 _NUMBERED = WORDS["numbered"] | _WORDS["coded"]
 
 
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     """What a row is about: of the column "Office" not Leeds, but the Leeds office; exit code 5."""
-    noun = lemmatise(find_head_word(header[0].text.split())) if header else ""
+    above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
+    noun = lemmatise(above.rpartition(" ")[2])
     told = {lemmatise(word) for word in cell.text.casefold().split()}
     if noun in _NUMBERED and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
@@ -306,13 +297,9 @@ def _is_short(text: str) -> bool:
 
 def _is_clause(text: str) -> bool:
     """Whether a cell tells what happens, and names nothing: "a gate refused"."""
-    first, *rest = text.split()
-    opens = first.casefold() in _OPENING and text[1:].islower() and bool(rest)
-    return opens and (not _VERBAL.isdisjoint(rest) or _is_participle(rest[-1]))
-
-
-_OPENING = ARTICLES | _ASKING | {"nobody", "nothing"}
-_VERBAL = AUXILIARIES | MODALS
+    first, *rest = text.casefold().split()
+    opens = first in FUNCTION_WORDS | {"nothing"} and text[1:].islower() and rest
+    return _is_empty(text) or bool(opens and (_VERBAL & {*rest} or _is_participle(rest[-1])))
 
 
 _MOST = 0.8
@@ -418,7 +405,8 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
         return None
     if first in QUESTION_WORDS:
         return None if header.endswith("?") or len(words) < 2 else _word_question(words)
-    if first in MODALS | BE or (last in _LEADING | QUESTION_WORDS and _is_third(first)):
+    third = first.endswith("s") and lemmatise(first) != first
+    if first in _VERBAL or (third and last in _LEADING | QUESTION_WORDS):
         return " ".join(words)  # "may be deleted", "fails when"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
@@ -441,34 +429,25 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
 
 
-def _is_third(word: str) -> bool:
-    return word.endswith("s") and lemmatise(word) != word
-
-
 def _word_question(words: Sequence[str]) -> str | None:
     """The relation of a header that asks something of the row's thing: "What it means".
 
     What the reader or something else does is not said of it: "what to do", "what a build does".
     """
     if words[:3] == ["what", "you", "can"]:
-        return " ".join(["lets you", *(word for word in words[3:] if word not in DO)])
-    if not _READERS.isdisjoint(words) or (words[0] == "what" and words[1] in _OTHERS):
-        return None
-    if words[0] != "what" or words[1] not in {"it", "they"}:
-        return " ".join(words)
-    return "has description" if words[-1] in DO else " ".join(words[2:])
-
-
-_READERS, _OTHERS = frozenset({"i", "we", "you"}), ARTICLES | {"to"}
+        return " ".join(["lets you", *(word for word in words[3:] if word != "do")])
+    if words[0] == "what" and words[1] in {"it", "they"}:
+        return "has description" if lemmatise(words[-1]) == "do" else " ".join(words[2:])
+    other = not {"i", "we", "you"}.isdisjoint(words) or words[:2] in (["what", "to"], ["what", "a"])
+    return None if other else " ".join(words)
 
 
 def _is_silent(header: str) -> bool:
     """Whether it says nothing of its column: "#", "No.", "Column 1", "Unnamed: 0", "then"."""
-    words = header.casefold().split()
-    return _SILENT.fullmatch(header) is not None or _LINKING.issuperset(words)
+    return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(header.casefold().split())
 
 
-_LINKING = (FUNCTION | {"not"}) - QUESTION_WORDS - MODALS - BE - _LEADING
+_LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING
 
 
 # Claims and facts.
@@ -482,7 +461,7 @@ class _Findings:
         self._mentions: list[Mention] = []
         self._facts: list[Fact] = []
         self._dropped: list[Dropped] = []
-        self._noted: set[tuple[str, tuple[Span, ...]]] = set()
+        self._noted: set[tuple[str, Span]] = set()
 
     def build(self) -> Extraction:
         return Extraction(
@@ -492,8 +471,8 @@ class _Findings:
     def _drop(self, reason: str, cells: Iterable[Cell]) -> None:
         """Notes the reason, where it is that, and the first words."""
         listed = [cell for cell in cells if cell.spans]
-        if listed and (reason, listed[0].spans) not in self._noted:
-            self._noted.add((reason, listed[0].spans))
+        if listed and (reason, listed[0].spans[0]) not in self._noted:
+            self._noted.add((reason, listed[0].spans[0]))
             text = " | ".join(cell.text for cell in listed[:_MOST_SHOWN])[:_LONGEST_SHOWN]
             self._dropped.append(Dropped(reason, text, listed[0].spans[0]))
 
@@ -544,14 +523,7 @@ class _Findings:
                 values = {at: row[column] for at, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
-            things = []
-            for row in rows:
-                heads = [row[at].text for at in subject if at in row]
-                if any(_is_empty(head) or _is_clause(head) for head in heads):
-                    self._drop("no_subject", row.values())
-                else:
-                    things.append(row)
-            self._add_rows(names, things, subject, types)
+            self._add_rows(names, rows, subject, types)
         elif context and keys and dated:
             self._add_rows(names, rows, (0,), types, context)
         else:
@@ -572,15 +544,12 @@ class _Findings:
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
-        for column, cell in [*header.items()]:
-            if _is_silent(_read_header(cell.text).words):
-                self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
             ]
-            if len(heads) < len(keys):
+            if len(heads) < len(keys) or any(_is_clause(head.text) for head in heads):
                 self._drop("no_subject", row.values())
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
