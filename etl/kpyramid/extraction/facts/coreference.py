@@ -925,7 +925,7 @@ class Antecedents:
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             if len(near) > 1:
                 near = [known for known in near if token.sentence - known[0].sentence <= 1]
-            if self._is_only(among) and determiner in {"", "the"}:
+            if self._is_only(among, token) and determiner in {"", "the"}:
                 near = among  # "patients" are the "30 patients with a fracture"
             elif not determiner or (determiner == "the" and not all(new for _, new in near)):
                 return False
@@ -944,9 +944,9 @@ class Antecedents:
                     del among[:-_MAX_ALIKE]
         return False
 
-    def _is_only(self, among: list[tuple[Antecedent, bool]]) -> bool:
-        """Whether one phrase alone was told of, and its words say which things it means."""
-        phrases = [one.phrase for one, _ in among]
+    def _is_only(self, among: list[tuple[Antecedent, bool]], token: Node) -> bool:
+        """Whether one phrase alone was told of, not long ago, and its words say which it means."""
+        phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= _TOPIC_WINDOW]
         beside = {c.dep for phrase in phrases for c in self.tree[phrase.root].children}
         counted = any(self.tree[phrase.first].pos == "NUM" for phrase in phrases)
         return len(among) == 1 and "conj" not in beside and bool(counted or beside & _PLACING)
