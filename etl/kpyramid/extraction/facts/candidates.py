@@ -440,9 +440,9 @@ def _is_some(head: Phrase, tree: Tree) -> bool:
     noun = next(of, noun) if noun.word in COUNTING else noun
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
-    placed = telling == inside or any(c.i > noun.i for c in telling)
-    definite = any(c.dep in {"det", "poss"} for c in noun.children)
-    return not definite and not (inside and placed)
+    counted = any(c.dep == "nummod" for c in inside)
+    placed = any(c.i > noun.i or not counted for c in telling)
+    return not placed and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
 _PERSONAL = frozenset({"PRP", "PRP$"})

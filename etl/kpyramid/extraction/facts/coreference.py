@@ -948,8 +948,7 @@ class Antecedents:
         """Whether one phrase alone was told of, not long ago, and its words say which it means."""
         phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= _TOPIC_WINDOW]
         beside = {c.dep for phrase in phrases for c in self.tree[phrase.root].children}
-        counted = any(self.tree[phrase.first].pos == "NUM" for phrase in phrases)
-        return len(among) == 1 and "conj" not in beside and bool(counted or beside & _PLACING)
+        return len(among) == 1 and "conj" not in beside and not beside.isdisjoint(_PLACING)
 
     def _add_pair(self, token: Node) -> None:
         """Keep "Ann and Per" in mind for a later "they"."""
