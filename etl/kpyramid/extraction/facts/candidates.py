@@ -349,7 +349,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
     owned = any(c.word in _OWNED for c in tree[head.root].children)  # "its value", of something
-    if not head.resolved and (owned or _is_some(head, tree)):
+    if not head.resolved and (owned or _is_some(head, tree, candidate.clause)):
         return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
@@ -427,14 +427,14 @@ def _is_unplaced(phrase: Phrase, tree: Tree) -> bool:
     return False
 
 
-def _is_some(head: Phrase, tree: Tree) -> bool:
+def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     """Whether something happened to some of a kind that only the text can name.
 
     "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
     holds in general is true of the kind, "butterflies lay eggs".
     """
     noun = tree[head.root]
-    if head.label != "NOUN" or not is_episodic(noun):
+    if head.label != "NOUN" or noun.head.i != clause or not is_episodic(noun):
         return False
     of = (g for c in noun.children if c.word == "of" for g in c.children)
     noun = next(of, noun) if noun.word in COUNTING else noun
