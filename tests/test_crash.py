@@ -210,7 +210,7 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
 
     def write(*given: Any) -> object:
         if isinstance(given[0], int):  # an open file, written but not yet on the disk
-            path = data = Path(os.readlink(f"/proc/self/fd/{given[0]}"))
+            path = data = Path(f"/proc/self/fd/{given[0]}").readlink()
         else:
             path, data = given if isinstance(given[0], Path) else given[::-1]
         if name in path.name:

@@ -76,11 +76,22 @@ def _read_role(role: re.Match[bytes]) -> bytes:
     return role[1].upper() + b" " + role[2] if number else role[2] or b""
 
 
+_FIELDS = re.compile(rb"\A(?:[A-Za-z][\w-]{0,30}: .*\n(?:[ \t]+\S.*\n){0,9}){2,40}(?=\n)")
+"""Fields at the head of a document, "Title: X", which are no text that flows."""
+
+
 def mend_rst(source: bytes) -> bytes:
-    """RST with each list item in a line, without roles and marks of links, which become text."""
+    """RST with each item and field in a line, without roles and marks of links, which become text.
+
+    Fields have blank lines between.
+    """
     lines: list[bytes] = []
     indent = 0
-    for line in _ROLE.sub(_read_role, source).replace(b"\r\n", b"\n").split(b"\n"):
+    source = source.replace(b"\r\n", b"\n")
+    if head := _FIELDS.match(source):
+        fields = re.sub(rb"\n[ \t]+", b" ", head[0]).replace(b"\n", b"\n\n")
+        source = fields + source[head.end() :]
+    for line in _ROLE.sub(_read_role, source).split(b"\n"):
         item = _ITEM.match(line)
         if item is None and indent and line[:indent].isspace() and line[indent:].strip():
             lines[-1] += b" " + line.strip()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from html import unescape
 from html.parser import HTMLParser
+from itertools import takewhile
 
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
@@ -92,7 +93,15 @@ def read_page(source: str) -> Page:
     headings = [line for line in reader.lines if (line.kind, line.level) == ("heading", 1)]
     is_first = len(headings) == 1 or headings[:1] == reader.lines[:1]
     heading = headings[0].text if headings and is_first else None
+    heading = _find_stated(reader.lines) or heading
     return Page(text, blocks, reader.title, heading, reader.language)
+
+
+def _find_stated(lines: Sequence["_Line"]) -> str | None:
+    """The title that a field above all headings states: "Title: The page"."""
+    head = takewhile(lambda line: line.kind != "heading", lines)
+    keys = (line.text.partition(": ") for line in head if line.kind == "pair")
+    return next((value for key, _, value in keys if key.casefold() == "title"), None)
 
 
 @dataclass(slots=True)

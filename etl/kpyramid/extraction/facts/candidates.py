@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
-from kpyramid.extraction.facts.coreference import Antecedents
+from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
 from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
@@ -376,8 +376,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
-    if not head.resolved and any(c.word in _OWNED for c in tree[head.root].children):
-        return "unplaced_argument"  # "its main value", of something
+    owned = any(c.word in _OWNED for c in tree[head.root].children)  # "its value", of something
+    if not head.resolved and (owned or _is_some(head, tree, candidate.clause)):
+        return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
     # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
@@ -456,6 +457,24 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
             return True
     return False
+
+
+def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
+    """Whether something happened to some of a kind that only the text can name.
+
+    "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
+    holds in general is true of the kind, "butterflies lay eggs".
+    """
+    noun = tree[head.root]
+    if head.label != "NOUN" or noun.head.i != clause or not is_episodic(noun):
+        return False
+    of = (g for c in noun.children if c.word == "of" for g in c.children)
+    noun = next(of, noun) if noun.word in COUNTING else noun
+    inside = [c for c in noun.children if head.first <= c.i <= head.last]
+    telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
+    counted = any(c.dep == "nummod" for c in inside)
+    placed = any(c.i > noun.i or not counted for c in telling)
+    return not placed and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
 _PERSONAL = frozenset({"PRP", "PRP$"})

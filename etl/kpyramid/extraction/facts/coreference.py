@@ -59,8 +59,10 @@ _UNSURE = frozenset({"MISC", "NOUN", "ORG"})
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
-_COUNTING = frozenset("lot number majority variety couple series range handful plenty".split())
+COUNTING = frozenset("lot number majority variety couple series range handful plenty total".split())
+"""Nouns that only count what follows them behind "of"."""
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
+_PLACING = frozenset({"prep", "relcl", "acl", "compound", "poss"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
 
 
@@ -295,7 +297,8 @@ def is_many(noun: Node) -> bool:
     if noun.tag in {"NNS", "NNPS"}:
         return True
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
-    return noun.word in _COUNTING and any(g.tag in {"NNS", "NNPS"} for g in counted)
+    told = {each for g in counted for each in (g.tag, g.entity)}
+    return noun.word in COUNTING and not told.isdisjoint({"NNS", "NNPS", "CARDINAL"})
 
 
 def list_kinds(token: Node) -> set[str]:
@@ -371,8 +374,8 @@ def is_bare_definite(token: Node) -> bool:
 
 
 def is_episodic(token: Node) -> bool:
-    """Return whether a bare plural is the subject of what happened: "patients underwent it"."""
-    if token.tag != "NNS" or token.dep not in SUBJECTS or token.head.pos != "VERB":
+    """Return whether many are the subject of what happened: "patients underwent it"."""
+    if token.pos == "PROPN" or token.dep not in SUBJECTS or not is_many(token):
         return False
     auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
     return auxiliaries <= {"were"} and (token.head.tag == "VBD" or "were" in auxiliaries)
@@ -798,7 +801,8 @@ class Antecedents:
         return weight
 
     def _read_noun(self, token: Node) -> None:
-        if token.i in self._lent or is_inside_word(self.tree.nodes, token.i - 1):
+        inside = token.pos == "NOUN" and is_inside_word(self.tree.nodes, token.i - 1)
+        if token.i in self._lent or inside:
             return  # nor is the "call" of "on-call" spoken of
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
@@ -917,24 +921,18 @@ class Antecedents:
         said = [c for c in said if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
         telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
         among = self._specific.setdefault(token.word, [])
-        if not said and not determiner and is_episodic(token):
-            # "Patients underwent surgery": the only ones counted, "30 patients with a fracture"
-            if len(among) != 1 or self.tree[among[0][0].phrase.first].pos != "NUM":
-                return False
-            self._refer(token, among[0][0])
-            return True
-        if not said and determiner in _POINTING:
+        if not said and (determiner in _POINTING or (not determiner and is_episodic(token))):
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
-            near = (
-                near
-                if len(near) < 2
-                else [known for known in near if token.sentence - known[0].sentence <= 1]
-            )
-            if len(near) != 1 or (determiner == "the" and not near[0][1]):
+            if len(near) > 1:
+                near = [known for known in near if token.sentence - known[0].sentence <= 1]
+            if self._is_only(among, token) and determiner in {"", "the"}:
+                near = among  # "patients" are the "30 patients with a fracture"
+            elif not determiner or (determiner == "the" and not all(new for _, new in near)):
                 return False
-            self._refer(token, near[0][0])
-            return True
-        if telling and determiner not in _POINTING and not is_predicate_noun(token):
+            if len(near) == 1:
+                self._refer(token, near[0][0])
+            return len(near) == 1
+        if telling and determiner not in _POINTING - {"the"} and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1 and phrase.root == token.i:
                 same = phrase.text.lower()
@@ -945,6 +943,12 @@ class Antecedents:
                     among.append((one, determiner in _INDEFINITE))
                     del among[:-_MAX_ALIKE]
         return False
+
+    def _is_only(self, among: list[tuple[Antecedent, bool]], token: Node) -> bool:
+        """Whether one phrase alone was told of, not long ago, and its words say which it means."""
+        phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= _TOPIC_WINDOW]
+        beside = {c.dep for phrase in phrases for c in self.tree[phrase.root].children}
+        return len(among) == 1 and "conj" not in beside and not beside.isdisjoint(_PLACING)
 
     def _add_pair(self, token: Node) -> None:
         """Keep "Ann and Per" in mind for a later "they"."""
@@ -1081,17 +1085,11 @@ class Antecedents:
         """Resolve "the town" to the one that was called a town; return whether it was."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
-        alike = (
-            list_alike(token.word) if not plural or token.word in LABEL_BY_NOUN else {token.word}
-        )
-        fitting = list(
-            {
-                id(a): a
-                for word in sorted(alike)
-                for a in self._of_kind.get(word, ())
-                if word in a.kinds and (not a.plural or plural)
-            }.values()
-        )
+        single = not plural or token.word in LABEL_BY_NOUN
+        alike = list_alike(token.word) if single else {token.word}
+        called = ((word, a) for word in sorted(alike) for a in self._of_kind.get(word, ()))
+        known = {id(a): a for word, a in called if word in a.kinds and (not a.plural or plural)}
+        fitting = [*known.values()]
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": what the text is about.

@@ -19,9 +19,11 @@ from kpyramid.documents.measures import SIZES
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
+    AUXILIARIES,
     FUNCTION_WORDS,
     MODALS,
     PREPOSITIONS,
+    PRONOUNS,
     QUESTION_WORDS,
     lemmatise,
     read_words,
@@ -148,14 +150,16 @@ _NAME_PARTS = (
 )
 _GENERIC = re.compile(r"(?:attribute|detail|field|information|item|key|property|value|)s?", re.I)
 _SILENT = re.compile(
-    r"(?:(?:no|nr|index|idx|row|then)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
+    r"(?:(?:no|nr|index|idx|row)?[\W_]*\d*|(?:col|column|field|unnamed|var)[\W_]*\d+)", re.I
 )
-"""Headers that say nothing of their column: "#", "No.", "Column 1", "Unnamed: 0"."""
 _TOTAL = re.compile(
     r"(?:grand |sub[- ]?)?totals?|sums?|averages?|means?|medians?|overall|all", re.I
 )
 _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
-_EMPTY = re.compile(r"[\W_]*|n\.?/?a\.?|tb[ac]|see (?:\S+ )?\S+", re.I)
+_EMPTY = re.compile(
+    r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|as above|(?:see|refer to) (?:also )?\S+(?: \S+)?", re.I
+)
+"""Cells without a value of their own: what they mean stands elsewhere, "see below"."""
 _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
@@ -236,23 +240,31 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of names that differ, both columns of names in parts, or none.
 
-    Identifiers, and what has no header that says something, only where there is no other.
+    Identifiers, and what has no header that says something, only where there is no other; what
+    describes the rows where there is none of those.
     """
     headers = {column: cell.text for column, cell in names.items()}
+    first = headers.get(0, "").casefold().split()
+    if first and first[0] in _ASKING and (len(first) > 1 or first[0] in {"if", "when"}):
+        return ()  # "if", "it says", "what happened": no row is a thing
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
     if all(parts):
         return tuple(columns[0] for columns in parts)
-    chosen: list[tuple[bool, int]] = []
+    chosen: list[tuple[int, int]] = []
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
-        named = counts["text"] >= 0.5 * len(rows)
+        header = headers.get(column, "").casefold().replace("_", " ")
+        noun, words = header.rpartition(" ")[2], header.split()
+        named = counts["text"] >= 0.5 * len(rows) or noun in _WORDS["coded"]
         if short and distinct and named and not any(column in columns for columns in parts):
-            header = headers.get(column, "").casefold().replace("_", " ")
-            weak = header.split()[-1:] and header.split()[-1] in _WORDS["identifiers"]
-            chosen.append((bool(weak or (header and _SILENT.fullmatch(header))), column))
+            weak = noun in _WORDS["identifiers"] | _WORDS["coded"] or (
+                header and _is_silent(header)
+            )
+            says = _WORDS["describing"] & {*words, *map(lemmatise, words)}
+            chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
@@ -261,10 +273,16 @@ def _find_subject(
     return () if is_event and column else (column,)
 
 
+_ASKING, _VERBAL = QUESTION_WORDS | PRONOUNS | {"if"}, AUXILIARIES | MODALS
+
+
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
-    """What a row is about: of the column "Office" not Leeds, but the Leeds office."""
-    noun = lemmatise(header[0].text.split()[-1].casefold()) if header else ""
+    """What a row is about: of the column "Office" not Leeds, but the Leeds office; exit code 5."""
+    above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
+    noun = lemmatise(above.rpartition(" ")[2])
     told = {lemmatise(word) for word in cell.text.casefold().split()}
+    if noun in _WORDS["coded"] and cell.text[0].isdigit():
+        return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
     if noun not in _WORDS["named_after"] or noun in told:
         return cell
     return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
@@ -273,7 +291,15 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
 def _is_short(text: str) -> bool:
     """Whether a cell may be a name: "Adobe Inc." is one, "The key is missing." a sentence."""
     words = text.split()
-    return len(words) <= _LONGEST_NAME and (text[-1] not in ".?!" or words[-1][0].isupper())
+    ended = text[-1] in ".?!" and not words[-1][0].isupper()
+    return len(words) <= _LONGEST_NAME and not (ended or _is_clause(text))
+
+
+def _is_clause(text: str) -> bool:
+    """Whether a cell tells what happens, and names nothing: "a gate refused"."""
+    first, *rest = text.casefold().split()
+    opens = first in FUNCTION_WORDS | {"nothing"} and text[1:].islower() and rest
+    return _is_empty(text) or bool(opens and (_VERBAL & {*rest} or _is_participle(rest[-1])))
 
 
 _MOST = 0.8
@@ -375,10 +401,13 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
     plain = [word.casefold() for word in words]
     first, last = plain[0], plain[-1]
-    if len(words) >= MAX_RELATION_WORDS or (first in QUESTION_WORDS and len(words) < 2):
+    if len(words) >= MAX_RELATION_WORDS or first == "not":
         return None
-    if first in QUESTION_WORDS | MODALS or last in QUESTION_WORDS:
-        return None if header.endswith("?") else " ".join(words)  # "What it does", "May be used"
+    if first in QUESTION_WORDS:
+        return None if header.endswith("?") or len(words) < 2 else _word_question(words)
+    third = first.endswith("s") and lemmatise(first) != first
+    if first in _VERBAL or (third and last in _LEADING | QUESTION_WORDS):
+        return " ".join(words)  # "may be deleted", "fails when"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
         lemma = lemmatise(core[-1])
@@ -400,6 +429,27 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
 
 
+def _word_question(words: Sequence[str]) -> str | None:
+    """The relation of a header that asks something of the row's thing: "What it means".
+
+    What the reader or something else does is not said of it: "what to do", "what a build does".
+    """
+    if words[:3] == ["what", "you", "can"]:
+        return " ".join(["lets you", *(word for word in words[3:] if word != "do")])
+    if words[0] == "what" and words[1] in {"it", "they"}:
+        return "has description" if lemmatise(words[-1]) == "do" else " ".join(words[2:])
+    other = not {"i", "we", "you"}.isdisjoint(words) or words[:2] in (["what", "to"], ["what", "a"])
+    return None if other else " ".join(words)
+
+
+def _is_silent(header: str) -> bool:
+    """Whether it says nothing of its column: "#", "No.", "Column 1", "Unnamed: 0", "then"."""
+    return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(header.casefold().split())
+
+
+_LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING
+
+
 # Claims and facts.
 
 
@@ -411,7 +461,7 @@ class _Findings:
         self._mentions: list[Mention] = []
         self._facts: list[Fact] = []
         self._dropped: list[Dropped] = []
-        self._noted: set[tuple[str, tuple[Span, ...]]] = set()
+        self._noted: set[tuple[str, Span]] = set()
 
     def build(self) -> Extraction:
         return Extraction(
@@ -421,8 +471,8 @@ class _Findings:
     def _drop(self, reason: str, cells: Iterable[Cell]) -> None:
         """Notes the reason, where it is that, and the first words."""
         listed = [cell for cell in cells if cell.spans]
-        if listed and (reason, listed[0].spans) not in self._noted:
-            self._noted.add((reason, listed[0].spans))
+        if listed and (reason, listed[0].spans[0]) not in self._noted:
+            self._noted.add((reason, listed[0].spans[0]))
             text = " | ".join(cell.text for cell in listed[:_MOST_SHOWN])[:_LONGEST_SHOWN]
             self._dropped.append(Dropped(reason, text, listed[0].spans[0]))
 
@@ -494,15 +544,12 @@ class _Findings:
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
-        for column, cell in [*header.items()]:
-            if _SILENT.fullmatch(_read_header(cell.text).words):
-                self._drop("header_says_nothing", [header.pop(column)])
         above = {cell.text for cell in names.values()}
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
             ]
-            if len(heads) < len(keys):
+            if len(heads) < len(keys) or any(_is_clause(head.text) for head in heads):
                 self._drop("no_subject", row.values())
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
@@ -533,7 +580,7 @@ class _Findings:
                 continue
             said = _read_header(header[column].text)
             said = said._replace(year=said.year or header[column].when)
-            if _SILENT.fullmatch(said.words):
+            if _is_silent(said.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:

@@ -32,8 +32,10 @@ _TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
 """Packages whose pipelines run on torch, which spaCy loads wherever it is: twice its own time."""
 _UNIT_END = re.compile(
     r"\d ?(?:[a-z]{1,3}\.(?= [A-Z]|\s*$)|[kMGm]?[AJKNVW]\.(?= (?:The|It|Its|This|A|An) |\s*$))"
+    r"|\w[/*]\.(?= [A-Z]|\s*$)"
 )
-"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake".
+"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake", "in
+docs/. The page".
 
 Behind a capital letter only where no name can follow: "in 1990 W. Smith" is none.
 """
