@@ -24,7 +24,7 @@ ROWS = [
     {"id": "deal", "text": "Acme Corporation acquired Beta Systems in 2019."},
     {"id": "again", "text": "Acme Corporation acquired Beta Systems in May 2019."},
     {"id": "born", "text": "Leon Batt was born in Oslo in 1902. Leon Batt founded Aster Pictures."},
-    {"id": "talk", "title": "The Oslo Trial", "text": "Two patients visited Acme Corporation."},
+    {"id": "talk", "title": "The Oslo Trial", "text": "The sponsor visited Acme Corporation."},
     {
         "id": "secret",
         "text": "Acme Corporation acquired Beta Systems in 1871.",
@@ -134,7 +134,7 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
     for snapshot in (whole, open_snapshot("main", built[0].root)):
         rows = snapshot.table("condensed").to_pylist()
         (row,) = [
-            row for row in rows if snapshot.read_fact(row["condensed_id"]).head == "Two patients"
+            row for row in rows if snapshot.read_fact(row["condensed_id"]).head == "sponsor"
         ]
         assert row["qualifiers"] == [("document", "The Oslo Trial")]
         assert snapshot.read_fact(row["condensed_id"]).qualifiers == ("document: The Oslo Trial",)

@@ -35,6 +35,7 @@ from kpyramid.extraction.facts.propositions import (
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
+from kpyramid.extraction.syntax.polarity import is_denied
 from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
@@ -509,7 +510,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
-        if is_bare_half(words, phrase.text) or is_empty(phrase.text):
+        if is_denied(part.root):  # "with no harm"
+            words = "without" if words == "with" else ""
+        if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
         if words in _ENDING and dated and found.get("time", "").startswith("from "):

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, MODALS, PREPOSITIONS, read_words
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
+from kpyramid.extraction.syntax.polarity import NOBODY
 from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
@@ -158,6 +159,12 @@ class Findings:
         return found
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
+        among = [g for c in token.children if c.word == "of" for g in c.children]
+        if token.word in NOBODY and among:  # "none of the mills" denies it of the mills
+            if self.tree[max(token.i - 1, 0)].word == "but":
+                self.drop("empty_argument", token.i, token.i)
+                return None
+            token = among[0]
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
             phrase = self.antecedents.resolve(token) or self.name_compared(token)
             if phrase is None:
@@ -351,7 +358,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
-    empty = all(w in _EMPTY_WORDS for w in words) and "_".join(words) not in _KIND_RELATIONS
+    lacks = candidate.negated and words[-1] in HAVE
+    empty = not lacks and _EMPTY_WORDS.issuperset(words)
+    empty = empty and "_".join(words) not in _KIND_RELATIONS
     if is_location(words):
         empty = not _names_place(candidate)
     if empty or MODALS.issuperset(words):

@@ -773,7 +773,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
             repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
-            if (said not in {words, root.word} and not repeated) or negated:
+            if said in {words, root.word}:
+                words, tokens = ("", []) if negated else (words, tokens)
+            if negated or (words and said not in {words, root.word} and not repeated):
                 found.append((phrase, words, tokens, negated))
         elif not _is_light(root, frame):
             found.append((phrase, direction, at_way, negated))
@@ -841,10 +843,11 @@ def _is_light(noun: Node, frame: Frame) -> bool:
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     """The object of a preposition, and what contains it, with the words that lead to it."""
     link = [node for node in part.link if node.dep != "neg"]
-    negated = len(link) < len(part.link) or is_denied(part.root)
+    parted = any(c.word in {"neither", "nor"} for node in link for c in node.children)
+    negated = len(link) < len(part.link) or parted or is_denied(part.root)
     words = " ".join(node.word for node in link)
-    if words == "with" and negated:
-        words, negated = "without", False  # "was done with no harm"
+    if words == "with" and is_denied(part.root):
+        words, negated = "without", False  # "was done with no harm", but "was linked not with X"
     root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
         words = "such as"

@@ -39,8 +39,11 @@ docs/. The page".
 
 Behind a capital letter only where no name can follow: "in 1990 W. Smith" is none.
 """
-_WHOLE = re.compile(r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law)\b")
-"""A unit or a word that the tokenizer takes apart: "20 °C", "120 km/h", "brother-in-law"."""
+_WHOLE = re.compile(
+    r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law|(?:co|re)-[a-z]{4,})\b"
+    r"|\b((?:US|AU|CA|NZ|HK)\s\$)(?=\d)"
+)
+"""What the tokenizer takes apart: "20 °C", "120 km/h", "brother-in-law", "co-founded", "US $5"."""
 
 
 class Parser:

@@ -12,7 +12,7 @@ _DEPENDENT = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
 _EXTENDED = frozenset("longer more ever once".split())
 """Adverbs that a negation joins: "no longer", "hardly ever", "not once"."""
 _QUANTIFIED = frozenset("all every each many everyone everybody everything".split())
-_NOBODY = frozenset({"none", "nobody", "nothing", "neither"})
+NOBODY = frozenset({"none", "nobody", "nothing", "neither"})
 
 
 def is_negated(verb: Node) -> bool:
@@ -24,6 +24,8 @@ def is_negated(verb: Node) -> bool:
         if any(_negates(c, c.dep == "neg") for c in joined):
             return True
         if child.dep == "prep" and any(_is_emptied(c) for c in child.children):
+            return True
+        if child.dep in {"attr", "acomp"} and any(c.word == "neither" for c in child.children):
             return True
     between = range(verb.head.i + 1, verb.i)
     return verb.dep == "conj" and any(
@@ -40,7 +42,7 @@ def is_denied(noun: Node | None) -> bool:
         return False
     if noun.dep == "conj":
         noun = noun.head
-    if noun.word in _NOBODY and _negates(noun, True):
+    if noun.word in NOBODY and _negates(noun, True):
         return True
     return any(
         (c.word in {"nor", "neither"})

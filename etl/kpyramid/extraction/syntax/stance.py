@@ -63,7 +63,9 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     source = None
     verbs = (frame.verb, *frame.chain)
     own = {verb.i for verb in verbs}
-    negated = any(map(is_denied, (*frame.subjects, frame.noun))) or _borrows_denial(frame)
+    # "the mills, but none of the barns, were sold": of the first subject
+    subject = next(iter(frame.subjects), None)
+    negated = is_denied(subject) or is_denied(frame.noun) or _borrows_denial(frame)
     negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
