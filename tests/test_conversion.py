@@ -86,6 +86,7 @@ def test_each_format_becomes_paragraphs_with_its_title(tmp_path: Path) -> None:
     assert titles == {"a.pdf": "On Ida", "d.epub": "The book", "e.rst": "Lund"}
 
 
+@pytest.mark.needs("files")
 def test_fields_at_the_head_of_a_file_are_pairs_and_name_it(tmp_path: Path) -> None:
     head = b"Rule: 7\nTitle: Counting of votes\nStatus: in\n  force\n"
     documents, _ = ingest_files(
@@ -94,11 +95,12 @@ def test_fields_at_the_head_of_a_file_are_pairs_and_name_it(tmp_path: Path) -> N
             "a.rst": head + b"\nVotes\n=====\n\nThe clerk counts them.\n",
             "b.md": b"Rule: 8\nTitle: Order\n\n## Speech\n\nTitle: Speaker\n\nRank: first\n",
             "c.md": b"## Speech\n\nTitle: Speaker\n\nRank: first\n",
+            "d.md": b"Name: Ada Holm\nTitle: Chief engineer\n\nShe lives in Velm.\n",
         },
     )
     titles = {name: document["title"] for name, document in documents.items()}
     kinds = [block["kind"] for block in documents["a.rst"]["blocks"]]
-    assert titles == {"a.rst": "Counting of votes", "b.md": "Order", "c.md": None}
+    assert titles == {"a.rst": "Counting of votes", "b.md": "Order", "c.md": None, "d.md": None}
     assert kinds == ["pair", "pair", "pair", "heading", "paragraph"]
     assert documents["a.rst"]["text"].startswith(
         "Rule: 7\n\nTitle: Counting of votes\n\nStatus: in"

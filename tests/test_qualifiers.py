@@ -133,9 +133,7 @@ def test_a_noun_of_a_document_says_its_title_to_whoever_may_see_it(
 ) -> None:
     for snapshot in (whole, open_snapshot("main", built[0].root)):
         rows = snapshot.table("condensed").to_pylist()
-        (row,) = [
-            row for row in rows if snapshot.read_fact(row["condensed_id"]).head == "sponsor"
-        ]
+        (row,) = [row for row in rows if snapshot.read_fact(row["condensed_id"]).head == "sponsor"]
         assert row["qualifiers"] == [("document", "The Oslo Trial")]
         assert snapshot.read_fact(row["condensed_id"]).qualifiers == ("document: The Oslo Trial",)
         (triple,) = (find_row(snapshot, "triples", key) for key in row["derived_from"])

@@ -98,10 +98,11 @@ def read_page(source: str) -> Page:
 
 
 def _find_stated(lines: Sequence["_Line"]) -> str | None:
-    """The title that a field above all headings states: "Title: The page"."""
+    """The title that a field above all headings states; beside a name it is a person's."""
     head = takewhile(lambda line: line.kind != "heading", lines)
-    keys = (line.text.partition(": ") for line in head if line.kind == "pair")
-    return next((value for key, _, value in keys if key.casefold() == "title"), None)
+    pairs = (line.text.partition(": ") for line in head if line.kind == "pair")
+    stated = {key.casefold(): value for key, _, value in pairs}
+    return None if "name" in stated else stated.get("title")
 
 
 @dataclass(slots=True)

@@ -195,9 +195,24 @@ class Findings:
             or phrase.words > FULL_WORDS
         ):
             return None
-        noun = build_phrase(self.tree, subjects[0].left_edge.i, subjects[0].i, subjects[0].i)
+        frame, noun = self.frames[verb.i], subjects[0]
+        objects = [p.root for p in frame.parts if p.role == "object"]
+        of = any(c.word == "of" for c in token.children)
+        graded = token.head.word == "than" or token.head.head.pos == "ADJ"
+        noun = next((o for o in objects if of), noun)
+        plural = noun.tag in PLURAL
+        if (
+            noun.pos != "NOUN"
+            or plural != (token.word == "those")
+            or not (graded or (of and objects))
+        ):
+            return None
+        before = [c for c in noun.children if c.i < noun.i and (c.dep in {"poss", "amod", "det"})]
+        first = max([noun.left_edge.i, *(c.right_edge.i + 1 for c in before)])
+        named = build_phrase(self.tree, first, noun.i, noun.i)
         rest = self.tree.text[token.end : phrase.span.end]
-        return noun and replace(phrase, text=" ".join(f"{noun.text}{rest}".split()), literal=False)
+        text = " ".join(f"{named.text}{rest}".split()) if named else ""
+        return replace(phrase, text=text, literal=False) if named else None
 
     def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase:
         """Return "X's municipalities" for "its municipalities"; such words are not literal.
@@ -472,7 +487,8 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     """Whether something happened to some of a kind that only the text can name.
 
     "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
-    holds in general is true of the kind, "butterflies lay eggs".
+    holds in general is true of the kind, "butterflies lay eggs", and a name beside it tells which
+    they are: "Vikings raided Velm".
     """
     noun = tree[head.root]
     if head.label != "NOUN" or noun.head.i != clause or not is_episodic(noun):
@@ -483,6 +499,8 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
     counted = any(c.dep == "nummod" for c in inside)
     placed = any(c.i > noun.i or not counted for c in telling)
+    after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
+    placed = placed or any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
     return not placed and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from kpyramid.documents.measures import SIZES
@@ -85,6 +86,8 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
+_YEAR = re.compile(r"\b[12]\d{3}\b")
+"""What has a year is a value that is asked for: "founded the mill in | 1904"."""
 _STATES = frozenset({"at", "without", "under"})
 """Prepositions before a bare noun that names no thing: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
@@ -608,6 +611,8 @@ def _is_state(noun: Node) -> bool:
 def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
     """Whether a tail says when, how many or in what state, and names no thing: "much potential"."""
     *counts, _ = tail.text.split()
+    if words.rpartition(" ")[2] in {"in", "on"} and _YEAR.search(tail.text):
+        return False
     if tail.label != "NOUN" or tail.resolved:
         return tail.label in _UNNAMED or (tail.label, tree[tail.root].tag) == ("CARDINAL", "CD")
     bare = tree[tail.root].tag == "NN" and WORDS["quantities"].issuperset(counts)

@@ -153,6 +153,10 @@ def add_attribute_value(
         owner = of[0][0] if of else None
     if owner is None and not has_poss and (relational or subject.word in ATTRIBUTES):
         owner, indirect = findings.antecedents.find_owner(subject), True
+        bare = all(c.dep == "det" for c in subject.children)
+        if owner is None and bare and not measured:
+            findings.drop("unresolved_attribute", subject.i, value.i)
+            return True
     words, tokens = _word_graded(subject) if measured or is_counted(value) else word_noun(subject)
     words = words.lower() if opens else words
     if owner is None or owner.last >= value.i or owner.first <= subject.i <= owner.last:
@@ -196,7 +200,9 @@ def _add_kind(
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if lead:
+            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
+                verb_words = "had number" if past else "has number"
+            elif lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
             else:
                 tail = _keep_group(tail, verb)

@@ -946,7 +946,15 @@ class Antecedents:
 
     def _is_only(self, among: list[tuple[Antecedent, bool]], token: Node) -> bool:
         """Whether one phrase alone was told of, not long ago, and its words say which it means."""
-        phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= _TOPIC_WINDOW]
+        bare = all(c.dep != "det" for c in token.children)
+        reach = _WINDOW if bare else _TOPIC_WINDOW
+        phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= reach]
+        if bare:  # "30 patients with a fracture", and no kind of which something holds
+            nodes = self.tree.nodes
+            counted = (nodes[p.first].pos == "NUM" for p in phrases)
+            met = (is_episodic(nodes[p.root]) for p in phrases)
+            if not (any(counted) or any(met)):
+                return False
         beside = {c.dep for phrase in phrases for c in self.tree[phrase.root].children}
         return len(among) == 1 and "conj" not in beside and not beside.isdisjoint(_PLACING)
 

@@ -395,8 +395,6 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     if tree[last].pos not in {"NOUN", "PROPN"}:
         return True  # "33 nonatopic (NA) subjects"
     head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
-    if head is not None and head.first > first:  # "very" of "very large array" is no mere grade
-        head = _cut(tree, first, tree[first].idx, tree[last].end, head.label)
     _add(findings, head, "is abbreviated as", tail)
     return True
 

@@ -19,6 +19,7 @@ from kpyramid.documents.measures import SIZES
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
+    ARTICLES,
     AUXILIARIES,
     FUNCTION_WORDS,
     MODALS,
@@ -28,6 +29,7 @@ from kpyramid.documents.words import (
     lemmatise,
     read_words,
 )
+from kpyramid.extraction.facts.candidates import WORDS
 from kpyramid.extraction.facts.scoring import WEIGHTS
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
@@ -244,7 +246,7 @@ def _find_subject(
     describes the rows where there is none of those.
     """
     headers = {column: cell.text for column, cell in names.items()}
-    first = headers.get(0, "").casefold().split()
+    first = _split_header(headers.get(0, ""))
     if first and first[0] in _ASKING and (len(first) > 1 or first[0] in {"if", "when"}):
         return ()  # "if", "it says", "what happened": no row is a thing
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
@@ -258,12 +260,13 @@ def _find_subject(
         distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
         header = headers.get(column, "").casefold().replace("_", " ")
         noun, words = header.rpartition(" ")[2], header.split()
-        named = counts["text"] >= 0.5 * len(rows) or noun in _WORDS["coded"]
+        named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         if short and distinct and named and not any(column in columns for columns in parts):
-            weak = noun in _WORDS["identifiers"] | _WORDS["coded"] or (
-                header and _is_silent(header)
+            numbered = noun in _NUMBERED and counts["text"] < 0.5 * len(rows)
+            weak = numbered or noun in _WORDS["identifiers"] or (header and _is_silent(header))
+            says = (len(words) > 1 and words[0] in QUESTION_WORDS) or (
+                _WORDS["describing"] & {*words, *map(lemmatise, words)}
             )
-            says = _WORDS["describing"] & {*words, *map(lemmatise, words)}
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
@@ -274,6 +277,12 @@ def _find_subject(
 
 
 _ASKING, _VERBAL = QUESTION_WORDS | PRONOUNS | {"if"}, AUXILIARIES | MODALS
+_NUMBERED = WORDS["numbered"] | _WORDS["coded"]
+
+
+def _split_header(header: str) -> list[str]:
+    """Its words in small letters, but for those in capitals: "IT" is no "it"."""
+    return [w if w.isupper() else w.casefold() for w in header.replace("_", " ").split()]
 
 
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
@@ -281,7 +290,7 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
     noun = lemmatise(above.rpartition(" ")[2])
     told = {lemmatise(word) for word in cell.text.casefold().split()}
-    if noun in _WORDS["coded"] and cell.text[0].isdigit():
+    if noun in _NUMBERED and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
     if noun not in _WORDS["named_after"] or noun in told:
         return cell
@@ -292,7 +301,7 @@ def _is_short(text: str) -> bool:
     """Whether a cell may be a name: "Adobe Inc." is one, "The key is missing." a sentence."""
     words = text.split()
     ended = text[-1] in ".?!" and not words[-1][0].isupper()
-    return len(words) <= _LONGEST_NAME and not (ended or _is_clause(text))
+    return len(words) <= _LONGEST_NAME and not ended
 
 
 def _is_clause(text: str) -> bool:
@@ -406,7 +415,8 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     if first in QUESTION_WORDS:
         return None if header.endswith("?") or len(words) < 2 else _word_question(words)
     third = first.endswith("s") and lemmatise(first) != first
-    if first in _VERBAL or (third and last in _LEADING | QUESTION_WORDS):
+    does = first in _VERBAL and len(words) > 1 and (plain[1] in _VERBAL or _is_participle(plain[1]))
+    if does or (third and last in _LEADING | QUESTION_WORDS):
         return " ".join(words)  # "may be deleted", "fails when"
     core = [word for word in plain if word not in _WORDS["dating"]] if kind == "date" else plain
     if core and _is_participle(core[-1]) and _WORDS["ordering"].issuperset(core[:-1]):
@@ -438,13 +448,13 @@ def _word_question(words: Sequence[str]) -> str | None:
         return " ".join(["lets you", *(word for word in words[3:] if word != "do")])
     if words[0] == "what" and words[1] in {"it", "they"}:
         return "has description" if lemmatise(words[-1]) == "do" else " ".join(words[2:])
-    other = not {"i", "we", "you"}.isdisjoint(words) or words[:2] in (["what", "to"], ["what", "a"])
+    other = not {"i", "we", "you"}.isdisjoint(words) or words[1] in ARTICLES | {"to"}
     return None if other else " ".join(words)
 
 
 def _is_silent(header: str) -> bool:
     """Whether it says nothing of its column: "#", "No.", "Column 1", "Unnamed: 0", "then"."""
-    return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(header.casefold().split())
+    return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(_split_header(header))
 
 
 _LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING

@@ -227,6 +227,8 @@ def repair_tree(tree: Tree) -> None:
             _join_byname(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
+        elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
+            _lift_place(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -472,6 +474,18 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+
+
+def _lift_place(prep: Node) -> None:
+    """Hang on the verb where something is at a time of the day: "at 14:00 in Room 2.04"."""
+    verb, hour = prep.head.head.head, prep.head
+    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at", "from"}:
+        return
+    for node in prep.tree.nodes[prep.i : prep.right_edge.i + 1]:
+        if node.entity == "TIME":
+            node.entity, node.iob = "", "O"
+    _move(prep, verb)
+    hour.right_edge = hour
 
 
 def _lift_standard(than: Node) -> None:
