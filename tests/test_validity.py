@@ -99,6 +99,7 @@ def test_a_month_that_is_planned_is_still_to_come() -> None:
             ("is likely to cause", "possible"),
             ("will open", "planned"),
             ("plans to buy", "planned"),
+            ("wants to own", "planned"),
         ),
         *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
         *(
