@@ -851,8 +851,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     parted = any(c.word in {"neither", "nor"} for node in link for c in node.children)
     negated = len(link) < len(part.link) or parted or is_denied(part.root)
     words = " ".join(node.word for node in link)
-    if words == "with" and is_denied(part.root):
-        words, negated = "without", False  # "was done with no harm", but "was linked not with X"
+    lacking = words == "with" and is_denied(part.root)  # "was done with no harm"
+    negated = negated and not lacking
     root = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if words == "as" and part.place and findings.tree[part.place - 1].word == "such":
         words = "such as"
@@ -867,7 +867,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
-        found.append((phrase, words, tokens, negated))
+        lacks = lacking and is_denied(findings.tree[argument.root])
+        found.append((phrase, "without" if lacks else words, tokens, negated))
         if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
             at = [] if within != words else tokens

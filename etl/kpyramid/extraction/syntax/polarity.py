@@ -40,8 +40,8 @@ def is_denied(noun: Node | None) -> bool:
     """
     if noun is None:
         return False
-    if noun.dep == "conj":
-        noun = noun.head
+    if noun.dep == "conj" and all(c.word not in WORDS["scant"] for c in noun.children):
+        noun = noun.head  # "no cost and little effort" is some effort
     if noun.word in NOBODY and _negates(noun, True):
         return True
     return any(
