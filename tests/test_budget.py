@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3380,
     "storage": 3134,
     "llm": 2684,
-    "extraction": 8741,
+    "extraction": 8731,
     "graph": 2414,
     "ontology": 6079,
     "completion": 2258,

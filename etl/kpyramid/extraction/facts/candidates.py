@@ -182,32 +182,23 @@ class Findings:
 
     def name_compared(self, token: Node) -> Phrase | None:
         """Return "rates of urban farms" behind "higher than those", as the subject has them."""
-        phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
-        if token.word not in {"that", "those"} or token.head.word not in _COMPARING or not phrase:
+        if token.word not in {"that", "those"} or token.head.word not in _COMPARING:
             return None
         verb = token
         while verb.i not in self.frames and verb.head is not verb:
             verb = verb.head
-        subjects = self.frames[verb.i].subjects if verb.i in self.frames else []
-        if (
-            all(c.dep != "prep" for c in token.children)
-            or not subjects
-            or phrase.words > FULL_WORDS
-        ):
+        frame = self.frames.get(verb.i)
+        phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
+        led = [c.word for c in token.children if c.dep == "prep"]
+        if frame is None or not (frame.subjects and phrase and led) or phrase.words > FULL_WORDS:
             return None
-        frame, noun = self.frames[verb.i], subjects[0]
-        objects = [p.root for p in frame.parts if p.role == "object"]
-        of = any(c.word == "of" for c in token.children)
+        objects = [p.root for p in frame.parts if p.role == "object" and "of" in led]
+        noun = next(iter([*objects, *frame.subjects]))
         graded = token.head.word == "than" or token.head.head.pos == "ADJ"
-        noun = next((o for o in objects if of), noun)
-        plural = noun.tag in PLURAL
-        if (
-            noun.pos != "NOUN"
-            or plural != (token.word == "those")
-            or not (graded or (of and objects))
-        ):
+        agrees = noun.pos == "NOUN" and (noun.tag in PLURAL) == (token.word == "those")
+        if not agrees or not (graded or objects):
             return None
-        before = [c for c in noun.children if c.i < noun.i and (c.dep in {"poss", "amod", "det"})]
+        before = [c for c in noun.children if c.i < noun.i and c.dep in {"poss", "amod", "det"}]
         first = max([noun.left_edge.i, *(c.right_edge.i + 1 for c in before)])
         named = build_phrase(self.tree, first, noun.i, noun.i)
         rest = self.tree.text[token.end : phrase.span.end]
@@ -373,9 +364,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
-    lacks = candidate.negated and words[-1] in HAVE
-    empty = not lacks and _EMPTY_WORDS.issuperset(words)
-    empty = empty and "_".join(words) not in _KIND_RELATIONS
+    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
+    empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
     if is_location(words):
         empty = not _names_place(candidate)
     if empty or MODALS.issuperset(words):
@@ -498,10 +488,10 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
     counted = any(c.dep == "nummod" for c in inside)
-    placed = any(c.i > noun.i or not counted for c in telling)
     after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
-    placed = placed or any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
-    return not placed and all(c.dep not in {"det", "poss"} for c in noun.children)
+    placed = any(c.i > noun.i or not counted for c in telling)
+    named = any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
+    return not (placed or named) and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
 _PERSONAL = frozenset({"PRP", "PRP$"})

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from kpyramid.documents.measures import SIZES
+from kpyramid.documents.values import YEAR
 from kpyramid.extraction.facts.candidates import (
     ADDRESSED,
     PLURAL,
@@ -86,7 +87,7 @@ _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
-_YEAR = re.compile(r"\b[12]\d{3}\b")
+_YEAR = re.compile(rf"\b{YEAR}\b")
 """What has a year is a value that is asked for: "founded the mill in | 1904"."""
 _STATES = frozenset({"at", "without", "under"})
 """Prepositions before a bare noun that names no thing: "at risk"."""
@@ -778,10 +779,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             # "has degrees in law" holds all of "has degrees: degrees in law".
             said = phrase.text.lower()
             repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
-            if said in {words, root.word}:
-                words, tokens = ("", []) if negated else (words, tokens)
-            if negated or (words and said not in {words, root.word} and not repeated):
-                found.append((phrase, words, tokens, negated))
+            bare = said in {words, root.word}  # "has no plans"
+            if negated or not (bare or repeated):
+                found.append((phrase, "" if bare else words, [] if bare else tokens, negated))
         elif not _is_light(root, frame):
             found.append((phrase, direction, at_way, negated))
         found += preps
