@@ -13,6 +13,9 @@ of all that it started, without pages of files, which the system takes back.
 `own_mb` by what it grows between both sizes. They are argued, not measured, and say nothing of a
 few hundred documents.
 
+A night follows in which one document in a hundred has a sentence more: `edited_share_of_full` is
+its processor seconds over those of all documents from nothing.
+
 `--keep FOLDER` keeps the documents and the warehouse there; stages that it holds are not run again.
 """
 
@@ -40,6 +43,8 @@ DEMO = Path(__file__).parent.parent / "examples" / "demo" / "corpus"
 DOCUMENTS = 1_000
 SHARE = 10
 GOAL = 100_000
+EDITED = 100
+"""Of so many documents one is edited for the last night."""
 WORDS = 80
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _NOT_TEXTS = ("baselines", "openie", "published_kgs", "questions")
@@ -146,27 +151,40 @@ def list_family(pid: int) -> list[int]:
 def measure(data: Path, count: int | None, seed: int, folder: Path) -> dict[str, Any]:
     """All figures, with documents, warehouse and figures so far in a folder."""
     documents = make_documents(data, count, seed)
-    sizes = [len(documents) // SHARE, len(documents)]
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for size in sizes:
-        text = "".join(f"{json.dumps(row)}\n" for row in documents[:size])
-        name = f"{size}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-        corpus, log = folder / f"documents-{name}.jsonl", folder / f"figures-{name}.json"
-        corpus.write_text(text, "utf-8")
-        found[str(size)] = json.loads(log.read_text()) if log.exists() else {}
-        for stage in STAGES:
-            if stage not in found[str(size)]:
-                report(f"{stage} of {size} documents")
-                found[str(size)][stage] = run_stage(stage, corpus, folder / "warehouse")
-                log.write_text(json.dumps(found[str(size)]))
+    nights = [documents[: len(documents) // SHARE], documents, edit(documents)]
+    found = [run_night(night, folder) for night in nights]
+    sizes = [len(night) for night in nights[:2]]
     return summarise(found, sizes, sum(len(row["text"].split()) for row in documents))
 
 
+def edit(documents: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """The documents, of which each hundredth has a fact more."""
+    return [
+        row if at % EDITED else {**row, "text": f"{row['text']} Carl Orme wrote report {at}."}
+        for at, row in enumerate(documents)
+    ]
+
+
+def run_night(documents: Sequence[dict[str, str]], folder: Path) -> dict[str, dict[str, float]]:
+    """The figures of each stage for these documents, behind what ran in the folder before."""
+    text = "".join(f"{json.dumps(row)}\n" for row in documents)
+    name = f"{len(documents)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    corpus, log = folder / f"documents-{name}.jsonl", folder / f"figures-{name}.json"
+    corpus.write_text(text, "utf-8")
+    found: dict[str, dict[str, float]] = json.loads(log.read_text()) if log.exists() else {}
+    for stage in STAGES:
+        if stage not in found:
+            report(f"{stage} of {len(documents)} documents")
+            found[stage] = run_stage(stage, corpus, folder / "warehouse")
+            log.write_text(json.dumps(found))
+    return found
+
+
 def summarise(
-    found: dict[str, dict[str, dict[str, float]]], sizes: Sequence[int], words: int
+    found: Sequence[dict[str, dict[str, float]]], sizes: Sequence[int], words: int
 ) -> dict[str, Any]:
-    """The figures of both sizes, and the lines through them."""
-    small, large = (found[str(size)] for size in sizes)
+    """The figures of both sizes, the lines through them, and the share of the edited night."""
+    small, large, edited = found
     for stage in ROWWISE:  # the tenth has done some already
         large[stage]["seconds"] = round(large[stage]["seconds"] + small[stage]["seconds"], 1)
     seconds = sum(figures["seconds"] for figures in large.values())
@@ -180,11 +198,15 @@ def summarise(
         "words": words,
         "processor_seconds": round(seconds),
         "wall_seconds": round(
-            sum(one["wall_seconds"] for part in found.values() for one in part.values())
+            sum(one["wall_seconds"] for part in (small, large) for one in part.values())
+        ),
+        "edited_share_of_full": round(
+            sum(figures["seconds"] for figures in edited.values()) / seconds, 3
         ),
         "at_100000_hours": round(seconds * GOAL / sizes[1] / 2 / 3600, 2),
         "at_100000_own_mb": own,
-        **{f"stages of {size}": found[str(size)] for size in sizes},
+        **{f"stages of {size}": part for size, part in zip(sizes, (small, large), strict=True)},
+        "stages of the edited": edited,
     }
 
 
