@@ -35,9 +35,9 @@ def describe_tables() -> str:
         "",
         f"Generated from `schemas/*.toml` by `{COMMAND}`; do not edit.",
         "",
-        "This page describes the tables of a snapshot, `tables/NAME.parquet`, each sorted by its",
-        "key. Spans are character offsets into the document's text, end exclusive. In a list column",
-        "every element is a reference.",
+        "This page describes the tables of a snapshot, `tables/NAME.parquet`, sorted by their key.",
+        "Spans are character offsets into the document's text, end exclusive. A reference of a",
+        "list column applies to every element.",
     ]
     contracts = load_contracts()
     lines += ["", ", ".join(f"[{name}](#{name})" for name in contracts)]
@@ -133,7 +133,7 @@ def describe_settings() -> str:
         "",
         "This page lists all settings. The TOML file that `--settings` names has a table per",
         "section. An environment variable `KPYRAMID_<SECTION>__<NAME>` overrides a value, as in",
-        "`KPYRAMID_CHUNK__MAX_TOKENS=150`. All unknown names and wrong values are reported together",
+        "`KPYRAMID_CHUNK__MAX_TOKENS=150`. Unknown names and wrong values are reported together",
         "before any work starts.",
     ]
     sections = {

@@ -30,11 +30,11 @@ def submit(
     workers: int,
     quiet: bool,
 ) -> Result:
-    """Send what a build would ask next and nobody has asked yet.
+    """Send the requests that a build would make next and that nobody has sent yet.
 
-    Steps that need the answers of others are sent by later calls, when those are collected. A
-    budget lets through what fits, open batches counted at their highest. `Next` says which command
-    follows: `collect`, `submit`, or `build` when all is answered.
+    Requests that need other replies are sent by later calls, once those replies are collected.
+    Requests are sent as far as the budget allows, with open batches at their highest cost. `Next`
+    names the command that follows: `collect`, `submit`, or `build` when all is answered.
     """
     from kpyramid.llm.batch.jobs import LIMITS
     from kpyramid.llm.batch.submit import prepare_shape
@@ -77,11 +77,11 @@ def submit(
 
 
 def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Result:
-    """Keep what the batches gave that have ended since.
+    """Store the replies of batches that have ended.
 
-    Batches that are not done are no error: call again later.
+    A batch that is not done is not an error: call again later.
 
-    `status`: ask nothing; list all batches as the last call left them.
+    `status`: contact no endpoint; list all batches as of the last call.
     """
     from kpyramid.llm.batch.collect import collect as fetch
     from kpyramid.llm.batch.jobs import OPEN, read_records

@@ -36,10 +36,10 @@ class Finding:
 
 
 def doctor(*, place: "Warehouse", loaded: "Settings") -> Result:
-    """Look whether a build can run here: disk, permissions, Java, models, endpoint.
+    """Check whether a build can run here: disk, permissions, Java, models, endpoint.
 
-    Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
-    endpoint is asked for its list of models. Exit code 8 when a check fails.
+    Each check reports ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
+    endpoint is only asked for its list of models. Exit code 8 if a check fails.
 
     Example: kpyramid doctor --warehouse /srv/pyramid --settings production.toml
     """

@@ -34,14 +34,14 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 Corpus = Annotated[
     str,
     typer.Argument(
-        help="A folder, here or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
-        ".parquet, and with the extra `files` .pdf .docx .pptx .epub .rst. Hidden files are left."
+        help="A folder, local or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
+        ".parquet, with the extra `files` also .pdf .docx .pptx .epub .rst. Skips hidden files."
     ),
 ]
 Ref = Annotated[str, typer.Option(help="The name that points to the newest snapshot.")]
 SNAPSHOT_HELP = (
-    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the one before, "
-    "main@2026-11-16 what main was at that day."
+    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the previous snapshot of main, "
+    "main@2026-11-16 its snapshot on that day."
 )
 Snapshot = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)]
 Natural = Annotated[int, typer.Option(min=0)]
@@ -69,8 +69,8 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         Path | None,
         None,
         typer.Option(
-            help="TOML file with sections such as [ingest], [llm] and [publish]; variables "
-            "KPYRAMID_<SECTION>__<NAME> override it. docs/settings.md lists the settings."
+            help="TOML file with the settings of docs/settings.md; environment variables "
+            "KPYRAMID_<SECTION>__<NAME> override it."
         ),
     ),
     "workers": (
@@ -79,7 +79,7 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         typer.Option(
             min=1,
             max=256,
-            help="Processes; any number gives the same bytes.",
+            help="Number of processes; the result has the same bytes.",
             show_default="number of processors",
         ),
     ),
@@ -87,14 +87,14 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         list[str] | None,
         None,
         typer.Option(
-            help="A label that the reader has; again for each. Documents with labels that the "
-            "reader lacks are in no part of what is shown."
+            help="An access label of the reader; repeatable. Documents with labels, none of which "
+            "the reader has, are hidden."
         ),
     ),
     "everything": (
         bool,
         False,
-        typer.Option("--everything", help="See documents whatever their labels."),
+        typer.Option("--everything", help="Show all documents, whatever their labels."),
     ),
     "quiet": (bool, False, typer.Option("-q", "--quiet", help="Show no progress bars.")),
     "as_json": (
