@@ -90,7 +90,7 @@ class CascadeSettings:
             )
         if (self.glean or self.check_share) and not self.reads_windows:
             raise ValueError(
-                "glean and check_share are of windows that a model reads: set paraphrase, entities "
+                "glean and check_share need a model that reads windows: set paraphrase, entities "
                 "and relations to 'llm' and mode to 'merged', or leave both out"
             )
         return self
@@ -650,7 +650,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if fixed := [name for name in given if name in FIXED]:
         listed = "".join(f"\n  {n}, from {where.get(n, where['file'])}" for n in sorted(fixed))
         raise SettingsError(
-            "these settings have a fixed value now, as nothing but a study chooses another; "
+            "these settings have a fixed value now, because only studies vary them; "
             f"delete them:{listed}"
         )
     return check_settings(values, where)

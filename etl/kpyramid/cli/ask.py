@@ -110,7 +110,7 @@ def ask(
     )
     if question is None:
         if not sys.stdin.isatty():
-            raise SettingsError("no question: write one behind `ask`, or - and pipe it in")
+            raise SettingsError("no question: write one after `ask`, or - and pipe it in")
         question = typer.prompt("Question", err=True)
     asked = read_question(question)
     if empty := [c for c in choice or () if not c.strip()]:

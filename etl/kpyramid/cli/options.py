@@ -121,7 +121,7 @@ def read_scope(
     from kpyramid.snapshot.view import Scope
 
     if everything and access:
-        raise InputError("--everything sees all labels; leave --access out")
+        raise InputError("--everything includes all labels; leave --access out")
     pairs = [pair.partition("=") for pair in where or ()]
     if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
         raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
@@ -252,8 +252,8 @@ def _refuse_addresses(given: Iterable[object]) -> None:
         if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
             address = str(path).replace("/", "//", 1)
             raise SettingsError(
-                f"{address}: here this command takes a path of this machine only, no address; copy "
-                "it with a client of the bucket"
+                f"{address}: this option takes a local path only; copy the file with a client of "
+                "the bucket first"
             )
 
 

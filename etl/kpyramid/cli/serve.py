@@ -70,7 +70,7 @@ def serve(
     `log_questions`: also log the arguments of requests.
     """
     if bool(labels_header) != bool(proxy):
-        raise SettingsError("--labels-header and --proxy go together: who sets it, and its name")
+        raise SettingsError("give --labels-header and --proxy together: a header, and who sets it")
     limits = {
         "seconds": timeout,
         "follow": follow,
@@ -114,7 +114,7 @@ def mcp(
     `port`: the port to listen at; 0 for a free one.
     """
     if http and access and host not in _LOCAL:
-        raise SettingsError("--access with --http is for this machine only: all have it")
+        raise SettingsError("--access with --http is for this machine only: every client has it")
     from kpyramid.serve.agent import create_http, create_server, serve_stdio
 
     with _open(snapshot, warehouse, settings) as (current, _), ExitStack() as held:
