@@ -207,7 +207,11 @@ def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
     account = describe_snapshot(tmp_path / "s")
     assert account.figure is None
     text = Page(render(account)).text
-    for words in ("Nothing was proposed", "No two triples mean the same", "No two facts contradict"):
+    for words in (
+        "Nothing was proposed",
+        "No two triples mean the same",
+        "No two facts contradict",
+    ):
         assert words in text
     json.dumps([account.completion, account.condensation], allow_nan=False)
 
