@@ -270,7 +270,7 @@ def add(
         say(f"  {place.text} ({place.source})", err=True)
     wanted = answer or found.text
     if not wanted:
-        raise InputError("there is no answer to confirm; say with --answer what it has to be")
+        raise InputError("there is no answer to confirm; give the expected one with --answer")
     if not yes and not typer.confirm(f"Check that the answer holds {wanted!r}?", err=True):
         raise InputError("nothing was written, as the answer was not confirmed")
     path = file or Path(loaded.publish.checks or "checks.toml")
@@ -361,5 +361,5 @@ def learn(
             h,
             dry_run=dry_run,
         )
-    notes = ["Nothing was written; without --dry-run it is."] if dry_run else []
+    notes = ["Nothing was written, because of --dry-run."] if dry_run else []
     return Result(values=learnt.to_dict(), words=_word_outcomes(learnt), notes=notes)

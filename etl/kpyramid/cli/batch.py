@@ -58,7 +58,7 @@ def submit(
     notes = [f"{words} `kpyramid {'' if is_over else 'batch '}{next_command}`"]
     if done.unfinished:
         notes.append(
-            f"{done.unfinished} were being submitted when their process ended; a call "
+            f"{done.unfinished} were in submission when their process ended; a call "
             f"{LIMITS.stale / 60:.0f} minutes after it takes over"
         )
     if done.failed:
@@ -97,7 +97,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
     for run in used.values():
         put_run(run)
     next_call = (
-        f"not all are done: call again in {_AGAIN // 60} minutes or so"
+        f"not all batches are done: call again in {_AGAIN // 60} minutes or so"
         if done.open
         else "no batch is open: `kpyramid batch submit` says whether anything is left"
     )

@@ -64,7 +64,7 @@ def cache(
         if lines:
             listed = "".join(f"\n  line {number}: {detail}" for number, detail in lines[:10])
             moved["fault"] = InputError(
-                f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were taken; "
+                f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were imported; "
                 "export the file again and import it again for the rest"
             )
     blobs = [blob for _, blob in replies.list_replies()]

@@ -52,8 +52,8 @@ class Evaluated(Result):
         if answers.missing:
             yield (
                 f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
-                f"such as {', '.join(answers.missing[:_REASONS])}: what rests on them cannot be "
-                "found."
+                f"such as {', '.join(answers.missing[:_REASONS])}: answers that need them "
+                "cannot be found."
             )
         if failed := answers.failures:
             yield f"{len(failed)} answers failed and count as empty:"

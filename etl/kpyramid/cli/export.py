@@ -64,7 +64,7 @@ def export(
     if seen := opened.describe_scope():
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:
-        notes.append("Tables are left out that are about all documents.")
+        notes.append("Tables about all documents are left out.")
     return name_values(
         snapshot=opened.id,
         to=to,
@@ -91,8 +91,8 @@ def import_(path: str, /, *, place: "Warehouse") -> Result:
 
     identifier, is_new = import_snapshot(place, path)
     words = [
-        f"Snapshot {identifier} is {'' if is_new else 'already '}there, whole.",
-        "It was made as its id says; compare the id with the sender's.",
+        f"Snapshot {identifier} is {'' if is_new else 'already '}in the warehouse, intact.",
+        "Its content matches its id; compare the id with the sender's.",
         f"To serve it: kpyramid promote main {identifier}",
     ]
     return name_values(snapshot=identifier, imported=is_new, words=words)

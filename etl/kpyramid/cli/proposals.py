@@ -145,7 +145,7 @@ def _decide(
         named = loaded.complete.decisions
         if named is None or Path(named).resolve() != path.resolve():
             notes.append(f'Name the file in the settings: [complete] decisions = "{path}"')
-        notes.append("Then run `kpyramid build CORPUS` again; only what follows is computed.")
+        notes.append("Then run `kpyramid build CORPUS` again; only the later stages are computed.")
     return name_values(
         file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes
     )

@@ -75,7 +75,7 @@ def rollback(
         snapshot=entry.snapshot,
         undone=entry.parent,
         order=entry.order,
-        notes=[f"To have it back: kpyramid promote {ref} {entry.parent}"],
+        notes=[f"To restore it: kpyramid promote {ref} {entry.parent}"],
     )
 
 
@@ -298,7 +298,7 @@ def verify(
     notes = [f"Snapshot {', '.join(whole)} is whole."] if whole else []
     if problems:
         at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
-        notes.append(f"Do not serve it. Move {at} away and build again: caches make that cheap.")
+        notes.append(f"Do not serve it. Move {at} away and build again; the caches make that fast.")
     return name_values(
         json_only=("snapshots",),
         snapshots=checked,
@@ -374,7 +374,7 @@ def gc(
         paths=[item.path for item in done.moved],
         deleted=[item.path for item in done.deleted],
         held=done.held,
-        notes=["Nothing was removed; without --dry-run it is."] if dry_run else [],
+        notes=["Nothing was removed, because of --dry-run."] if dry_run else [],
     )
 
 
@@ -431,7 +431,7 @@ def erase(
         with show_progress(quiet=quiet) as progress:
             done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
         there = done.found
-        notes = ["What is left was verified. Remove the document from the corpus as well."]
+        notes = ["All refs were verified. Remove the document from the corpus as well."]
     else:
         there, done = erasure.find_document(place, document), None
         notes = [
@@ -439,7 +439,7 @@ def erase(
             "There is no undo."
         ]
         if not there.refs:
-            notes.append("No ref has it, so none is built: the row caches go, which costs time.")
+            notes.append("No ref has it: none is built; removing the row caches costs time.")
     exports = [
         one
         for one in list_exports(place)
@@ -466,11 +466,11 @@ def erase(
 
 
 _NOT_REACHED = (
-    "copies of snapshots and exports that were handed out, and backups",
+    "copies of snapshots and exports elsewhere, and backups",
     "files written by `ask --trace`, `evaluate --out` and `cache --export`",
-    "what a model's provider keeps of requests",
+    "requests that a model's provider stores",
     "of a bucket: copies on other machines (remove the warehouse's folder in ~/.cache/kpyramid "
-    "there), and earlier versions of objects, where it keeps them",
+    "there), and earlier versions of objects, if it stores them",
 )
 
 
@@ -482,7 +482,7 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
         for one in exports
     ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
-    lost = [f"replies that runs kept in {place}, which is not here" for place in missing]
+    lost = [f"replies that runs stored in {place}, which does not exist here" for place in missing]
     return [*made, *_NOT_REACHED, *lost]
 
 

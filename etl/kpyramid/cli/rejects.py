@@ -40,7 +40,7 @@ def _word_rejects(found: Mapping[str, Any]) -> Iterator[str]:
         seen = " that you may see" if found["hidden"] else ""
         yield f"Snapshot {found['snapshot']}: no such rejects{seen}."
     if found["hidden"]:
-        yield f"{found['hidden']:,} more are hidden, as some documents are: see --access."
+        yield f"{found['hidden']:,} more are hidden, because some documents are: see --access."
 
 
 def _word_failures(found: Mapping[str, Any]) -> Iterator[str]:
@@ -165,7 +165,7 @@ def _list_requests(
     for key in chosen:
         cache.drop_failure(key)
     kept_back = any(not is_due(entry.failure) for entry in entries)
-    advice = "`kpyramid rejects --retry all` has those asked again as well that are given up."
+    advice = "`kpyramid rejects --retry all` also retries requests that are given up."
     found = {
         "cache": home,
         "kinds": dict(sorted(Counter(str(entry.failure.kind) for entry in entries).items())),
