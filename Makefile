@@ -32,7 +32,7 @@ help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[36m%-13s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 install: $(DEV)  ## Make .venv with the package, its dependencies and the development tools
-install-core: $(CORE)  ## Make .venv with the package and what building needs
+install-core: $(CORE)  ## Make .venv with the package and the dependencies of builds
 install-ci: $(CI)  ## Make .venv with all extras; as root also the system packages they need
 
 airflow: $(SCHEDULER)  ## Start Airflow with the demo corpus, without Docker; prints address and login
@@ -41,7 +41,7 @@ airflow: $(SCHEDULER)  ## Start Airflow with the demo corpus, without Docker; pr
 demo: $(CORE)  ## Build a small pyramid and ask it questions, without a key or a network
 	$(BIN)/python examples/demo/demo.py
 
-demo-llm: $(CORE)  ## Build it from recorded answers of a language model, also without a key
+demo-llm: $(CORE)  ## Build it from recorded replies of a language model, also without a key
 	$(BIN)/python examples/demo/demo_llm.py
 
 test: $(DEV)  ## Run the fast tests; a test that needs an extra is skipped without it
@@ -53,9 +53,9 @@ test-slow: $(DEV)  ## Run the slow tests: wheel, Airflow, whole builds
 test-all: $(DEV)  ## Run the fast and the slow tests
 	$(PYTEST) $(PARALLEL) $(TESTS)
 
-check: check-code test  ## Run all that CI demands, except the slow tests
+check: check-code test  ## Run all checks of CI, except the slow tests
 
-check-code: check-format lint types check-docs  ## Run what CI demands besides the tests
+check-code: check-format lint types check-docs  ## Run the checks of CI other than tests
 
 check-format: $(DEV)  ## Fail if a file is not formatted
 	$(BIN)/ruff format --check .
@@ -72,7 +72,7 @@ layers: $(DEV)  ## Fail if a module imports from a layer above it
 check-docs: $(DEV)  ## Fail if the generated docs are stale
 	$(BIN)/python docs/generate.py --check
 
-format: $(DEV)  ## Format the code and mend what lint can mend
+format: $(DEV)  ## Format the code and fix what lint can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -85,7 +85,7 @@ site: $(DEV)  ## Make a static site of the manual in build/site, offline
 versions: $(DEV)  ## Record the code that each stage's version stands for
 	PYTHONPATH=. $(BIN)/python tests/stage_versions.py
 
-golden: $(DEV)  ## Record what the extractor makes of the golden examples; read the diff
+golden: $(DEV)  ## Record the extractor's output for the golden examples; review the diff
 	PYTHONPATH=. $(BIN)/python tests/golden/record.py
 
 bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH only those of the demo
@@ -96,17 +96,17 @@ bench: $(DEV)  ## Run the measurements of benchmarks/; without KPYRAMID_BENCH on
 		echo "== $$script"; $(BIN)/python "$$script"; \
 	done
 
-fuzz: $(DEV)  ## Feed bytes that coverage chooses to all that reads from outside; SECONDS=600 a target
+fuzz: $(DEV)  ## Fuzz all readers of external input, guided by coverage; SECONDS=600 a target
 	@$(BIN)/python -m pip install -qq 'atheris>=3.0'
 	@for target in $$(PYTHONPATH=. $(BIN)/python tests/fuzz.py --names); do \
 		echo "== $$target"; PYTHONPATH=. $(BIN)/python tests/fuzz.py $$target \
 			-max_total_time=$(or $(SECONDS),600) -print_final_stats=1 || exit 1; \
 	done
 
-soak: $(DEV)  ## Pass 200 nights of edits, labels, erasure, kills and a full disk; NIGHTS=60 for fewer
+soak: $(DEV)  ## Run 200 nights of edits, labels, erasure, kills and a full disk; NIGHTS=60 for fewer
 	$(BIN)/python benchmarks/soak.py --limit $(or $(NIGHTS),200)
 
-guards: $(DEV)  ## Measure the guarded figures that take minutes and say which fell; needs KPYRAMID_BENCH
+guards: $(DEV)  ## Measure the guarded figures that take minutes, report which got worse; needs KPYRAMID_BENCH
 	$(BIN)/python benchmarks/guards.py
 
 constraints: pyproject.toml  ## Resolve all extras anew and pin them in constraints.txt
@@ -121,7 +121,7 @@ constraints: pyproject.toml  ## Resolve all extras anew and pin them in constrai
 		if grep -nE '@|://|^-' "$$folder/pins"; then echo "a pin names a place" >&2; exit 1; fi; \
 		cp "$$folder/pins" constraints.txt
 
-clean:  ## Remove the environment and everything that tools left; warehouse/data stays
+clean:  ## Remove the environment and all files of tools; warehouse/data stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

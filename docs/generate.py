@@ -35,9 +35,9 @@ def describe_tables() -> str:
         "",
         f"Generated from `schemas/*.toml` by `{COMMAND}`; do not edit.",
         "",
-        "A snapshot holds every table as `tables/NAME.parquet`, sorted by its key. Spans are",
-        "character offsets into the document's text, end exclusive. A reference of a list column",
-        "holds for every element.",
+        "This page describes the tables of a snapshot, `tables/NAME.parquet`, sorted by their key.",
+        "Spans are character offsets into the document's text, end exclusive. A reference of a",
+        "list column applies to every element.",
     ]
     contracts = load_contracts()
     lines += ["", ", ".join(f"[{name}](#{name})" for name in contracts)]
@@ -131,9 +131,10 @@ def describe_settings() -> str:
         "",
         f"Generated from `kpyramid.settings.Settings` by `{COMMAND}`; do not edit.",
         "",
-        "One TOML file, given with `--settings`, has a table per section. The environment variable",
-        "`KPYRAMID_<SECTION>__<NAME>` overrides a value, as in `KPYRAMID_CHUNK__MAX_TOKENS=150`.",
-        "Unknown names and wrong values are reported all together before any work starts.",
+        "This page lists all settings. The TOML file that `--settings` names has a table per",
+        "section. An environment variable `KPYRAMID_<SECTION>__<NAME>` overrides a value, as in",
+        "`KPYRAMID_CHUNK__MAX_TOKENS=150`. Unknown names and wrong values are reported together",
+        "before any work starts.",
     ]
     sections = {
         name: section

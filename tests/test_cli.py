@@ -200,7 +200,7 @@ def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
     assert lines[0] == f"Published: main is now at {snapshot}, 5 documents."
     assert len(lines) <= 25
     heads = [line.partition(":")[0].strip() for line in lines[1:4]]
-    assert heads == ["In it", "Classes", "Most facts"]
+    assert heads == ["Contents", "Classes", "Most facts"]
     assert "Changed: all, this is the first snapshot of its ref." in lines
     (said,) = run("build", shared_corpus(), "--warehouse", tmp_path / "w").stdout.splitlines()
     assert said.startswith(f"Nothing changed: main stays at {snapshot}, 5 documents")

@@ -214,8 +214,8 @@ def test_people_see_calls_tokens_and_dollars_as_ranges(
     planned = plan_build(corpus, Warehouse(tmp_path / "w"), open_settings(""))
     print_result(describe_plan(planned, None))
     shown = capsys.readouterr().out
-    assert f"goes to {NOWHERE}, by the variable OPENAI_BASE_URL." in shown
-    for words in ("In all", "calls", "as batches", "Nothing was asked of this model yet"):
+    assert f"go to {NOWHERE}, by the variable OPENAI_BASE_URL." in shown
+    for words in ("In all", "calls", "as batches", "This model was not called yet"):
         assert words in shown
     for line in (r"merged +2 +0\.\d+ .*\[cascade\]", r"duplicates +\d .*cascade\.disambig"):
         assert re.search(f"^{line}", shown, re.MULTILINE)
@@ -256,7 +256,7 @@ def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(
     assert len(report["model"]["documents"]) == 5
     page = (outcome.run.folder / "report.html").read_text("utf-8")
     assert "planned" in page
-    assert "Dearest documents" in page
+    assert "Most expensive documents" in page
     print_result(describe_build(report, page="report.html", verbose=True))
     assert "from cache" in capsys.readouterr().out
 
@@ -273,7 +273,7 @@ def test_a_build_by_rules_says_that_no_model_was_asked(tmp_path: Path) -> None:
     outcome = run(corpus, tmp_path / "w", make_settings(complete={"min_support": 2}))
     report: dict[str, Any] = describe_run(outcome.run, outcome.marks)
     assert (report["calls"], report["tokens"], report["cost"], report["model"]) == (0, 0, 0.0, None)
-    assert "rules did it all" in (outcome.run.folder / "report.html").read_text("utf-8")
+    assert "rules did everything" in (outcome.run.folder / "report.html").read_text("utf-8")
 
 
 def test_vectors_of_a_served_model_are_planned_too(server: Loopback, tmp_path: Path) -> None:

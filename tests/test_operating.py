@@ -108,7 +108,7 @@ def test_doctor_says_what_is_wrong_and_what_to_do(
 
 
 def test_doctor_looks_for_the_model_in_the_endpoints_list(tmp_path: Path) -> None:
-    advice = "mend llm.model, or have the server load it; it lists good, other"
+    advice = "correct llm.model, or let the server load it; it lists good, other"
     for model, state, said in (("good", "ok", ""), ("goood", "warn", advice)):
         with serve(models=["good", "other"]) as server:
             more = '[condense]\nmode = "llm"\n'

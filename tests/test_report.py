@@ -189,8 +189,8 @@ def test_no_table_or_long_word_makes_a_page_wider_than_the_window() -> None:
 def test_page_says_what_the_values_say(account: Account) -> None:
     text = Page(render(account)).text
     for words in (
-        "The graph says 7 facts in 5 phrases, the ontology 2 values in 1 phrase",
-        "2 axes , which hold 75 % of their variance. 2 phrases of 3 facts are clustered",
+        "The graph states 7 facts in 5 phrases, the ontology 2 values in 1 phrase",
+        "2 axes , which explain 75 % of their variance. 2 phrases of 3 facts are clustered",
         "A person lost to <another> person.",
         "kpyramid proposals --accept proposal-1",
         "7 triples became 6 facts, 14.3 % fewer",
@@ -207,7 +207,11 @@ def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
     account = describe_snapshot(tmp_path / "s")
     assert account.figure is None
     text = Page(render(account)).text
-    for words in ("Nothing was proposed", "No two triples say the same", "No two facts contradict"):
+    for words in (
+        "Nothing was proposed",
+        "No two triples mean the same",
+        "No two facts contradict",
+    ):
         assert words in text
     json.dumps([account.completion, account.condensation], allow_nan=False)
 

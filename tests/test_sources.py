@@ -423,7 +423,7 @@ def test_a_corpus_in_the_warehouse_is_refused(tmp_path: Path, corpus: str) -> No
     ingest_files(tmp_path, {"data/x/a.txt": b"text"})
     (tmp_path / "link").symlink_to(tmp_path / "data" / "x")
 
-    with pytest.raises(InputError, match="lies among what the warehouse keeps"):
+    with pytest.raises(InputError, match="is inside the warehouse"):
         list_corpus(tmp_path / corpus, leave_out=[tmp_path / "data"])
 
 

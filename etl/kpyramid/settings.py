@@ -52,15 +52,16 @@ class Example:
 class CascadeSettings:
     """Which steps of extraction a language model does, and how it is asked (PolyRAG, Eq. 2).
 
-    `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis.
-    `mode`: `merged` asks once per window for entities with their classes and facts that cite
-    sentences, which is f_ins too, and disambiguates near duplicates in batches; `paper` asks once
-    per step and chunk. `window`: most words and punctuation marks of a window; whole blocks.
-    `glean`: how often a model looks again at sentences that no fact cites though the rules find a
-    predicate there. `check_share`: of the facts, those that the model checks against their
-    sentences, drawn by their hash; what these do not say is withheld, and the report has the share
-    that they state.
-    `domain`, `language`, `examples`: what the prompts say; without examples the built-in one.
+    `paraphrase`, `entities`, `relations`, `disambiguation`: who does f_par, f_ent, f_rel, f_dis:
+    rules or the model of [llm]. `mode`: `merged` asks once per window for entities with their
+    classes and facts that cite sentences, which covers f_ins too, and disambiguates near duplicates
+    in batches; `paper` asks once per step and chunk. `window`: maximum words and punctuation marks
+    of a window, which is made of whole blocks. `glean`: how often a model looks again at sentences
+    that no fact cites, though the rules detect a predicate there. `check_share`: share of the facts
+    that the model checks against their sentences, drawn by their hash; facts that the sentences do
+    not state are withheld, and the report has the share of stated facts.
+    `domain`: domain that the prompts name. `language`: language that they name. `examples`: worked
+    examples of the prompts; by default the built-in one.
     """
 
     paraphrase: Maker = "rules"
@@ -89,7 +90,7 @@ class CascadeSettings:
             )
         if (self.glean or self.check_share) and not self.reads_windows:
             raise ValueError(
-                "glean and check_share are of windows that a model reads: set paraphrase, entities "
+                "glean and check_share need a model that reads windows: set paraphrase, entities "
                 "and relations to 'llm' and mode to 'merged', or leave both out"
             )
         return self
@@ -138,19 +139,20 @@ class LLMSettings:
     `provider`: `openai` for any endpoint of that API, `replay` for a recording. `model`: its name
     at the endpoint. `seed`: sent with every request. `concurrency`: requests at a time.
     `timeout`: seconds that one request may take.
-    `base_url`: by default that of the variable OPENAI_BASE_URL, else OpenAI's; `api_key_env`:
-    variable that holds the key; `api_version`: Azure's, for an endpoint of it, whose deployment
-    is the model. `temperature`: "default" leaves it out, as for a model that takes none.
-    `reasoning_effort`: how long a reasoning model thinks; one that takes none is asked without.
-    `max_tokens`: of one reply, reasoning included; doubled once when a reply is cut off.
-    `max_wait`: seconds that a call waits for a busy endpoint before it is left for the next run;
-    of a question half a minute at most.
+    `base_url`: address of the endpoint; by default the variable OPENAI_BASE_URL, else OpenAI's;
+    `api_key_env`: environment variable with the key; `api_version`: API version of an Azure
+    endpoint, whose deployment is the model. `temperature`: "default" sends none, for models that
+    accept none. `reasoning_effort`: how long a reasoning model thinks; not sent to models that
+    accept none. `max_tokens`: maximum tokens of one reply, including reasoning; doubled once when a
+    reply is cut off.
+    `max_wait`: seconds that a call waits for a busy endpoint before it is left to the next run; a
+    question waits at most half a minute.
     `budget`: US dollars from one finished build of a ref to the next.
     `budget_tokens`: tokens, over the same time.
-    `cache`: where replies are kept; by default in the warehouse, else a folder or `s3://` URL.
-    `recording`: file that provider `replay` answers from.
+    `cache`: folder or `s3://` URL of the stored replies; by default in the warehouse.
+    `recording`: file with the recorded replies of provider `replay`.
     `prices`: a table per model: dollars per million tokens of `input`, `output`, `cached_input`,
-    and the share of them that the Batch API charges, `batch`.
+    and `batch`, the share of them that the Batch API charges.
     """
 
     provider: Literal["none", "openai", "replay"] = "none"
@@ -204,10 +206,10 @@ def _check_strategy(name: str) -> str:
 class QuerySettings:
     """How questions are answered; no part of any snapshot, and options of `ask` override it.
 
-    `strategy`: where context comes from. `sparql`, `sufficiency`, `reader`, `walk`: who writes the
-    query of the ontology, says whether facts are enough, words the answer from the context, and
-    leads a walk over the graph: rules, or the model of [llm]. `options`: of the strategy, by name,
-    as `evaluate --strategy` takes them, such as `{ mode = "paper", triples = 5, chunks = 3 }`.
+    `strategy`: how context is retrieved. `sparql`, `sufficiency`, `reader`, `walk`: who writes the
+    query of the ontology, judges whether facts suffice, words the answer from the context, and
+    leads a walk over the graph: rules, or the model of [llm]. `options`: options of the strategy by
+    name, as in `evaluate --strategy`, such as `{ mode = "paper", triples = 5, chunks = 3 }`.
     """
 
     strategy: Annotated[str, AfterValidator(_check_strategy)] = "polyrag"
@@ -227,10 +229,10 @@ class QuerySettings:
 class EvaluateSettings:
     """Questions that a snapshot must answer well enough to become HEAD; no part of any snapshot.
 
-    `questions`: file of questions with their answers, as `kpyramid evaluate` reads it; a relative
-    path is one below the working folder. `strategy`: how they are asked, by rules, such as
-    "polyrag" or "polyrag:mode=paper". `floor`: metrics and the least mean that each must have; of
-    one of which less is better, the most.
+    `questions`: file of questions with their answers, as for `kpyramid evaluate`; a relative path
+    starts at the working folder. `strategy`: the strategy that answers them, by rules, such as
+    "polyrag" or "polyrag:mode=paper". `floor`: metrics with the least mean that each must reach;
+    for a metric of which less is better, the greatest mean.
     """
 
     questions: str | None = None
@@ -263,15 +265,16 @@ class ColumnSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class IngestSettings:
-    """Which bytes become documents.
+    """How files become documents.
 
-    `max_document_bytes`: a larger file is rejected before it is parsed. `fallback_encoding`: read
-    what is neither UTF-8 nor declares a charset in this encoding, such as "cp1252"; by default it
-    is rejected. `language`: of documents that do not name theirs. `text_fields`: fields of a record
-    that hold its text, all read in this order; none named, the first of text, content and body.
-    `title_fields`, `id_fields`: fields that hold its title and its id; the first of them is read.
-    `columns`: what the columns of tables mean, by the ontology; else their headers say it.
-    `require_access`: a document without access labels is rejected instead of everybody's to read.
+    `max_document_bytes`: a larger file is rejected before it is parsed. `fallback_encoding`:
+    encoding, such as "cp1252", for files that are not UTF-8 and declare no charset; by default they
+    are rejected. `language`: language of documents that do not name theirs. `text_fields`: fields
+    of a record with its text, all read in this order; by default the first of text, content, body.
+    `title_fields`, `id_fields`: fields of a record with its title and its id; the first that exists
+    is read. `columns`: meanings of table columns as terms of the ontology; by default the headers
+    are used. `require_access`: reject a document without access labels, instead of letting everyone
+    read it.
     """
 
     max_document_bytes: Count = 50_000_000
@@ -295,10 +298,10 @@ class IngestSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class ChunkSettings:
-    """How long a chunk may be, in words and punctuation marks.
+    """The length of chunks, in words and punctuation marks.
 
-    `max_tokens`: of a chunk; 200 are about 250 word pieces, and MiniLM cuts at 256.
-    `overlap_tokens`: tokens that a chunk repeats of the one before; at most half of `max_tokens`.
+    `max_tokens`: maximum of a chunk; 200 are about 250 word pieces, and MiniLM cuts at 256.
+    `overlap_tokens`: tokens repeated from the previous chunk; at most half of `max_tokens`.
     """
 
     max_tokens: Count = 200
@@ -313,9 +316,9 @@ class ChunkSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class ExtractSettings:
-    """How facts are read.
+    """How facts are extracted.
 
-    `parser`: the spaCy package that parses; `en_core_web_sm` is the official name of the default.
+    `parser`: the spaCy package of the parser; `en_core_web_sm` is the official name of the default.
     `language`: the one that is read, a key of `documents/screening.py`; text in another is
     rejected with that reason and stays in the text layer.
     """
@@ -328,14 +331,14 @@ class ExtractSettings:
 class EmbedSettings:
     """The embedding model; facts, chunks and questions are compared by its vectors.
 
-    `provider`: `onnx` and `instructor` run the model here, the latter with the extra of that name;
-    `openai` asks any endpoint of that API, with the retries and the budget of [llm].
+    `provider`: `onnx` and `instructor` run the model on this machine, the latter with the extra of
+    that name; `openai` asks any endpoint of that API, with the retries and the budget of [llm].
     `model`: for `onnx` "minilm-int8" or a folder with `model.onnx` and `tokenizer.json`; for
     `instructor` the folder of the model; for `openai` its name at the endpoint.
-    `instruction`: put before every text. INSTRUCTOR reads it and leaves it out of the mean, as
-    in "Represent the fact for retrieval: "; to the others it is a prefix, as in "query: ".
-    `base_url`, `api_key_env`: as in [llm], for provider `openai`; `dimensions`: of its vectors,
-    for models that can shorten them.
+    `instruction`: put before every text. INSTRUCTOR reads it but leaves it out of the mean, as in
+    "Represent the fact for retrieval: "; for other models it is a prefix, as in "query: ".
+    `base_url`, `api_key_env`: as in [llm], for provider `openai`; `dimensions`: length of the
+    vectors, for models that can shorten them.
     """
 
     provider: Literal["onnx", "instructor", "openai"] = "onnx"
@@ -387,8 +390,8 @@ class InduceSettings:
 
     `ontology`: a name in `ontology/`, or the path of a Turtle file; `auto` has upper classes only,
     and completion adds the classes and properties that the corpus needs.
-    `mode`: `rules` reads them from the graph's facts and, with examples, from the text; `llm` asks
-    a model once per chunk and 64 properties, and nothing where it read windows already;
+    `mode`: `rules` takes instances from the graph's facts and, with examples, from the text; `llm`
+    asks a model once per chunk and 64 properties, and not at all if it read windows already;
     `exhaustive` asks, as in the paper, for every property of every class in every chunk.
     """
 
@@ -398,7 +401,7 @@ class InduceSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class CompleteSettings:
-    """Completion (PolyRAG §III-B); `docs/decisions/` argues the defaults.
+    """Completion (PolyRAG §III-B); `docs/decisions/` justifies the defaults.
 
     `dimensions`: axes of the space that both layers share. `priority`: how a phrase's lack
     in the ontology is measured (`docs/priority.md`).
@@ -414,9 +417,9 @@ class CompleteSettings:
     `most_open`: proposals that are left to a person, the clearest first.
     `alias_similarity`: cosine from which a person is asked whether a proposal is another name.
     `rounds`: at most so often is the grown ontology compared with the graph again.
-    `naming`: who words labels and definitions, rules or the model of [llm].
+    `naming`: who writes labels and definitions: rules or the model of [llm].
     `decisions`: TOML file with the proposals that a person accepted or rejected, which `kpyramid
-    proposals --accept` and `--reject` write; a relative path is one below the working folder.
+    proposals --accept` and `--reject` write; a relative path starts at the working folder.
     `seed`: draws the sample that is clustered and the random axes of pairs.
     """
 
@@ -440,11 +443,11 @@ class CompleteSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class CondenseSettings:
-    """Condensation (PolyRAG §III-C); `docs/decisions/` argues the defaults.
+    """Condensation (PolyRAG §III-C); `docs/decisions/` justifies the defaults.
 
-    `mode`: `llm` asks the model of [llm] about facts that the rules left apart (f_con).
-    `summarise`: `llm` has it say the facts of a subject near an anchor in a sentence that cites
-    them; one that they do not bear out is refused.
+    `mode`: `llm` asks the model of [llm] about facts that the rules did not merge (f_con).
+    `summarise`: `llm` lets it summarise the facts of a subject near an anchor in a sentence that
+    cites them; a sentence that the facts do not support is refused.
     `neighbours`: wordings that are linked to an anchor, at most.
     `anchor_similarity`: cosine from which a wording is near an anchor.
     """
@@ -457,7 +460,7 @@ class CondenseSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class IndexSettings:
-    """How a snapshot is searched; `docs/decisions/` argues the defaults.
+    """How a snapshot is searched; `docs/decisions/` justifies the defaults.
 
     `exact_up_to`: rows of a table up to which a question is compared with every one.
     `min_recall`: beyond, the least share of the ten exactly nearest rows that a search must find,
@@ -472,23 +475,23 @@ class IndexSettings:
 
 @dataclass(frozen=True, config=STRICT)
 class PublishSettings:
-    """What is published, and what keeps a snapshot from becoming HEAD.
+    """Limits of what is published, and conditions for a snapshot to become HEAD.
 
-    `min_confidence`: facts of the graph, and values that the examples' reader finds, that are less
-    sure are rejects (`low_confidence`), and nothing is built on them; 0.75 leaves out about a fifth
-    of what the rules read.
+    `min_confidence`: least confidence of facts of the graph and of values read with the ontology's
+    examples; others become rejects (`low_confidence`), and nothing is built on them. 0.75 leaves
+    out about a fifth of the rules' facts.
     `min_document_share`, `min_triple_share`: it has fewer of the last one's documents or triples.
     `min_kept_share`: less of its triples are said by the condensed fact they stand in.
     `max_unanswered_share`: more of its chunks lack the language model's answer.
-    `max_violation_share`: more of its individuals have a statement that contradicts others, by
-    the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
+    `max_violation_share`: greatest share of individuals with a statement that contradicts others,
+    by the ontology's checks (`NAME-*-violation.rq`) or its shapes. Of contradicting statements
     those with the least evidence are withdrawn and become rejects. With 0 any contradiction keeps
-    it from becoming HEAD, as one that only the reasoner finds always does.
-    `reasoner_seconds`: after these the reasoner, SHACL or a check's query is stopped, and its gate
-    says "not run".
-    `checks`: TOML file of what a snapshot has to hold; `corrections`: one of what a person
-    corrected in the graph. By default `checks.toml` and `corrections.toml` beside the settings,
-    without a file of settings those of the working folder; a relative path is one below it.
+    the snapshot from becoming HEAD; one that only the reasoner finds always does.
+    `reasoner_seconds`: time limit of the reasoner, of SHACL and of a check's query; a gate that
+    reaches it says "not run".
+    `checks`: TOML file with the checks of a snapshot; `corrections`: TOML file with a person's
+    corrections of the graph. The defaults are `checks.toml` and `corrections.toml` beside the
+    settings file, or in the working folder without one; a relative path starts at the latter.
     """
 
     min_confidence: Share = 0.75
@@ -647,7 +650,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if fixed := [name for name in given if name in FIXED]:
         listed = "".join(f"\n  {n}, from {where.get(n, where['file'])}" for n in sorted(fixed))
         raise SettingsError(
-            "these settings have a fixed value now, as nothing but a study chooses another; "
+            "these settings have a fixed value now, because only studies vary them; "
             f"delete them:{listed}"
         )
     return check_settings(values, where)

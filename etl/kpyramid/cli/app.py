@@ -69,7 +69,7 @@ for title, functions in GROUPS.items():
 ontologies = typer.Typer(
     name="ontology",
     no_args_is_help=True,
-    help="Bring your own ontology, start one from a word, check one, look at what it found.",
+    help="Import an ontology, make one from a word, check one, show its individuals.",
 )
 command(ontologies)(ontology.import_)
 command(ontologies)(ontology.bootstrap)
@@ -78,15 +78,15 @@ command(ontologies)(ontology.show)
 batches = typer.Typer(
     name="batch",
     no_args_is_help=True,
-    help="Ask a model through the Batch API: half the price, answers within a day.\n\n"
+    help="Ask a model through the Batch API: half the price, replies within a day.\n\n"
     "Call submit and collect in turn, as often as you like, until submit says that all is "
-    "answered; then build. Of machines that share a cache (setting llm.cache) one at a time "
-    "submits. Each request is in one batch at most, and what was paid for is kept.",
+    "answered; then build. Machines that share a cache (setting llm.cache) submit one at a time. "
+    "Each request is in one batch at most, and paid replies are stored.",
 )
 command(batches)(batch.submit)
 command(batches)(batch.collect)
 checked = typer.Typer(
-    name="check", no_args_is_help=True, help="Say what every build has to hold, in one line each."
+    name="check", no_args_is_help=True, help="Manage the checks that every build has to pass."
 )
 command(checked)(add)
 for each in (checked, ontologies, batches):

@@ -59,42 +59,42 @@ def ask(
     """Ask a published pyramid; the answer names its layer and its evidence.
 
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
-    kaping takes the nearest facts of the graph, exact those about the entities that the question
-    names, naive the nearest chunks of text; direct looks nowhere, for comparison.
+    kaping takes the nearest facts of the graph, exact the facts about the entities of the question,
+    naive the nearest chunks of text; direct uses no layer, for comparison.
 
-    Four walk over the graph: wts goes from entity to entity and keeps what is relevant at each
-    depth; rok joins the key entities of a tentative answer by paths; hykge scores chains of facts
-    against a hypothesis; ksl goes from head to tail until it meets an answer. With --explain each
-    shows its path, with a sentence for every step.
+    Four strategies walk over the graph: wts goes from entity to entity and keeps relevant facts at
+    each depth; rok connects the key entities of a tentative answer by paths; hykge scores chains of
+    facts against a hypothesis; ksl goes from head to tail until it reaches an answer. With
+    --explain each shows its path, with a sentence for every step.
 
-    Every decision can be a rule's or a model's. Rules need no model and no settings; llm asks the
-    model of [llm] in --settings, waits half a minute at most while it is busy or failing, and is
-    answered from the cache when the same was asked before. What it writes is checked: its queries
-    are run apart with limits, and an answer that rests on nothing it was shown is refused.
-    Section [query] of the settings gives the same choices for every question.
+    Rules or a model can take each decision. Rules need no model and no settings; llm asks the
+    model of [llm] in --settings, waits at most half a minute if it is busy or failing, and uses
+    stored replies to earlier requests. Its output is checked: queries run in a separate process
+    with limits, and an answer that cites nothing from its context is refused.
+    Section [query] of the settings sets the same choices for every question.
 
-    A document that carries access labels is seen by who has one of them, and its facts with it.
-    Without --access a question sees the documents without labels.
+    A document with access labels, and its facts, are visible to readers with one of the labels.
+    Without --access a question uses only the documents without labels.
 
     Example: kpyramid ask "Where was Ada Lovelace born?" --choice London --choice Leeds --explain
 
-    `question`: a question in plain words; - reads standard input. On a terminal it may be left out:
-    then it is asked for.
-    `strategy`: where the answer is looked for, see above; by default polyrag.
-    `choice`: an option of a choice question; again for each. Several may be right.
-    `explain`: say which layers were tried, why each was or was not enough, and what the answer
-    rests on. --json says it anyhow.
-    `mode`: how polyrag works: paper is its Algorithm 1 to the letter, authors hands facts to the
-    reader of passages, as their code does; by default best.
+    `question`: a question in plain words; - reads standard input. Without it a terminal prompts
+    for one.
+    `strategy`: how context is retrieved, see above; by default polyrag.
+    `choice`: an option of a choice question; repeatable. Several may be right.
+    `explain`: show which layers were tried, why each did or did not suffice, and the evidence of
+    the answer. --json always has this.
+    `mode`: how polyrag works: paper is its Algorithm 1 to the letter, authors also gives facts to
+    the reader of passages, as the authors' code does; by default best.
     `sparql`: who writes polyrag's query of the ontology; by default rules.
-    `sufficiency`: who says whether facts are enough; by default rules.
-    `reader`: who words the answer from what was found; by default rules.
+    `sufficiency`: who judges whether facts suffice; by default rules.
+    `reader`: who words the answer from the context; by default rules.
     `walk`: who leads the walk of wts, rok, hykge and ksl; by default rules.
-    `option`: an option of the strategy, such as hops=2; again for each.
-    `document`: only these documents, by source, file or id; again for each.
-    `where`: only documents with this metadata: field=value; again for each.
-    `trace`: a file to which the question is added as a line of JSON: the facts that were found,
-    how deep, and the answer.
+    `option`: an option of the strategy, such as hops=2; repeatable.
+    `document`: use only this document, by source, file or id; repeatable.
+    `where`: use only documents with this metadata: field=value; repeatable.
+    `trace`: file to which the question is appended as a line of JSON, with the retrieved facts,
+    the depth and the answer.
     """
     from kpyramid.cli.answers import Asked, ask_pyramid, override, read_question
 
@@ -110,7 +110,7 @@ def ask(
     )
     if question is None:
         if not sys.stdin.isatty():
-            raise SettingsError("no question: write one behind `ask`, or - and pipe it in")
+            raise SettingsError("no question: write one after `ask`, or - and pipe it in")
         question = typer.prompt("Question", err=True)
     asked = read_question(question)
     if empty := [c for c in choice or () if not c.strip()]:
@@ -140,24 +140,24 @@ def find(
     hops: int = 3,
     at: str | None = None,
 ) -> Result:
-    """Find what meets conditions: by class, property and value, with the sentences that say so.
+    """Find things that meet conditions on class, property and value, each with its sentences.
 
-    Classes and properties are those of the ontology, by label or IRI, and what the texts call so
-    ("is a" facts, relations). A place stands for all within it, and a number may have a unit. A
-    count is a lower bound: texts do not say everything.
+    Classes and properties are those of the ontology, by label or IRI, and those of the texts
+    ("is a" facts, relations). A place stands for everything within it, and a number may have a
+    unit. A count is a lower bound: texts do not say everything.
 
     Example: kpyramid find person --where "birth place=London" --order-by "birth date"
 
     `class_name`: a class; `thing` is everything.
-    `where`: a condition: director=NAME, director!=NAME, height>=2 km, height<=3 km; again for each.
-    `director=` is met where none is stated, `director!=` where one is; `^director` reads from the
+    `where`: a condition: director=NAME, director!=NAME, height>=2 km, height<=3 km; repeatable.
+    `director=` is met if none is stated, `director!=` if one is; `^director` reads from the
     other end.
     `order_by`: a property or count(property); - before it for descending.
-    `limit`: how many members are shown.
+    `limit`: most members that are shown.
     `compare`: compare two things instead.
-    `paths`: list the shortest paths of facts between two instead.
-    `hops`: facts on a path at most, 1 to 4.
-    `at`: a year, month or day; what is known to have held at other times alone is left out.
+    `paths`: list the shortest paths of facts between two things instead.
+    `hops`: most facts on a path, 1 to 4.
+    `at`: a year, month or day; facts known to have held only at other times are left out.
     """
     if [class_name, compare, paths].count(None) != 2:
         raise InputError("name a CLASS, or --compare A B PROPERTY, or --paths A B")
@@ -184,10 +184,10 @@ def _read_condition(text: str) -> "tuple[str, Condition]":
 
 
 def conflicts(*, opened: "Snapshot") -> Result:
-    """List facts of which at most one holds, each side with its sentence, the newest first.
+    """List facts that contradict each other, each with its sentence, the newest first.
 
-    They are found by every build: several values of a property or relation that has one, a
-    statement and its denial, relations that are contrary. Nothing is dropped for it. To say which
+    Every build finds them: several values of a property or relation that has one, a
+    statement and its denial, contrary relations. No fact is dropped for it. To say which
     value holds, write it into the corrections file (`publish.corrections`, see docs/build.md).
 
     Example: kpyramid conflicts --json
@@ -204,9 +204,9 @@ def _word_conflicts(snapshot: str, found: "Sequence[Conflict]") -> Iterator[str]
 
 
 def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
-    """Ask a snapshot's tables and views in SQL: one SELECT, run by DuckDB, which reads no file.
+    """Query a snapshot's tables and views in SQL: one SELECT, run by DuckDB, which reads no file.
 
-    `show all tables` names them; docs/tables.md says what they mean. --json
+    `show all tables` names them; docs/tables.md describes them. --json
     has all rows.
 
     Example: kpyramid sql "select head, relation, tail from facts where confidence > 0.9 limit 5"
@@ -249,16 +249,16 @@ def add(
 ) -> Result:
     """Ask a question, confirm the answer, and have every build check it from now on.
 
-    Builds look for `checks.toml` beside the settings, else in the working folder; classes, facts,
-    shares of rejects and how new the documents are can be checked as well: see docs/operate.md.
+    Builds read `checks.toml` beside the settings, else in the working folder. It can also check
+    classes, facts, shares of rejects and the age of documents: see docs/operate.md.
 
     Example: kpyramid check add "Who leads Acme?" --settings kpyramid.toml --file checks.toml
 
     `question`: a question in plain words.
-    `answer`: what the answer has to hold, where that is not the whole answer.
+    `answer`: the text that the answer has to contain; by default the whole answer.
     `severity`: fail keeps a build from being published, warn is a line of its report.
     `file`: the checks file; by default publish.checks of the settings, else checks.toml.
-    `yes`: do not ask whether the answer is right.
+    `yes`: confirm the answer without asking.
     """
     from kpyramid.pipeline.checks import add_check
     from kpyramid.query import answer as ask
@@ -270,7 +270,7 @@ def add(
         say(f"  {place.text} ({place.source})", err=True)
     wanted = answer or found.text
     if not wanted:
-        raise InputError("there is no answer to confirm; say with --answer what it has to be")
+        raise InputError("there is no answer to confirm; give the expected one with --answer")
     if not yes and not typer.confirm(f"Check that the answer holds {wanted!r}?", err=True):
         raise InputError("nothing was written, as the answer was not confirmed")
     path = file or Path(loaded.publish.checks or "checks.toml")
@@ -309,7 +309,7 @@ def learn(
     corpus: Path,
     warehouse: str,
     ref: Annotated[
-        str, typer.Option(help="The ref or the id of the snapshot that knows already.")
+        str, typer.Option(help="The ref or id of the snapshot to compare with.")
     ] = "main",
     loaded: "Settings",
     generate: Backend = "rules",
@@ -317,24 +317,24 @@ def learn(
     h: Natural = HOPS,
     dry_run: bool = False,
 ) -> Result:
-    """Learn from questions with gold answers or ratings: the next build reads what they say.
+    """Learn from questions with gold answers or ratings: the next build reads their statements.
 
     A question and its gold answer, or an answer that was rated good, become statements in
-    experience.jsonl of the corpus, unless the published pyramid knows them already. A bad rating
-    states nothing. Rows that contradict the pyramid or one another, or come too many from one
-    source, are put aside: the report (--json: all of it) says which lines, and why.
+    experience.jsonl of the corpus, unless the published pyramid has them already. A bad rating
+    states nothing. Rows that contradict the pyramid or one another, and too many rows from one
+    source, are set aside: the report (--json: all of it) lists the lines with their reasons.
 
     Removing a row of experience.jsonl removes its facts in the next build.
 
     Example: kpyramid learn feedback.jsonl --corpus examples/demo/corpus --dry-run
 
     `feedback`: JSON lines; docs/learn.md has the fields.
-    `corpus`: the folder that the next build reads; experience.jsonl is in it.
-    `generate`: who makes statements of a question and its answer.
-    `evolve_when`: learn when confidence came beyond --h or never; also when nothing was retrieved;
-    or always.
+    `corpus`: the folder that the next build reads, with experience.jsonl.
+    `generate`: who makes statements from a question and its answer.
+    `evolve_when`: learn if confidence came beyond depth --h or never; also if nothing was
+    retrieved; or always.
     `h`: depth H of WTS's Algorithm 1.
-    `dry_run`: say what would be learnt; write nothing.
+    `dry_run`: show what would be learnt; write nothing.
     """
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import learn as run_learn
@@ -361,5 +361,5 @@ def learn(
             h,
             dry_run=dry_run,
         )
-    notes = ["Nothing was written; without --dry-run it is."] if dry_run else []
+    notes = ["Nothing was written, because of --dry-run."] if dry_run else []
     return Result(values=learnt.to_dict(), words=_word_outcomes(learnt), notes=notes)

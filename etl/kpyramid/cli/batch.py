@@ -30,11 +30,11 @@ def submit(
     workers: int,
     quiet: bool,
 ) -> Result:
-    """Send what a build would ask next and nobody has asked yet.
+    """Send the requests that a build would make next and that nobody has sent yet.
 
-    Steps that need the answers of others are sent by later calls, when those are collected. A
-    budget lets through what fits, open batches counted at their highest. `Next` says which command
-    follows: `collect`, `submit`, or `build` when all is answered.
+    Requests that need other replies are sent by later calls, once those replies are collected.
+    Requests are sent as far as the budget allows, with open batches at their highest cost. `Next`
+    names the command that follows: `collect`, `submit`, or `build` when all is answered.
     """
     from kpyramid.llm.batch.jobs import LIMITS
     from kpyramid.llm.batch.submit import prepare_shape
@@ -58,7 +58,7 @@ def submit(
     notes = [f"{words} `kpyramid {'' if is_over else 'batch '}{next_command}`"]
     if done.unfinished:
         notes.append(
-            f"{done.unfinished} were being submitted when their process ended; a call "
+            f"{done.unfinished} were in submission when their process ended; a call "
             f"{LIMITS.stale / 60:.0f} minutes after it takes over"
         )
     if done.failed:
@@ -77,11 +77,11 @@ def submit(
 
 
 def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> Result:
-    """Keep what the batches gave that have ended since.
+    """Store the replies of batches that have ended.
 
-    Batches that are not done are no error: call again later.
+    A batch that is not done is not an error: call again later.
 
-    `status`: ask nothing; list all batches as the last call left them.
+    `status`: contact no endpoint; list all batches as of the last call.
     """
     from kpyramid.llm.batch.collect import collect as fetch
     from kpyramid.llm.batch.jobs import OPEN, read_records
@@ -97,7 +97,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
     for run in used.values():
         put_run(run)
     next_call = (
-        f"not all are done: call again in {_AGAIN // 60} minutes or so"
+        f"not all batches are done: call again in {_AGAIN // 60} minutes or so"
         if done.open
         else "no batch is open: `kpyramid batch submit` says whether anything is left"
     )

@@ -71,17 +71,17 @@ def build(
     quiet: bool,
     verbose: bool,
 ) -> Result:
-    """Build a pyramid from a corpus and publish it; -v says what each stage made.
+    """Build a pyramid from a corpus and publish it; -v prints a line per stage.
 
-    Only what changed is computed. After a failure, run the same command again: it goes on
+    Only changes are computed. After a failure, run the same command again: it continues
     where it stopped.
 
     `ontology`: a seed, a Turtle file, or `auto` to make one from the corpus, instead of
-    induce.ontology; later builds of the ref need it too. The result is ontology/schema.ttl of the
-    snapshot; proposals tells what it is made of.
-    `model`: has this model read the text (llm.model and all steps of cascade), at the endpoint of
-    llm.base_url, of OPENAI_BASE_URL, or of OpenAI; later builds of the ref need it too.
-    `order`: logical key that a ref only moves forward by, such as the ISO date a backfill is
+    induce.ontology; repeat it in later builds of the ref. The result is ontology/schema.ttl of the
+    snapshot; `kpyramid proposals` lists its parts.
+    `model`: let this model read the text (llm.model and all steps of cascade), at the endpoint of
+    llm.base_url, of OPENAI_BASE_URL, or of OpenAI; repeat it in later builds of the ref.
+    `order`: key by which a ref only moves forward, such as the ISO date a backfill is
     for: compared as text. By default the time of the build.
     `allow_shrink`: publish a corpus that is empty or far smaller than the last one.
     """
@@ -126,18 +126,18 @@ def stage(
     workers: int,
     quiet: bool,
 ) -> Result:
-    """Run one stage of a build: what a scheduler calls, task by task.
+    """Run one stage of a build, for schedulers that call the stages task by task.
 
-    `--ref`, `--settings`, `--order` and `--allow-shrink` are given to stage ingest, which notes
-    them.
+    Give `--ref`, `--settings`, `--order` and `--allow-shrink` to stage ingest, which records
+    them for the run.
 
     `name`: the stage to run.
     `run`: name of the run; stage ingest starts it.
     `corpus`: for stage ingest only.
-    `order`: as of `kpyramid build`.
-    `allow_shrink`: as of `kpyramid build`.
+    `order`: as in `kpyramid build`.
+    `allow_shrink`: as in `kpyramid build`.
     `shard`: I/N: fill the caches of part I of N (0/4 to 3/4) for chunk, extract or embed; the
-    stage itself then finds everything computed.
+    stage itself then uses these results.
     """
     from kpyramid.pipeline.build import call_stage
     from kpyramid.pipeline.report.course import describe_mark
@@ -232,10 +232,10 @@ def plan(
     ontology: str | None = None,
     model: str | None = None,
 ) -> Result:
-    """Say what a build would compute, stage by stage, before it does; nothing is written.
+    """Show what a build would compute, stage by stage; nothing is written.
 
-    `ontology`: as of `kpyramid build`.
-    `model`: as of `kpyramid build`.
+    `ontology`: as in `kpyramid build`.
+    `model`: as in `kpyramid build`.
     """
     from kpyramid.pipeline.plan import plan_build
 
@@ -268,11 +268,11 @@ def _show_range(amount: "Range | None", digits: int = 0) -> str:
 def openie(file: str, /, *, loaded: "Settings", as_json: bool, quiet: bool) -> None:
     """Print the facts that each sentence states, one a line, so that any scorer can read them.
 
-    A line is: sentence, confidence, predicate, arg1, arg2 and so on, parted by tabs. arg1 is the
+    A line has sentence, confidence, predicate, arg1, arg2 and so on, separated by tabs. arg1 is the
     subject; objects, times and places follow in the order of the sentence. Tabs and line ends
-    within a field become a space. Lines that are not UTF-8, in another language than the settings
-    say, or no prose (tables, code, references) are left out and counted on stderr, by reason.
-    The input is streamed, so it may be of any length.
+    within a field become a space. Lines that are not UTF-8, not in the language of the settings,
+    or not prose (tables, code, references) are left out and counted on stderr, by reason.
+    The input is streamed, so it may have any length.
 
     Example: echo 'Ada Lovelace wrote notes in 1843.' | kpyramid openie -
 

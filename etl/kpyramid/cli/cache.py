@@ -24,20 +24,19 @@ def cache(
     loaded: "Settings",
     quiet: bool,
 ) -> Result:
-    """Count the replies of language models that are kept, write them to a file, or take some in.
+    """Count the stored replies of language models, export them to a file, or import some.
 
-    Every reply is kept as it came, under a key of all that was asked, so nothing is paid twice.
+    Every reply is stored unchanged, under a key of its whole request, so nothing is paid twice.
     The cache is a folder in the warehouse, or the folder or s3:// address that the setting
-    llm.cache names. How many requests of a build were answered from it stands in the report of the
-    build.
+    llm.cache names. The report of a build has the number of requests that were answered from it.
 
     A file has one JSON object per line, sorted by key, and is compressed if it ends in .gz; the
-    same replies give the same bytes. The prompts are not in it, but the replies may repeat what
-    your documents say. Of a file that is taken in, a reply that is there already stays as it is; a
-    damaged line is named, the others are taken, and the exit code is 3.
+    same replies give the same bytes. It has no prompts, but the replies may repeat text of
+    your documents. An import does not change replies that are in the cache already. It names
+    damaged lines, imports the others, and ends with exit code 3.
 
     `export`: write all replies to this file.
-    `import_`: take the replies of this file into the cache.
+    `import_`: add the replies of this file to the cache.
     """
     from kpyramid.llm.cache import DamagedLine, read_recording, write_recording
 
@@ -65,7 +64,7 @@ def cache(
         if lines:
             listed = "".join(f"\n  line {number}: {detail}" for number, detail in lines[:10])
             moved["fault"] = InputError(
-                f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were taken; "
+                f"{import_}: damaged lines: {len(lines)}{listed}\nAll other lines were imported; "
                 "export the file again and import it again for the rest"
             )
     blobs = [blob for _, blob in replies.list_replies()]

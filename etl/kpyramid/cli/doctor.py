@@ -36,10 +36,10 @@ class Finding:
 
 
 def doctor(*, place: "Warehouse", loaded: "Settings") -> Result:
-    """Look whether a build can run here: disk, permissions, Java, models, endpoint.
+    """Check whether a build can run here: disk, permissions, Java, models, endpoint.
 
-    Each check says ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
-    endpoint is asked for its list of models. Exit code 8 when a check fails.
+    Each check reports ok, warn or fail, and what to do. Nothing is built, and no model is paid: an
+    endpoint is only asked for its list of models. Exit code 8 if a check fails.
 
     Example: kpyramid doctor --warehouse /srv/pyramid --settings production.toml
     """
@@ -96,7 +96,7 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     if closed:
         advice = "give this user the right to write there"
         yield Finding("permissions", "fail", f"not writable: {', '.join(closed)}", advice)
-    yield Finding("store", "ok", f"{place.locate()} is written and creates a name once only")
+    yield Finding("store", "ok", f"{place.locate()} is writable and creates a name only once")
 
 
 def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
@@ -114,7 +114,7 @@ def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.archive import list_exports
     from kpyramid.storage.refs import read_head
 
-    advice = "mend that, then start the DAG of the corpus's exports"
+    advice = "fix that, then start the DAG of the corpus's exports"
     for one in list_exports(place):
         head = read_head(place, one.ref) if one.fault else None
         if head is not None and head.snapshot == one.snapshot:
@@ -192,18 +192,18 @@ def _ask_models(
         served = sorted(model.id for model in connection.client.models.list())
     except openai.APIStatusError as e:
         refused = e.status_code in (401, 403)
-        advice = f"put a key that it takes into {chosen.api_key_env}" if refused else ""
+        advice = f"put a valid key into {chosen.api_key_env}" if refused else ""
         detail = f"{url} answers with {e.status_code}"
         return Finding(check, "fail" if refused else "warn", detail, advice)
     except openai.OpenAIError as e:
         detail = f"{url}: {connection.blot(str(e.__cause__ or e))}"
-        advice = f"start the server, or mend {connection.place.decided_by}"
+        advice = f"start the server, or correct {connection.place.decided_by}"
         return Finding(check, "fail", detail, advice)
     except (ValueError, TypeError, AttributeError):  # a page, or no list: some servers have none
         served = []
     if chosen.model in served or not served:
         return Finding(check, "ok", f"{url} answers")
-    advice = f"mend {section}.model, or have the server load it; it lists "
+    advice = f"correct {section}.model, or let the server load it; it lists "
     advice += ", ".join(served)[:_MOST_NAMED]
     return Finding(check, "warn", f"{url} does not list {chosen.model!r}", advice)
 

@@ -52,8 +52,8 @@ class Evaluated(Result):
         if answers.missing:
             yield (
                 f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
-                f"such as {', '.join(answers.missing[:_REASONS])}: what rests on them cannot be "
-                "found."
+                f"such as {', '.join(answers.missing[:_REASONS])}: answers that need them "
+                "cannot be found."
             )
         if failed := answers.failures:
             yield f"{len(failed)} answers failed and count as empty:"
@@ -108,23 +108,23 @@ def evaluate(
 ) -> Evaluated:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
 
-    Which metrics are used follows from the kind of question. Every figure has a 95 % interval,
-    and every arm is compared with a baseline question by question. With rules the same questions
-    and the same snapshot give the same files, except what says how long it took (expenses.parquet
-    and the page). A strategy that fails on a question is counted and the run goes on; when a model
-    cannot be asked any more, the run ends, and what was paid for is kept in the cache.
+    The metrics follow from the kind of question. Every figure has a 95 % interval, and every arm
+    is compared with a baseline question by question. With rules the same questions and the same
+    snapshot give the same files, except for times (expenses.parquet and the page). A strategy that
+    fails on a question is counted and the run continues; if a model can no longer be asked, the
+    run ends, and paid replies stay in the cache.
 
     Example: kpyramid evaluate questions.jsonl --strategy naive --strategy polyrag --out compared
 
     `questions`: questions with their answers: .jsonl, .csv or .tsv.
     `strategy`: what to compare, with its options, such as polyrag or
-    polyrag:mode=paper,triples=5,graph=false; again for each; all for every one. By default naive,
-    kaping, polyrag.
-    `reader`: who decides and words answers, by default rules; again for both.
-    `tables`: compare what Tables II and III and Figure 6 of PolyRAG do, in each of its modes, and
-    say what each layer adds.
+    polyrag:mode=paper,triples=5,graph=false; repeatable; `all` for every strategy. By default
+    naive, kaping, polyrag.
+    `reader`: who decides and words answers, by default rules; give it twice for both.
+    `tables`: print PolyRAG's Tables II and III and Figure 6, in each of its modes, and the gain
+    from each layer.
     `baseline`: the arm that the others are compared with; by default the first.
-    `out`: folder for answers, figures and comparisons as Parquet, and a page; here or at
+    `out`: folder for answers, figures and comparisons as Parquet, and a page; local or at
     s3://bucket/prefix.
     """
     from kpyramid.evaluation.harness import (

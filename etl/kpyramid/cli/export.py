@@ -26,19 +26,20 @@ def export(
     warehouse: str,
     scope: "Scope",
 ) -> Result:
-    """Write a snapshot in a form that another program reads; it appears whole or not at all.
+    """Write a snapshot in a form for other programs; it appears whole or not at all.
 
-    At an address it is made here first, then sent; of a folder the manifest goes last.
+    An export to an address is made locally first, then sent; of a folder the manifest goes last.
 
-    Title, source, licence, attribution and labels of each document go along, and facts lead to
-    their places. What only documents with labels say is left out without --access or
-    --everything; folder and tar are the whole snapshot, and need --everything if any has labels.
+    It includes title, source, licence, attribution and labels of each document, and the evidence of
+    facts. Statements that only documents with labels make are left out without --access or
+    --everything; folder and tar are the whole snapshot, and need --everything if any document has
+    labels.
 
     Examples: kpyramid export main pyramid.tar.zst --to tar; kpyramid export main
     s3://served/news.ttl --to turtle
 
-    `path`: file or folder to write, here or at s3://bucket/prefix; it must not be there.
-    `to`: folder, tar (.tar.zst): all of the snapshot, which `kpyramid import` takes. site: the page
+    `path`: new file or folder to write, local or at s3://bucket/prefix.
+    `to`: folder, tar (.tar.zst): the whole snapshot, for `kpyramid import`. site: the page
     of `kpyramid serve` as a folder that a browser opens without a service or a network.
     turtle, jsonld, nquads: graph and ontology in RDF. graphml. neo4j: CSV files of neo4j-admin.
     jsonl. duckdb: one file of all tables. lance: the vectors.
@@ -63,7 +64,7 @@ def export(
     if seen := opened.describe_scope():
         notes.append(f"{seen}: the others are for readers with labels; --everything exports all.")
     if made.left_out:
-        notes.append("Tables are left out that are about all documents.")
+        notes.append("Tables about all documents are left out.")
     return name_values(
         snapshot=opened.id,
         to=to,
@@ -76,21 +77,22 @@ def export(
 
 
 def import_(path: str, /, *, place: "Warehouse") -> Result:
-    """Take a snapshot from elsewhere into the warehouse, after every check of `kpyramid verify`.
+    """Add an exported snapshot to the warehouse, after every check of `kpyramid verify`.
 
-    It keeps its id. What is altered, incomplete, or more than a snapshot is refused, and nothing
-    is written. No ref moves: `kpyramid promote` does that. `gc` removes what no ref is at.
+    It keeps its id. A snapshot that is altered or incomplete or has extra content is refused, and
+    nothing is written. No ref moves: `kpyramid promote` moves one. `gc` removes snapshots without
+    a ref.
 
     Example: kpyramid import pyramid.tar.zst && kpyramid promote main 1f3a0c9b7d2e4a56
 
-    `path`: a snapshot's folder, or its tarball (--to tar), here or at s3://bucket/prefix.
+    `path`: a snapshot's folder, or its tarball (--to tar), local or at s3://bucket/prefix.
     """
     from kpyramid.storage.archive import import_snapshot
 
     identifier, is_new = import_snapshot(place, path)
     words = [
-        f"Snapshot {identifier} is {'' if is_new else 'already '}there, whole.",
-        "It was made as its id says; compare the id with the sender's.",
+        f"Snapshot {identifier} is {'' if is_new else 'already '}in the warehouse, intact.",
+        "Its content matches its id; compare the id with the sender's.",
         f"To serve it: kpyramid promote main {identifier}",
     ]
     return name_values(snapshot=identifier, imported=is_new, words=words)

@@ -22,23 +22,23 @@ _NEXT = "Review {}, then set induce.ontology to its path."
 
 
 def import_(file: Path, /, *, output: Path | None = None) -> Result:
-    """Make an ontology from elsewhere one that a build can use, and say what was changed for it.
+    """Convert an external ontology into one that a build can use, and list the changes.
 
-    A build wants a label for each class and property, one domain and one range for each property,
-    and datatypes whose values can be checked. What is missing is added, what is unclear is
-    settled, what is deprecated or can have no instance is left out, and every change is listed
-    (all of them with --json): read the list, look at the Turtle, and name it under
-    induce.ontology in your settings. What contradicts itself is refused, with the statements
-    that do.
+    A build needs a label for each class and property, one domain and one range for each property,
+    and datatypes whose values can be checked. The import adds missing parts, settles ambiguous
+    ones, leaves out terms that are deprecated or cannot have instances, and lists every change
+    (all of them with --json). Read the list, review the Turtle, and name it under
+    induce.ontology in your settings. A self-contradictory ontology is refused, with the
+    contradicting statements.
 
     Nothing is fetched: owl:imports are listed, and classes known only from there are declared as
-    stubs. The file is parsed in a process of its own, within limits of time and memory.
+    stubs. The file is parsed in a separate process, within limits of time and memory.
 
-    Lay beside the Turtle what helps a build, under the same name: NAME.examples.jsonl (sentences
-    with their values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
+    Optional files beside the Turtle help a build: NAME.examples.jsonl (sentences with their
+    values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
 
-    `file`: Turtle, N-Triples, or OWL in RDF/XML; packed by gzip or not.
-    `output`: Turtle file to write, not there yet; by default NAME.ttl, here.
+    `file`: Turtle, N-Triples, or OWL in RDF/XML, optionally compressed by gzip.
+    `output`: new Turtle file to write; by default NAME.ttl in the working folder.
     """
     from kpyramid.graph.synonyms.words import load_nouns
     from kpyramid.ontology.importing.conversion import Change, import_ontology, leave_out_empty
@@ -157,22 +157,22 @@ def bootstrap(
     output: Path | None = None,
     quiet: bool,
 ) -> Result:
-    """Cut a first ontology of a field from WordNet, offline, for a person to review.
+    """Make a first ontology of a field from WordNet, offline, for a person to review.
 
     Classes are the meanings below the word, with labels, synonyms and definitions; properties are
-    what WordNet links them by, such as part of. A word has several meanings: they are listed, and
-    --sense chooses. Single things that WordNet knows (Lake Erie) are left: a build finds its own
-    in your text. WordNet's licence stands in the output, as it demands.
+    WordNet's links between them, such as part of. If the word has several meanings, they are
+    listed, and --sense chooses. Individual things in WordNet (Lake Erie) are left out: a build
+    finds those of your text. The output includes WordNet's licence, as the licence requires.
 
     Then review: remove classes you do not need, and add the properties your questions are about,
     each with a domain, a range, and the phrases by which a text states it (skos:altLabel).
 
     `domain`: the noun at the top, such as lake, disease or "body of water".
-    `depth`: levels below it.
-    `sense`: which meaning of the word; 1 is the most frequent.
+    `depth`: number of levels below it.
+    `sense`: number of the word's meaning; 1 is the most frequent.
     `wordnet`: folder of WordNet's database files, data.noun and index.noun.
-    `conceptnet`: ConceptNet 5's assertions, a .csv or .csv.gz you have, to be merged in.
-    `output`: Turtle file to write, not there yet; by default DOMAIN.ttl, here.
+    `conceptnet`: file with ConceptNet 5's assertions, .csv or .csv.gz, to be merged in.
+    `output`: new Turtle file to write; by default DOMAIN.ttl in the working folder.
     """
     from kpyramid.ontology.bootstrapping import (
         WordNet,
@@ -229,13 +229,13 @@ def check(
 ) -> Result:
     """Judge an ontology, alone or with a snapshot: consistency, shapes, checks, questions.
 
-    Each gate says pass, fail or not run, and why. Exit code 4 when one fails. Of a snapshot that is
-    judged what documents without labels say, or what --access and --everything let be seen.
+    Each gate reports pass, fail or not run, with the reason. Exit code 4 if one fails. Of a
+    snapshot only documents without labels are judged, or those that --access and --everything show.
 
-    `ontology`: the name of a seed, or a Turtle file; companions lie beside it.
+    `ontology`: the name of a seed, or a Turtle file with its companion files beside it.
     `snapshot`: judge it with the instances of the snapshot that a ref or an id names.
-    `strict`: a question without the rows it must give fails as well.
-    `seconds`: for HermiT, and for SHACL.
+    `strict`: also fail if a question returns fewer rows than it must.
+    `seconds`: time limit for HermiT, and for SHACL.
     """
     from kpyramid.ontology.schema import parse_schema, write_schema
     from kpyramid.ontology.store import OntologyStore
@@ -297,12 +297,12 @@ _FIRST = 20
 
 
 def show(name: str, /, *, opened: "Snapshot") -> Result:
-    """Show what the ontology says of an individual, and the sentences that say so.
+    """Show the ontology's statements about an individual, with their sentences.
 
-    A name that several individuals bear is answered with all of them; ask again with an id. What
-    only documents with labels say is shown with --access or --everything.
+    If several individuals have the name, all are shown; ask again with an id. Statements that
+    only documents with labels make are shown with --access or --everything.
 
-    `name`: an individual by name, id or IRI; or a class or property, for a list of what it has.
+    `name`: an individual by name, id or IRI; or a class or property, to list its instances.
     """
     from kpyramid.snapshot.individuals import describe_individual, find_individuals, list_members
 

@@ -34,14 +34,14 @@ DEFAULT_WAREHOUSE = "warehouse/data"
 Corpus = Annotated[
     str,
     typer.Argument(
-        help="A folder, here or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
-        ".parquet, and with the extra `files` .pdf .docx .pptx .epub .rst. Hidden files are left."
+        help="A folder, local or at s3://bucket/prefix, or one file: .txt .md .html .jsonl .csv "
+        ".parquet, with the extra `files` also .pdf .docx .pptx .epub .rst. Skips hidden files."
     ),
 ]
 Ref = Annotated[str, typer.Option(help="The name that points to the newest snapshot.")]
 SNAPSHOT_HELP = (
-    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the one before, "
-    "main@2026-11-16 what main was at that day."
+    "An id, a ref, a tag, or an earlier entry of a ref: main@1 is the previous snapshot of main, "
+    "main@2026-11-16 its snapshot on that day."
 )
 Snapshot = Annotated[str, typer.Argument(metavar="SNAPSHOT", help=SNAPSHOT_HELP)]
 Natural = Annotated[int, typer.Option(min=0)]
@@ -69,8 +69,8 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         Path | None,
         None,
         typer.Option(
-            help="TOML file with sections such as [ingest], [llm] and [publish]; variables "
-            "KPYRAMID_<SECTION>__<NAME> override it. docs/settings.md lists the settings."
+            help="TOML file with the settings of docs/settings.md; environment variables "
+            "KPYRAMID_<SECTION>__<NAME> override it."
         ),
     ),
     "workers": (
@@ -79,7 +79,7 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         typer.Option(
             min=1,
             max=256,
-            help="Processes; any number gives the same bytes.",
+            help="Number of processes; the result has the same bytes.",
             show_default="number of processors",
         ),
     ),
@@ -87,14 +87,14 @@ _SHARED: Mapping[str, tuple[Any, object, Any]] = {
         list[str] | None,
         None,
         typer.Option(
-            help="A label that the reader has; again for each. Documents with labels that the "
-            "reader lacks are in no part of what is shown."
+            help="An access label of the reader; repeatable. Documents with labels, none of which "
+            "the reader has, are hidden."
         ),
     ),
     "everything": (
         bool,
         False,
-        typer.Option("--everything", help="See documents whatever their labels."),
+        typer.Option("--everything", help="Show all documents, whatever their labels."),
     ),
     "quiet": (bool, False, typer.Option("-q", "--quiet", help="Show no progress bars.")),
     "as_json": (
@@ -121,7 +121,7 @@ def read_scope(
     from kpyramid.snapshot.view import Scope
 
     if everything and access:
-        raise InputError("--everything sees all labels; leave --access out")
+        raise InputError("--everything includes all labels; leave --access out")
     pairs = [pair.partition("=") for pair in where or ()]
     if wrong := [field for field, is_there, _ in pairs if not field or not is_there]:
         raise InputError(f"--where {wrong[0]!r}: say field=value, such as --where year=1931")
@@ -252,8 +252,8 @@ def _refuse_addresses(given: Iterable[object]) -> None:
         if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
             address = str(path).replace("/", "//", 1)
             raise SettingsError(
-                f"{address}: here this command takes a path of this machine only, no address; copy "
-                "it with a client of the bucket"
+                f"{address}: this option takes a local path only; copy the file with a client of "
+                "the bucket first"
             )
 
 

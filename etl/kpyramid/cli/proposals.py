@@ -48,29 +48,30 @@ def proposals(
     loaded: "Settings",
     verbose: bool,
 ) -> Result:
-    """List what completion proposes for the ontology; accept or reject it.
+    """List the classes and properties that completion proposes; accept or reject them.
 
-    A build proposes classes and properties that the graph states often and the ontology lacks.
-    Clear ones it accepts by itself, the others are open: list them, decide, build again. A class
-    is shown below its parent, a property between the classes of its ends, with id, state, support
-    and examples. What the decisions file says and no build has read yet is shown beside the state.
-    With --json all are listed. What only documents with labels say is shown with --access or
-    --everything.
+    A build proposes classes and properties that are frequent in the graph and missing from the
+    ontology. It accepts clear ones itself; the others are open: list them, decide, build again. A
+    class is shown with its parent, a property with the classes of its ends, both with id, state,
+    support and examples. Decisions that no build has read yet are shown beside the state.
+    With --json all are listed. Proposals that only documents with labels support are shown with
+    --access or --everything.
 
-    --accept has the next build add a proposal to the ontology, with its instances, and what it
-    stands on, such as a proposed class that is a property's domain. --reject keeps it out from the
-    next build on, one accepted by rules too, and what has the same label or half of its wordings.
-    Decisions are kept in a TOML file, for review and version control; the settings name it:
-    [complete] decisions = 'proposals.toml'. Edit or remove entries to change your mind.
+    --accept makes the next build add a proposal to the ontology, with its instances and its
+    prerequisites, such as a proposed class that is a property's domain. --reject keeps it out from
+    the next build on, even one accepted by rules, and every proposal with the same label or half of
+    its wordings.
+    Decisions are stored in a TOML file, for review and version control; the settings name it:
+    [complete] decisions = 'proposals.toml'. To change a decision, edit or remove its entry.
 
     Examples: kpyramid proposals --state open -v; kpyramid proposals --accept 3f9c --label 'reigned
     in' --decisions proposals.toml; kpyramid proposals --reject 77ab --note 'says nothing'
 
-    `accept`: the id of a proposal, as many digits as are unique; again for each.
+    `accept`: id of a proposal, or a unique beginning of it; repeatable.
     `reject`: likewise.
-    `label`: another name for what is accepted; its instances come from its wordings as before.
-    `note`: why; it is kept in the file.
-    `state`: list only these.
+    `label`: another name for the accepted proposal; its instances still come from its wordings.
+    `note`: the reason, which is stored in the file.
+    `state`: list only proposals with this state.
     `decisions`: the decisions file; by default complete.decisions of the settings.
     `verbose`: show definitions, wordings and sentences too.
     """
@@ -144,7 +145,7 @@ def _decide(
         named = loaded.complete.decisions
         if named is None or Path(named).resolve() != path.resolve():
             notes.append(f'Name the file in the settings: [complete] decisions = "{path}"')
-        notes.append("Then run `kpyramid build CORPUS` again; only what follows is computed.")
+        notes.append("Then run `kpyramid build CORPUS` again; only the later stages are computed.")
     return name_values(
         file=str(path), decided=decided.done, unchanged=decided.unchanged, notes=notes
     )

@@ -25,16 +25,17 @@ _LONGEST_SAID = 100
 
 
 def promote(
-    ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
+    ref: Annotated[str, typer.Argument(metavar="REF", help="The ref to move.")],
     snapshot: Snapshot,
     /,
     *,
     place: "Warehouse",
 ) -> Result:
-    """Move a ref to a snapshot, forward or back, because you say so; no gate is asked.
+    """Move a ref to any snapshot, forward or back; no gate is asked.
 
-    Every byte of the snapshot is checked first. The move is a new entry of the log. Builds go on
-    after the later of both orders. Two moves at once: one is done, the other ends with exit code 7.
+    Every byte of the snapshot is checked first. The move is a new entry of the log. Later builds
+    have to be after the later of both orders. Of two moves at once one is done, the other ends with
+    exit code 7.
 
     Examples: kpyramid promote production main; kpyramid promote main 1f3a0c9b7d2e4a56
     """
@@ -52,16 +53,16 @@ def promote(
 
 
 def rollback(
-    ref: Annotated[str, typer.Argument(metavar="REF", help="The name that moves.")],
+    ref: Annotated[str, typer.Argument(metavar="REF", help="The ref to move.")],
     /,
     *,
     place: "Warehouse",
 ) -> Result:
-    """Undo the last move of a ref: back to the snapshot it had before.
+    """Undo the last move of a ref: it returns to its previous snapshot.
 
-    It is a new entry of the log; nothing is removed. A second rollback goes one further back. The
-    next build moves the ref forward as ever, unless it makes the very snapshot that was undone:
-    that one comes back by `kpyramid promote` only. Exports by Airflow follow within 15 minutes.
+    This is a new entry of the log; nothing is removed. A second rollback goes one further back. The
+    next build moves the ref forward as usual, unless it makes exactly the snapshot that was undone:
+    only `kpyramid promote` restores that one. Airflow's exports follow within 15 minutes.
 
     Example: kpyramid rollback main
     """
@@ -74,7 +75,7 @@ def rollback(
         snapshot=entry.snapshot,
         undone=entry.parent,
         order=entry.order,
-        notes=[f"To have it back: kpyramid promote {ref} {entry.parent}"],
+        notes=[f"To restore it: kpyramid promote {ref} {entry.parent}"],
     )
 
 
@@ -88,12 +89,12 @@ def tag(
     place: "Warehouse",
     remove: bool = False,
 ) -> Result:
-    """Give a snapshot a name that never moves; gc keeps what has one. Or remove names.
+    """Give a snapshot a name that never moves, so that gc keeps it; or remove names.
 
-    With --remove every argument is a name that goes: a tag, or a ref that nobody needs any more,
-    such as that of a backfilled day. Snapshots stay until `gc`, which frees what no other name is
-    at. The log of a ref stays for `kpyramid log`, and a build or `promote` brings it back. `main`
-    is refused. Is one of the names none, nothing is removed.
+    With --remove every argument is a name to remove: a tag, or a ref that is no longer needed,
+    such as that of a backfilled day. Snapshots stay until `gc`, which removes those without another
+    name. The log of a ref stays for `kpyramid log`, and a build or `promote` restores the ref.
+    `main` cannot be removed. If one of the names does not exist, nothing is removed.
 
     Examples: kpyramid tag release-7 main; kpyramid tag --remove demo-2026-11-01 demo-2026-11-02
 
@@ -123,9 +124,9 @@ def log(
     *,
     place: "Warehouse",
 ) -> Result:
-    """Show what a ref was at, newest first: when it moved, why, and to which snapshot.
+    """Show the moves of a ref, newest first: when, why, and to which snapshot.
 
-    The names in the first column are understood wherever a snapshot is named.
+    The names in the first column are accepted wherever a snapshot is named.
     """
     from kpyramid.storage.refs import find_entry, list_entries
     from kpyramid.storage.snapshots import date_snapshots
@@ -156,10 +157,10 @@ def runs(
     place: "Warehouse",
     limit: Natural = 20,
 ) -> Result:
-    """List the runs of a warehouse, newest first: how each stands, what it came to, why it failed.
+    """List the runs of a warehouse, newest first: state, figures, reason of a failure.
 
-    Of a RUN what its build said, its stages, its warnings and where its report lies. A run is
-    running, waiting for its next stage, done, refused by gates, failed, or killed.
+    With a RUN, show the output of its build, its stages, its warnings and the place of its report.
+    A run is running, waiting for its next stage, done, refused by gates, failed, or killed.
 
     `limit`: most runs that are listed; 0 for all.
     """
@@ -212,16 +213,16 @@ def report(
     compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
     output: Path | None = None,
 ) -> Result:
-    """Write a page of all runs with links to their reports, and what each came to over time.
+    """Write a page of all runs with links to their reports, and their figures over time.
 
-    With --compare it says how two runs differ: figures, gates, settings. The report of a single run
-    is a page in its folder, which every build writes; `kpyramid runs RUN` says where.
+    With --compare it shows how two runs differ: figures, gates, settings. The report of a single
+    run is a page in its folder, which every build writes; `kpyramid runs RUN` shows its path.
 
     Examples: kpyramid report; kpyramid report --compare RUN last
 
     `compare`: two runs, by name; `last` is the newest.
-    `output`: where the page is written; by default index.html of the warehouse, or of the working
-    folder if that is a bucket.
+    `output`: file of the page; by default index.html in the warehouse, or in the working folder if
+    the warehouse is a bucket.
     """
     from kpyramid.pipeline.report.index import INDEX, write_index
 
@@ -265,11 +266,11 @@ def verify(
 ) -> Result:
     """Check a snapshot: every byte, every contract, every reference, every span; all refs and runs.
 
-    Of a folder, which may lie anywhere, the snapshot alone. --deep goes on after the first damage
-    and says which table, page, row or line is wrong; without a SNAPSHOT it checks all that the
-    warehouse has.
+    Of a folder, which may be anywhere, only the snapshot is checked. --deep continues after the
+    first damage and names the damaged table, page, row or line; without a SNAPSHOT it checks all
+    snapshots of the warehouse.
 
-    `deep`: look into damaged files too, and parse the RDF; of all snapshots.
+    `deep`: also inspect damaged files and parse the RDF; without a SNAPSHOT, of all snapshots.
     """
     from kpyramid.snapshot.snapshot import is_path
     from kpyramid.storage.copies import open_stored
@@ -297,7 +298,7 @@ def verify(
     notes = [f"Snapshot {', '.join(whole)} is whole."] if whole else []
     if problems:
         at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
-        notes.append(f"Do not serve it. Move {at} away and build again: caches make that cheap.")
+        notes.append(f"Do not serve it. Move {at} away and build again; the caches make that fast.")
     return name_values(
         json_only=("snapshots",),
         snapshots=checked,
@@ -333,22 +334,22 @@ def gc(
     backfills: str | None = None,
     dry_run: bool = False,
 ) -> Result:
-    """Remove what nothing needs any more: snapshots, runs, stored results.
+    """Remove snapshots, runs and stored results that are no longer needed.
 
-    What a ref or tag is at, the last --keep snapshots of each ref that were not rolled back, and
-    what a reader holds stay, with their runs and row caches; stored results stay where a ref is,
-    and for two days after their last use. The rest is moved to trash/; the next gc deletes what
-    lies there. It says the bytes of each kind, those that stay too.
+    It keeps the snapshots of refs and tags, the last --keep snapshots of each ref that were not
+    rolled back, and those that readers hold, with their runs and row caches. Stored results are
+    kept for the present snapshots of refs, and for two days after their last use. The rest is moved
+    to trash/, which the next gc deletes. It prints the bytes of each kind, removed and kept.
 
-    Replies of models stay: whoever asks the same again does not pay again.
+    Replies of models are kept, so that the same request is not paid again.
 
     Example: kpyramid gc --keep 7 --older-than 30d --backfills 90d --dry-run
 
-    `keep`: snapshots of each ref that stay, its newest among them.
-    `older_than`: only what nothing needed for that long: 30d for days, 12h for hours.
-    `backfills`: first retire the refs of backfilled days (demo-2026-11-01 beside demo) that did not
+    `keep`: number of snapshots of each ref to keep, including its newest.
+    `older_than`: remove only what was not needed for that long: 30d for days, 12h for hours.
+    `backfills`: first remove the refs of backfilled days (demo-2026-11-01 beside demo) that did not
     move for that long.
-    `dry_run`: say what would be removed; remove nothing.
+    `dry_run`: show what would be removed; remove nothing.
     """
     from kpyramid.pipeline.fingerprints import list_row_folders
     from kpyramid.storage.publication import retire
@@ -373,7 +374,7 @@ def gc(
         paths=[item.path for item in done.moved],
         deleted=[item.path for item in done.deleted],
         held=done.held,
-        notes=["Nothing was removed; without --dry-run it is."] if dry_run else [],
+        notes=["Nothing was removed, because of --dry-run."] if dry_run else [],
     )
 
 
@@ -411,16 +412,16 @@ def erase(
 ) -> Result:
     """Erase a document from a warehouse: snapshots, caches, model replies, reports, rejects.
 
-    What has its source or its text counts as the document. Later builds leave it out, whatever the
-    corpus holds. Each ref that is at a snapshot with it is built again without it, as its last run
-    was; tags of such snapshots, and the snapshots, go. Results and replies stay as far as a run
-    without the document rests on them; replies are looked for where the records of runs say, and
-    where --settings says. Run it while no build is at work; after an error, run it again.
+    Everything with its source or its text counts as the document. Later builds leave it out,
+    whatever the corpus contains. Each ref at a snapshot with it is built again without it, as in
+    its last run; these snapshots and their tags are removed. Results and replies are kept if a run
+    without the document needs them; replies are searched in the caches that the records of runs
+    and --settings name. Run it while no build is running; after an error, run it again.
 
     Example: kpyramid erase --document doc-0b1f0a3d2c4e5f60718a --yes
 
-    `document`: its id: column document_id of the table `documents`.
-    `yes`: do it; without, say what would go. There is no undo.
+    `document`: its id, from column document_id of the table `documents`.
+    `yes`: erase it; otherwise only show what would be removed. There is no undo.
     """
     from kpyramid.pipeline import erasure
     from kpyramid.storage.archive import list_exports
@@ -430,7 +431,7 @@ def erase(
         with show_progress(quiet=quiet) as progress:
             done = erasure.erase(place, document, loaded, workers=workers, progress=progress)
         there = done.found
-        notes = ["What is left was verified. Remove the document from the corpus as well."]
+        notes = ["All refs were verified. Remove the document from the corpus as well."]
     else:
         there, done = erasure.find_document(place, document), None
         notes = [
@@ -438,7 +439,7 @@ def erase(
             "There is no undo."
         ]
         if not there.refs:
-            notes.append("No ref has it, so none is built: the row caches go, which costs time.")
+            notes.append("No ref has it: none is built; removing the row caches costs time.")
     exports = [
         one
         for one in list_exports(place)
@@ -465,11 +466,11 @@ def erase(
 
 
 _NOT_REACHED = (
-    "copies of snapshots and exports that were handed out, and backups",
+    "copies of snapshots and exports elsewhere, and backups",
     "files written by `ask --trace`, `evaluate --out` and `cache --export`",
-    "what a model's provider keeps of requests",
+    "requests that a model's provider stores",
     "of a bucket: copies on other machines (remove the warehouse's folder in ~/.cache/kpyramid "
-    "there), and earlier versions of objects, where it keeps them",
+    "there), and earlier versions of objects, if it stores them",
 )
 
 
@@ -481,7 +482,7 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
         for one in exports
     ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
-    lost = [f"replies that runs kept in {place}, which is not here" for place in missing]
+    lost = [f"replies that runs stored in {place}, which does not exist here" for place in missing]
     return [*made, *_NOT_REACHED, *lost]
 
 
@@ -503,7 +504,7 @@ def diff(
         str, typer.Argument(metavar="A", help=f"{SNAPSHOT_HELP} Or a folder: ./last-week.")
     ] = "main",
     after: Annotated[
-        str | None, typer.Argument(metavar="[B]", help="Likewise; a ref alone: A@1 with A.")
+        str | None, typer.Argument(metavar="[B]", help="Likewise; without it, A@1 and A.")
     ] = None,
     /,
     *,
@@ -512,18 +513,18 @@ def diff(
     limit: Natural = 20,
     scope: "Scope",
 ) -> Result:
-    """Say what changed from snapshot A to snapshot B: of a ref alone, what last night changed.
+    """Show what changed from snapshot A to snapshot B; for a ref alone, last night's changes.
 
-    First a count per table of what is new, gone and changed, and the settings, models and stages
-    that differ; with --table also the rows. What only documents with labels say is counted and
-    shown with --access or --everything.
+    It prints the number of new, removed and changed rows per table, and the settings, models and
+    stages that differ; with --table also the rows. Rows that only documents with labels support
+    are counted and shown with --access or --everything.
 
-    Whoever has only copied folders compares those; then no warehouse is read.
+    Copied folders can be compared too; then no warehouse is read.
 
     Examples: kpyramid diff; kpyramid diff demo; kpyramid diff main@2026-11-16 main --table facts;
     kpyramid diff ./last-week ./now
 
-    `table`: show the rows too, of: documents, facts, entities, ontology, instances or proposals.
+    `table`: also show the rows of documents, facts, entities, ontology, instances or proposals.
     `limit`: most rows that are shown; 0 for all.
     """
     from kpyramid.snapshot.diff import NAMES, compare

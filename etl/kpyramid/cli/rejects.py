@@ -40,7 +40,7 @@ def _word_rejects(found: Mapping[str, Any]) -> Iterator[str]:
         seen = " that you may see" if found["hidden"] else ""
         yield f"Snapshot {found['snapshot']}: no such rejects{seen}."
     if found["hidden"]:
-        yield f"{found['hidden']:,} more are hidden, as some documents are: see --access."
+        yield f"{found['hidden']:,} more are hidden, because some documents are: see --access."
 
 
 def _word_failures(found: Mapping[str, Any]) -> Iterator[str]:
@@ -69,27 +69,27 @@ def rejects(
     retry: list[str] | None = None,
     settings: Path | None,
 ) -> Result:
-    """List what the build of a snapshot could not use, or requests to a model that failed.
+    """List rows that the build of a snapshot could not use, or failed requests to a model.
 
-    First the numbers by stage and reason, then the rows with what exactly was wrong, by stage,
+    It prints the numbers by stage and reason, then the rows with the exact fault, ordered by stage,
     reason and document. Rows of documents with labels are shown with --access or --everything;
-    where a document is hidden, so is what belongs to no document.
+    if a document is hidden, rows that belong to no document are hidden too.
 
-    With --requests, the requests to a language model that got no usable reply: how many of each
-    kind, if the next build asks again, examples; --json gives all of them whole, with the prompt
-    and the raw reply, of any document. --retry forgets failures, so that the next build asks for
-    them again, which costs as any call does.
+    With --requests it lists the requests to a language model that got no usable reply: their
+    number by kind, whether the next build asks again, and examples; --json gives all of them in
+    full, with prompt and raw reply, of any document. --retry forgets failures, so that the next
+    build sends these requests again, at the usual cost.
 
     Examples: kpyramid rejects --stage ingest; kpyramid rejects --requests --retry all
 
-    `stage`: only of this stage, such as ingest.
-    `reason`: only for this reason, such as needs_extra; of requests only this kind, such as
+    `stage`: show only this stage, such as ingest.
+    `reason`: show only this reason, such as needs_extra; of requests only this kind, such as
     refused, truncated or invalid.
-    `document`: only of this document, by its id or its source.
+    `document`: show only this document, by its id or its source.
     `limit`: most rows that are shown; 0 for all.
     `requests`: show failed requests to a model instead.
-    `retry`: have a failed request asked again, by at least 8 digits of its key; again for each, or
-    all for all of them, or those of --reason.
+    `retry`: have a failed request sent again, by at least 8 digits of its key; repeatable; `all`
+    means all of them, or those of --reason.
     """
     if requests or retry:
         return _list_requests(warehouse, settings, reason, retry or [])
@@ -165,7 +165,7 @@ def _list_requests(
     for key in chosen:
         cache.drop_failure(key)
     kept_back = any(not is_due(entry.failure) for entry in entries)
-    advice = "`kpyramid rejects --retry all` has those asked again as well that are given up."
+    advice = "`kpyramid rejects --retry all` also retries requests that are given up."
     found = {
         "cache": home,
         "kinds": dict(sorted(Counter(str(entry.failure.kind) for entry in entries).items())),

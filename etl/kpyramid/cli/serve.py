@@ -45,15 +45,15 @@ def serve(
     allowed_host: list[str] | None = None,
     log_questions: bool = False,
 ) -> None:
-    """Serve a snapshot over HTTP, with a page to look at it.
+    """Serve a snapshot over HTTP, with a page to browse it.
 
-    What a ref names is followed: its next snapshot is checked, opened beside, and takes over
-    without a gap; a damaged one never does. GET / is the page, POST /v1/overview, retrieve, ask,
+    If a ref is named, the service follows it: it checks a new snapshot, opens it, and switches
+    without a gap, but never to a damaged one. GET / is the page, POST /v1/overview, retrieve, ask,
     find, compare, paths, entity, evidence, sparql and diff are the tools, GET /openapi.json
-    describes them, /healthz and /metrics are for whoever watches. Errors are problem+json.
+    describes them, /healthz and /metrics are for monitoring. Errors are problem+json.
 
-    Only this machine is served unless --host says another address, and only what has no labels
-    unless a proxy of one's own says the reader's labels in a header.
+    The service listens on this machine only unless --host names another address. It shows only
+    documents without labels unless your own proxy sends the reader's labels in a header.
 
     Examples: kpyramid serve main; kpyramid serve ./copied --port 9000;
     kpyramid serve main --host 0.0.0.0 --labels-header X-Labels --proxy 10.0.0.2
@@ -62,15 +62,15 @@ def serve(
     `port`: the port to listen at; 0 for a free one.
     `processes`: processes that share the port.
     `timeout`: seconds that a request may take.
-    `follow`: seconds between two looks at the ref.
+    `follow`: seconds between two checks of the ref.
     `labels_header`: header with the labels of the reader, separated by commas.
-    `proxy`: address of a proxy that sets this header; again for each. From others it is refused.
-    `allowed_host`: a name that requests may be addressed to, as `Host`; again for each. By default
-    those of this machine, or any name where --host is another address.
-    `log_questions`: write the arguments of requests into the log too.
+    `proxy`: address of a proxy that sets this header; repeatable. From others it is refused.
+    `allowed_host`: a name that requests may have as `Host`; repeatable. By default the names of
+    this machine, or any name if --host is another address.
+    `log_questions`: also log the arguments of requests.
     """
     if bool(labels_header) != bool(proxy):
-        raise SettingsError("--labels-header and --proxy go together: who sets it, and its name")
+        raise SettingsError("give --labels-header and --proxy together: a header, and who sets it")
     limits = {
         "seconds": timeout,
         "follow": follow,
@@ -101,10 +101,10 @@ def mcp(
     host: str = "127.0.0.1",
     port: Port = 8711,
 ) -> None:
-    """Give a snapshot to an agent as tools, by the Model Context Protocol.
+    """Offer a snapshot to an agent as tools, by the Model Context Protocol.
 
-    An agent's program starts this command and speaks with it over standard input and output.
-    With --http it listens at /mcp for many.
+    An agent's program starts this command and communicates over its standard input and output.
+    With --http it listens at /mcp for many programs.
 
     Example, in the configuration of an agent: {"command": "kpyramid", "args": ["mcp", "main",
     "--warehouse", "/srv/pyramid"]}
@@ -114,7 +114,7 @@ def mcp(
     `port`: the port to listen at; 0 for a free one.
     """
     if http and access and host not in _LOCAL:
-        raise SettingsError("--access with --http is for this machine only: all have it")
+        raise SettingsError("--access with --http is for this machine only: every client has it")
     from kpyramid.serve.agent import create_http, create_server, serve_stdio
 
     with _open(snapshot, warehouse, settings) as (current, _), ExitStack() as held:

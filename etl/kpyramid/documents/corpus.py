@@ -80,9 +80,7 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     """
     own = [Path(os.path.realpath(folder)) for folder in leave_out]
     if _lies_in(location, own):
-        raise InputError(
-            f"corpus {location} lies among what the warehouse keeps; move it out of there"
-        )
+        raise InputError(f"corpus {location} is inside the warehouse; move it to another folder")
     if location.is_file():
         return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():

@@ -255,7 +255,7 @@ def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found
     if holders:
         raise ConflictError(
             f"{', '.join(holders)} hold a snapshot that has the document. Later builds leave it "
-            "out, nothing else is done: have the readers go on to another snapshot, then erase it "
+            "out; nothing else was done. Let the readers open another snapshot, then erase it "
             "again"
         )
     from kpyramid.llm.batch.jobs import OPEN, drop_asked, read_records  # loads openai

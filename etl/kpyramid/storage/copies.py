@@ -108,9 +108,7 @@ def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[Bucket
     """
     bucket = BucketStore(place)
     if own and f"{bucket.place}/".startswith(own):
-        raise InputError(
-            f"{what} {place} lies among what the warehouse keeps; move it out of there"
-        )
+        raise InputError(f"{what} {place} is inside the warehouse; move it to another place")
     blobs = [
         blob
         for blob in bucket.list()
