@@ -94,7 +94,7 @@ def _read(
 ) -> Answer:
     """The answer that a reader finds in items, with one step of their layer in its trace."""
     reading = decisions.read(asked, items)
-    found = tuple(item.text for item in items) if layer == "graph" else ()
-    step = reading.judge(layer, seen, found)
+    texts = tuple(item.text for item in items) if layer == "graph" else ()
+    step = reading.judge(layer, seen, texts)
     step = step if items else replace(step, outcome=Outcome.EMPTY)
     return reading.give(items, layer if items else None, step, places=list_places(items))

@@ -72,14 +72,14 @@ def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOS
             break
         query = f"{turn.call} {turn.arguments}"
         try:
-            found = [*_run(turn, asked.snapshot)]
+            pieces = [*_run(turn, asked.snapshot)]
         except InputError as e:
             steps.append(Step("ontology", Outcome.FAILED, str(e), query=query))
             continue
-        items |= {item.key: item for item in found}
-        outcome = Outcome.INSUFFICIENT if found else Outcome.EMPTY
-        texts = tuple(item.text for item in found)
-        steps.append(Step("ontology", outcome, f"{len(found)} found", texts, query=query))
+        items |= {item.key: item for item in pieces}
+        outcome = Outcome.INSUFFICIENT if pieces else Outcome.EMPTY
+        texts = tuple(item.text for item in pieces)
+        steps.append(Step("ontology", outcome, f"{len(pieces)} found", texts, query=query))
     context = tuple(items.values())
     reading = decisions.read(asked, context)
     outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
@@ -106,23 +106,23 @@ def _run(turn: Turn, snapshot: Snapshot) -> Iterator[Item]:
             text = "; ".join(f"{name}: {value}" for name, value in row.items())
             yield Item(text, text, "ontology", 1.0, ())
         return
-    found = call_tool(turn.call, turn.arguments, snapshot)
-    if isinstance(found, Members):
-        text = f"{turn.arguments}: {found.count}"
+    result = call_tool(turn.call, turn.arguments, snapshot)
+    if isinstance(result, Members):
+        text = f"{turn.arguments}: {result.count}"
         yield Item(text, text, "ontology", 1.0, ())
-        yield from map(_state_member, found.members[:_MOST_SHOWN])
-    elif isinstance(found, Comparison):
-        ends = (found.first, found.second)
+        yield from map(_state_member, result.members[:_MOST_SHOWN])
+    elif isinstance(result, Comparison):
+        ends = (result.first, result.second)
         yield from map(_state_member, ends)
-        text = f"{found.first.name} to {found.second.name} by {found.property}: {found.order}"
+        text = f"{result.first.name} to {result.second.name} by {result.property}: {result.order}"
         yield Item(text, text, "ontology", 1.0, tuple(p for end in ends for p in end.evidence))
     else:
-        for path in found.paths:
+        for path in result.paths:
             text = "; ".join(f"{hop.head} {hop.relation} {hop.tail}" for hop in path)
             yield Item(text, text, "graph", 1.0, tuple(p for hop in path for p in hop.evidence))
 
 
 def _state_member(member: Member) -> Item:
-    values = (f"{name}: {', '.join(said)}" for name, said in member.values.items())
+    values = (f"{name}: {', '.join(texts)}" for name, texts in member.values.items())
     text = "; ".join((member.name, *values))
     return Item(f"{member.id} {text}", text, "ontology", 1.0, member.evidence)

@@ -152,7 +152,7 @@ def _choose(
     ways: Sequence[kit.Path],
     asker: Asker | None,
 ) -> int | None:
-    """The place of the next step; None where the walk ends, with the reason noted.
+    """The index of the next step; None where the walk ends, with the reason noted.
 
     Rules take the way nearest to the question; without options they stop where none is nearer.
     """
@@ -164,7 +164,7 @@ def _choose(
             done.ended = "no further step is nearer to the question"
             return None
         done.chance = best.chance
-        return next(at for at, one in enumerate(stated) if one is best.path)
+        return next(index for index, path in enumerate(stated) if path is best.path)
     from kpyramid.query.model.walks import choose_step  # rules need no prompts
 
     chosen = choose_step(asked.question, stated, asker, may_stop=may_stop)
@@ -178,7 +178,7 @@ def _choose(
 
 
 def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
-    """What the walk reaches, with the walk as its explanation."""
+    """The answer at the end of a walk, with the walk as its explanation."""
     stated = kit.state_paths([done.path], within.graph, asked.snapshot)[0]
     rated = kit.rate_paths(asked, [stated] if stated.facts else [])
     if not within.options:
@@ -190,8 +190,8 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
         value = best.value
     items = tuple(kit.show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
     places = items[0].evidence if items and value else ()
-    found = Reading(value, (value,) if value else (), chance if value else 0.0, places)
+    read = Reading(value, (value,) if value else (), chance if value else 0.0, places)
     outcome = Outcome.ANSWERED if value else Outcome.INSUFFICIENT
     why = f"from {stated.names[0]} to {stated.names[-1]}: {done.ended}"
     shown = tuple(item.text for item in items)
-    return found.give(items, "graph" if items else None, Step("graph", outcome, why, shown, chance))
+    return read.give(items, "graph" if items else None, Step("graph", outcome, why, shown, chance))

@@ -98,8 +98,8 @@ class Entity(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A list of `Individual`, each with its facts and their sentences."""
-        found = find_entities(self.name, snapshot)[:_MOST_NAMED]
-        return [describe_entity(key, snapshot, self.facts) for key in found]
+        entities = find_entities(self.name, snapshot)[:_MOST_NAMED]
+        return [describe_entity(key, snapshot, self.facts) for key in entities]
 
 
 class Overview(Tool):
@@ -164,8 +164,8 @@ def describe_arguments(tool: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a tool's arguments."""
     schema = tool.model_json_schema()
     schema = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
-    for one in schema["properties"].values():
-        one.pop("title", None)
+    for parameter in schema["properties"].values():
+        parameter.pop("title", None)
     return {"required": [], **schema, "additionalProperties": False}
 
 

@@ -34,7 +34,7 @@ from kpyramid.ontology.sparql import (
 )
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model import reading
-from kpyramid.query.types import Found, Outcome, Question
+from kpyramid.query.types import Outcome, Question, Result
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
@@ -54,7 +54,7 @@ class Query(Strict):
     sparql: str
 
 
-def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
+def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Result:
     """The answer of the ontology to a question by the query that a model wrote.
 
     Raises:
@@ -62,9 +62,9 @@ def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
     """
     sparql = reading.ask_model(asker, render(question, snapshot), parse)
     if isinstance(sparql, Failure):
-        return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
+        return Result(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
     if not sparql:
-        return Found(Outcome.FAILED, "no query: the model sees none in the ontology")
+        return Result(Outcome.FAILED, "no query: the model sees none in the ontology")
     return _run(sparql, question, snapshot)
 
 
@@ -86,10 +86,10 @@ def render(question: str, snapshot: Snapshot) -> Request:
 
 def describe_schema(schema: Schema, question: str) -> Iterator[str]:
     """A line per class and property: its name, its label where that differs, its ends."""
-    said = _list_words(question)
+    words = _list_words(question)
 
     def rank(row: OntologyClass | OntologyProperty) -> tuple[bool, str]:
-        return not said & _list_words(" ".join((row.label, *row.alt_labels))), row.iri
+        return not words & _list_words(" ".join((row.label, *row.alt_labels))), row.iri
 
     yield "Classes:"
     for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):
@@ -113,9 +113,9 @@ _COLUMN = re.compile(r"(?is)\?\w+|\(.*?\bas\s+\?\w+\s*\)")
 
 def list_examples(snapshot: Snapshot, question: str) -> list[str]:
     """Lines with the ontology's competency questions and their queries, the nearest in words."""
-    said = _list_words(question)
+    words = _list_words(question)
     stored = cast("list[dict[str, str]]", snapshot.manifest.get("questions", []))
-    nearest = sorted(stored, key=lambda row: -len(said & _list_words(row["text"])))
+    nearest = sorted(stored, key=lambda row: -len(words & _list_words(row["text"])))
     examples = (write_example(row["text"], row["sparql"]) for row in nearest)
     lines = [f"- {example}" for example in examples if example]
     return ["Examples, with KIND where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
@@ -174,35 +174,35 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
     return "\n".join([*lines, sparql])
 
 
-def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
+def _run(sparql: str, question: str, snapshot: Snapshot) -> Result:
     if not _names_something(sparql):
-        return Found(
+        return Result(
             Outcome.TOO_BROAD, f"it is about nothing in particular: {reading.flatten(sparql)}"
         )
     try:
         whole = add_prefixes(sparql, snapshot.schema)
         rows = snapshot.sparql(whole, limit=_MOST_ROWS)
     except InputError as e:
-        return Found(Outcome.FAILED, str(e))
+        return Result(Outcome.FAILED, str(e))
     named = {f"{n.ENTITY}{entity}" for entity in link_text(question, snapshot).entities}
     rows, column = choose_column(rows, question, named)
     values = [{column: row[column]} for row in rows if column in row]
-    found = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
-    if found.outcome is not Outcome.ANSWERED:
-        return found
+    result = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
+    if result.outcome is not Outcome.ANSWERED:
+        return result
     facts = _bind_facts(whole, rows, snapshot)
-    reason = found.reason if facts else f"{found.reason}; no evidence found for it"
-    return replace(found, reason=reason, facts=facts)
+    reason = result.reason if facts else f"{result.reason}; no evidence found for it"
+    return replace(result, reason=reason, facts=facts)
 
 
-def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Result:
     """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
     values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
     if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
+        return Result(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
     if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"values of its query: {len(values)}", values, sparql=sparql)
+        return Result(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
+    return Result(Outcome.ANSWERED, f"values of its query: {len(values)}", values, sparql=sparql)
 
 
 def choose_column(
@@ -312,11 +312,11 @@ def judge_by_model(
     decision = reading.ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
         return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
-    said = quote_text(decision.reason) or "it gives no reason"
+    reason = quote_text(decision.reason) or "it gives no reason"
     supporting = reading.pick_numbers(decision.facts, len(shown))
     if decision.enough == "yes" and not supporting:
-        return (), f"the model says yes and names none of the facts: {said}"
-    return supporting if decision.enough == "yes" else (), f"the model: {said}"
+        return (), f"the model says yes and names none of the facts: {reason}"
+    return supporting if decision.enough == "yes" else (), f"the model: {reason}"
 
 
 QUERY_KG = Task(

@@ -178,13 +178,13 @@ def holds_answer(texts: Sequence[str], answer: str) -> bool:
 
 
 def _holds(words: list[str], wanted: list[str], loose: bool) -> bool:
-    kept = [word for word in words if word not in _LEFT_OUT]
+    content = [word for word in words if word not in _LEFT_OUT]
     length = len(wanted)
-    if any(kept[at : at + length] == wanted for at in range(len(kept) - length + 1)):
+    if any(content[i : i + length] == wanted for i in range(len(content) - length + 1)):
         return True
     width = length + _NEAR
     needed = set(wanted)
-    return loose and any(needed <= set(kept[at : at + width]) for at in range(len(kept)))
+    return loose and any(needed <= set(content[i : i + width]) for i in range(len(content)))
 
 
 def _list_words(text: str) -> list[str]:
@@ -195,9 +195,9 @@ def _list_words(text: str) -> list[str]:
 
 
 MOST_CHARACTERS = 24_000
-"""Of context: about 6,000 tokens, which leave room for the rest in a window of 8,192."""
+"""Most characters of context: about 6,000 tokens, which fit a window of 8,192 with the rest."""
 _FEWER_CHARACTERS = 8_000
-"""Of context for an endpoint that does not accept that many: a window of 4,096 tokens."""
+"""Most characters of context for an endpoint that accepts fewer: a window of 4,096 tokens."""
 UNWORDED = 0.3
 """The most confidence in a name, date or number that is not in the words of what is cited."""
 UNWORDED_OPTION = 0.5
@@ -269,21 +269,21 @@ def render(question: Question, shown: Sequence[str], prompt: Prompt | None = Non
 
 
 def parse(reply: str, options: int, *, reads: bool) -> Read | Recalled:
-    """What is said.
+    """The answer in a reply.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or names an option that there is not.
+        ReplyError: it is no JSON of the schema, or names an option that does not exist.
     """
-    said: Read | Recalled = parse_json(reply, Read) if reads else parse_json(reply, Recalled)
-    check_choices(said.choices, options)
-    return said
+    answer: Read | Recalled = parse_json(reply, Read) if reads else parse_json(reply, Recalled)
+    check_choices(answer.choices, options)
+    return answer
 
 
 def check_choices(choices: Sequence[int], options: int) -> None:
-    """Passes when a reply names none but the options that there are.
+    """Checks that a reply names existing options only.
 
     Raises:
-        ReplyError: it names another one.
+        ReplyError: it names another option.
     """
     unknown = [number for number in choices if not 1 <= number <= options]
     if unknown and options:
@@ -299,20 +299,20 @@ def _ask(
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))
 
 
-def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
-    """The answer as far as its citations support it."""
-    if not said.says:
+def weigh(answer: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
+    """A model's answer as a reading, with its confidence bounded by its citations."""
+    if not answer.says:
         where = "the context does not say" if items else "the model does not know"
         return Reading(reason=f"by the model, {where}")
-    values = _pick_values(said, question)
+    values = _pick_values(answer, question)
     if not values:
         return Reading(reason="the model says that there is an answer and gives none")
     text = "; ".join(values)
-    confidence = said.confidence if 0.0 <= said.confidence <= 1.0 else _UNSAID
-    if not isinstance(said, Read):
+    confidence = answer.confidence if 0.0 <= answer.confidence <= 1.0 else _UNSAID
+    if not isinstance(answer, Read):
         reason = "from what the model knows; nothing was read"
         return Reading(text, values, min(confidence, UNREAD), (), reason=reason)
-    cited = [items[at] for at in pick_numbers(said.cites, len(items))]
+    cited = [items[index] for index in pick_numbers(answer.cites, len(items))]
     if not cited:
         return Reading(
             reason=f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing"
@@ -326,23 +326,23 @@ def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> R
     return Reading(text, values, confidence, places, reason=reason)
 
 
-def _pick_values(said: Read | Recalled, question: Question) -> tuple[str, ...]:
-    """The values that the answer consists of; of a choice question, options."""
+def _pick_values(answer: Read | Recalled, question: Question) -> tuple[str, ...]:
+    """The single values of an answer; for a choice question, the options."""
     if not question.candidates:
-        text = said.answer.strip()
+        text = answer.answer.strip()
         parts = tuple(part.strip() for part in text.split(";"))
-        # A semicolon in an explanation parts no values.
+        # A semicolon within an explanation does not separate values.
         several = all(0 < len(part.split()) <= LONGEST_NAME for part in parts)
         return tuple(dict.fromkeys(parts)) if several else (text,) if text else ()
-    chosen = pick_numbers(said.choices, len(question.candidates))
+    chosen = pick_numbers(answer.choices, len(question.candidates))
     if not chosen:  # some write the option out
-        wanted = join_words(said.answer)
+        wanted = join_words(answer.answer)
         chosen = tuple(n for n, c in enumerate(question.candidates) if join_words(c) == wanted)
-    return tuple(question.candidates[at] for at in sorted(chosen))
+    return tuple(question.candidates[index] for index in sorted(chosen))
 
 
 def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) -> bool:
-    """Whether what is cited holds the values, where they are such as a text would hold."""
+    """Whether the cited items contain all values that a text would contain literally."""
     texts = [item.text for item in cited]
     checked = [v for v in values if question.candidates or is_checkable(v, question.text)]
     return all(holds_answer(texts, value) for value in checked)

@@ -78,13 +78,13 @@ def _write(name: str, domain: str = "", *, entities: int = 5, knowledge: bool = 
 
 
 def _make_task(name: str, version: int, reply: type[Strict], decision: str = "walk") -> Task:
-    """A task of the strategy that its name begins with; `decision`: of whom, `walk` or `reader`."""
+    """A task of the strategy with which its name begins; `decision`: `walk` or `reader`."""
     strategy = name.partition("_")[0]
 
     def write(settings: "Settings") -> str:
-        said: dict[str, Any] = {**settings.query.options}
+        options: dict[str, Any] = {**settings.query.options}
         taken = ("domain", "entities", "knowledge")
-        return _write(name, **{option: said[option] for option in taken if option in said})
+        return _write(name, **{option: options[option] for option in taken if option in options})
 
     return Task(
         name=name,
@@ -109,10 +109,10 @@ class Numbers(Strict):
 
 
 def suppose(strategy: str, question: Question, domain: str, asker: Asker) -> str | Failure:
-    """A tentative answer from no knowledge of the graph (RoK, A.2.1; HyKGE, Eq. 1)."""
+    """A tentative answer without knowledge of the graph (RoK, A.2.1; HyKGE, Eq. 1)."""
     task = SUPPOSED[strategy]
     lines, system = show_question(question), _write(task.name, domain)
-    return ask_once(asker, task, system, lines, question, lambda said: str(said.answer.strip()))
+    return ask_once(asker, task, system, lines, question, lambda reply: str(reply.answer.strip()))
 
 
 def list_key_entities(
@@ -281,7 +281,7 @@ def list_entities(
     """At most `most` entities of a question (WTS, Prompt 1)."""
     lines = [f"Question: {flatten(question.text)}"]
     system = _write(NAMES.name, domain, entities=most)
-    return ask_once(asker, NAMES, system, lines, question, lambda said: _list_names(said)[:most])
+    return ask_once(asker, NAMES, system, lines, question, lambda reply: _list_names(reply)[:most])
 
 
 def score_triples(
@@ -289,19 +289,19 @@ def score_triples(
 ) -> tuple[dict[int, float], int] | Failure:
     """The relevance of triples to a question (WTS, Prompt 2).
 
-    The scores from 0 to 1 of the triples shown, by place, and how many are left out: of a triple
-    that was not shown, or out of range; of two scores of one triple the first holds.
+    Returns the scores, 0 to 1, by index in `triples`, and the number of scores left out because
+    they are out of range or of no triple shown; of two scores of a triple the first counts.
     """
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Triples:", *shown]
 
     def read(reply: Scores) -> tuple[dict[int, float], int]:
-        found = {
-            one.triple - 1: one.score
-            for one in reversed(reply.triples)
-            if 1 <= one.triple <= len(shown) and 0.0 <= one.score <= 1.0
+        scores = {
+            row.triple - 1: row.score
+            for row in reversed(reply.triples)
+            if 1 <= row.triple <= len(shown) and 0.0 <= row.score <= 1.0
         }
-        return found, len(reply.triples) - len(found)
+        return scores, len(reply.triples) - len(scores)
 
     return ask_once(asker, SCORE, _write(SCORE.name, domain), lines, question, read)
 
@@ -316,7 +316,7 @@ def reason(
 ) -> Reasoning:
     """The answer that follows from triples, and whether the model is confident (WTS, Prompt 3).
 
-    With `knowledge` it may rest on what the model knows, as in the paper; without, on triples that
+    With `knowledge` it may rest on the model's knowledge, as in the paper; without, on triples that
     it cites.
     """
     shown = show_numbered([item.told for item in items], reading.MOST_CHARACTERS)
@@ -331,22 +331,22 @@ def reason(
         reading.check_choices(reply.choices, len(question.candidates))
         return reply
 
-    said = ask_once(asker, REASON, system, lines, question, check)
-    if isinstance(said, Failure):
-        why = f"the model gave no answer: {said.kind}: {said.detail}"
+    reply = ask_once(asker, REASON, system, lines, question, check)
+    if isinstance(reply, Failure):
+        why = f"the model gave no answer: {reply.kind}: {reply.detail}"
         return Reasoning(Reading(reason=why), sure=False)
-    sure = said.confidence.strip().casefold() == "yes"
+    sure = reply.confidence.strip().casefold() == "yes"
     recalled = Recalled(
-        says=sure or bool(said.answer.strip() or said.choices),
-        answer=said.answer,
-        choices=said.choices,
+        says=sure or bool(reply.answer.strip() or reply.choices),
+        answer=reply.answer,
+        choices=reply.choices,
         confidence=SURE if sure else UNSURE,
     )
-    read = Read(cites=said.cites, **recalled.model_dump())
-    own = knowledge and not said.cites
-    found = weigh(recalled if own else read, question, items[: len(shown)])
-    support = quote_text(said.support_info, 200) if said.support_info.strip() else ""
-    return Reasoning(found, sure and bool(found.text), support)
+    read = Read(cites=reply.cites, **recalled.model_dump())
+    is_recalled = knowledge and not reply.cites
+    answer = weigh(recalled if is_recalled else read, question, items[: len(shown)])
+    support = quote_text(reply.support_info, 200) if reply.support_info.strip() else ""
+    return Reasoning(answer, sure and bool(answer.text), support)
 
 
 NAMES = _make_task("wts_extract", 1, Entities)
