@@ -78,27 +78,27 @@ class ServedEmbedder:
         self._guard = Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`; a long text counts with its beginning.
+        """See `Embedder.embed`; of a long text only the beginning is embedded.
 
         Raises:
-            EndpointError: the endpoint cannot be used, or its vectors cannot.
-            BudgetError: the next call might pass the budget.
+            EndpointError: the endpoint or its vectors cannot be used.
+            BudgetError: the next call might exceed the budget.
         """
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        found: dict[str, Matrix] = {}
+        vectors: dict[str, Matrix] = {}
         for batch in cut_batches(texts):
-            self.embed_batch(batch, found.update)
-        return np.stack([found[text] for text in texts])
+            self.embed_batch(batch, vectors.update)
+        return np.stack([vectors[text] for text in texts])
 
     def embed_batch(
         self, texts: Sequence[str], keep: Callable[[Mapping[str, Matrix]], None]
     ) -> None:
-        """Hands over the vectors of texts that fit into one call.
+        """Passes the vectors of texts that fit into one call to `keep`.
 
         Raises:
-            EndpointError, BudgetError: see `embed`; the good vectors of a reply with bad ones are
-                handed over before.
+            EndpointError, BudgetError: see `embed`; the valid vectors of a reply with invalid ones
+                are passed first.
         """
         sent = tuple(Message("user", _shorten(self._prefix + text)) for text in texts)
         request = Request("embed", 1, sent, {}, max_tokens=0, stage=self._stage)
@@ -128,22 +128,22 @@ class ServedEmbedder:
             )
 
     def _read_vectors(self, raw: Mapping[str, JsonValue], count: int) -> list[Matrix | None]:
-        """By text, whatever the order of the reply; None for a vector that is none."""
+        """The vectors in the order of the texts; None for one that is not valid."""
         data = raw.get("data")
         items = data if isinstance(data, list) else []
-        found: dict[int, Matrix | None] = {}
+        vectors: dict[int, Matrix | None] = {}
         for item in items:
             index = item.get("index") if isinstance(item, Mapping) else None
-            if isinstance(index, bool) or not isinstance(index, int) or index in found:
-                # Nor can the other indices be trusted: a vector might be kept for another text.
-                raise self._refuse(f"item {len(found)} of the reply has no index of its own")
-            found[index] = _read_vector(item.get("embedding"))
-        if found.keys() != set(range(count)):
-            raise self._refuse(f"{len(found)} vectors came for {count} texts")
-        return [found[index] for index in range(count)]
+            if isinstance(index, bool) or not isinstance(index, int) or index in vectors:
+                # The other indices are unreliable too: a vector might be stored for another text.
+                raise self._refuse(f"item {len(vectors)} of the reply has no index of its own")
+            vectors[index] = _read_vector(item.get("embedding"))
+        if vectors.keys() != set(range(count)):
+            raise self._refuse(f"{len(vectors)} vectors came for {count} texts")
+        return [vectors[index] for index in range(count)]
 
     def _find_size(self, vectors: Collection[Matrix]) -> int | None:
-        """The length that vectors must have: that of those before, or else of most of these."""
+        """The length that vectors must have: that of earlier vectors, else of most of these."""
         ((size, count),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
         if 2 * count > len(vectors):
             if self._size not in (None, size):
@@ -157,16 +157,16 @@ class ServedEmbedder:
             self._size = size
         return self._size
 
-    def _refuse(self, problem: str, kept: int = 0) -> EndpointError:
+    def _refuse(self, problem: str, stored: int = 0) -> EndpointError:
         return EndpointError(
             f"the endpoint's embeddings with {self.name!r} cannot be used: {problem}. "
-            f"{kept or 'None'} of that reply are kept; embed.model must be an embedding model of "
+            f"{stored or 'None'} of that reply are kept; embed.model must be an embedding model of "
             "the endpoint at embed.base_url"
         )
 
 
 def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, as many at a time as one call takes."""
+    """The texts in order, in batches that fit into a call."""
 
     def weigh(text: str) -> int:
         return min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
@@ -175,7 +175,7 @@ def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def describe_embedding(model: str, request: Request, key: str) -> Call:
-    """What the books say of a request of `ServedEmbedder`."""
+    """The ledger's entry of a request of `ServedEmbedder`."""
     call = describe_call(request, key, model)
     return replace(call, kind="embeddings", subject_characters=request.prompt_characters)
 

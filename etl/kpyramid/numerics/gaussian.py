@@ -26,20 +26,20 @@ class Gaussian:
         """
         log_determinant = 2.0 * float(np.log(np.diag(self.cholesky)).sum())
         constant = len(self.mean) * float(np.log(2.0 * np.pi)) + log_determinant
-        found = np.empty(len(points))
+        densities = np.empty(len(points))
         for place, block in read_blocks(points):
             block -= self.mean
             whitened = solve_triangular(self.cholesky, block.T, lower=True, check_finite=False)
-            found[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
-        return found
+            densities[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
+        return densities
 
 
 def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
     """The Gaussian of these moments, its covariance shrunk towards a ball by OAS.
 
-    Along no axis is its variance below `floor` (see `Space.floor`), so that a single point, equal
-    points and points on a line have finite densities. Raises ValueError without points, or when
-    there is neither variance nor floor.
+    Its variance is at least `floor` along any axis (see `Space.floor`), so that a single point,
+    equal points and points on a line have finite densities. Raises ValueError without points, or
+    with neither variance nor floor.
     """
     mean, covariance = moments.covariance()
     size = len(mean)
@@ -59,8 +59,8 @@ def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
 def find_shrinkage(covariance: Array, count: int) -> float:
     """The weight of the ball by oracle approximating shrinkage, 0 to 1.
 
-    Chen, Wiesel, Eldar and Hero (2010), Eq. 23, to the letter; scikit-learn leaves out the 2/p. It
-    needs nothing but the covariance and the number of points. 1 for a covariance that is a ball.
+    Chen, Wiesel, Eldar and Hero (2010), Eq. 23, exactly; scikit-learn omits the 2/p. It needs only
+    the covariance and the number of points. 1 for a covariance that is a ball.
     """
     size = len(covariance)
     square, trace = float((covariance**2).sum()), float(np.trace(covariance))
@@ -75,8 +75,8 @@ def find_shrinkage(covariance: Array, count: int) -> float:
 
 FLOOR = 1e-3
 """Least variance of a layer on any axis, as a share of both layers' mean variance on an axis: the
-encoder's own error. MiniLM in int8 and in fp32 give one phrase vectors of cosine .9996, so that
-they differ by 8e-4 in squared length; what is closer cannot be told apart."""
+encoder's error. MiniLM in int8 and in fp32 give the same phrase vectors of cosine .9996, which
+differ by 8e-4 in squared length; closer vectors cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,11 +101,11 @@ class Space:
 
         Raises ValueError on a number that is not finite, with its row.
         """
-        found = np.empty((len(points), len(self.components)))
+        coordinates = np.empty((len(points), len(self.components)))
         for place, block in read_blocks(points):
             block -= self.mean
-            found[place] = block @ self.components.T
-        return found
+            coordinates[place] = block @ self.components.T
+        return coordinates
 
     def project(self, moments: Moments) -> Moments:
         """The moments of the coordinates, from those of the points: no second look at them."""
@@ -216,22 +216,22 @@ _SCORES: Mapping[Priority, Callable[[Array, Array], Signed]] = {
 }
 
 
-def _times_log(factor: Array, log_other: Array) -> Signed:
-    """Each factor times the number whose log is given; a product of zero has magnitude -inf."""
+def _times_log(factor: Array, log_number: Array) -> Signed:
+    """The product of each factor and the number of a given log; zero has the magnitude -inf."""
     with np.errstate(divide="ignore"):
-        magnitude = np.log(np.abs(factor)) + log_other
+        magnitude = np.log(np.abs(factor)) + log_number
     return Signed(np.sign(factor).astype(np.int8), magnitude)
 
 
-def _add(one: Signed, other: Signed) -> Signed:
+def _add(left: Signed, right: Signed) -> Signed:
     """The sums, by a signed log-sum-exp: exp(larger) · (1 ± exp(smaller - larger))."""
-    first = one.log_magnitude >= other.log_magnitude
-    larger = np.where(first, one.log_magnitude, other.log_magnitude)
-    smaller = np.where(first, other.log_magnitude, one.log_magnitude)
-    sign = np.where(first, one.sign, other.sign).astype(np.int8)
+    first = left.log_magnitude >= right.log_magnitude
+    larger = np.where(first, left.log_magnitude, right.log_magnitude)
+    smaller = np.where(first, right.log_magnitude, left.log_magnitude)
+    sign = np.where(first, left.sign, right.sign).astype(np.int8)
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(np.isneginf(smaller), -np.inf, smaller - larger)
-        same = one.sign == other.sign
+        same = left.sign == right.sign
         part = np.where(same, np.log1p(np.exp(gap)), np.log(-np.expm1(gap)))
     magnitude = larger + part
     sign[np.isneginf(magnitude)] = 0

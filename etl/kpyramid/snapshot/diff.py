@@ -1,4 +1,4 @@
-"""What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
+"""Differences of two snapshots: new, removed and changed rows, counted and in words."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +19,8 @@ from kpyramid.storage.contracts import combine_column, find_rows, load_contracts
 from kpyramid.storage.snapshots import MANIFEST
 
 Change = Literal["added", "removed", "changed"]
-_Told = tuple[str, tuple[tuple[str, Any], ...]]
-"""A row in words, and its values that are compared, each with its name."""
+_Stated = tuple[str, tuple[tuple[str, Any], ...]]
+"""A row in words, and its compared values, each with its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +182,8 @@ class Diff:
         return self._rows[name]
 
 
-def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Told]:
-    """The values of the rows of a table that are compared, by key."""
+def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Stated]:
+    """The compared values of the rows of a table, by key."""
     keys, *columns = (
         _read_column(side, part.table, name).to_pylist() for name in (part.key, *names.values())
     )
@@ -200,7 +200,7 @@ def _list_columns(side: Snapshot, table: str) -> set[str]:
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
-    """A column of a table where it lies, or of what is seen of it."""
+    """A column of a table, or of its visible rows."""
     held = side.locate_table(table)
     if isinstance(held, Path):
         held = open_table(held).read(columns=[name], use_threads=False)
@@ -208,7 +208,7 @@ def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
 
 
 def _word_rows(side: Snapshot, table: str, keys: Sequence[str]) -> dict[str, str]:
-    """Those of some rows that one side has, in words."""
+    """The rows among some keys that a side has, in words."""
     if table == "documents":  # whose keys are sources
         return {key: key for key in keys}
     if table == "proposals":
@@ -230,12 +230,12 @@ def _word(side: Snapshot, table: str, row: int) -> str:
 def _pair_renamed(
     rows: Sequence[Row],
     sides: tuple[Snapshot, Snapshot],
-    before: Mapping[str, _Told],
-    after: Mapping[str, _Told],
+    before: Mapping[str, _Stated],
+    after: Mapping[str, _Stated],
 ) -> list[Row]:
-    """The rows; a fact that is gone and one that is new by the same statements are one, changed.
+    """The rows, with a removed and an added fact of the same statements paired as one changed fact.
 
-    There is none where only ids differ.
+    Pairs of which only ids differ are left out.
     """
     gone, new = ([row.key for row in rows if row.change == c] for c in ("removed", "added"))
     stated, states = map(_find_statements, sides, (gone, new))
@@ -260,11 +260,11 @@ def _find_statements(side: Snapshot, keys: Sequence[str]) -> dict[str, str]:
     """The statements of some facts, each with its fact."""
     ids, derived = (_read_column(side, "condensed", n) for n in ("condensed_id", "derived_from"))
     triples, raws = (_read_column(side, "triples", n) for n in ("triple_id", "raw_triple_ids"))
-    own = derived.take(pa.array(find_rows(pa.array(keys, pa.string()), ids)))
-    facts = pa.array(keys, pa.string()).take(pc.list_parent_indices(own))
-    said = raws.take(pa.array(find_rows(pc.list_flatten(own), triples)))
-    facts = facts.take(pc.list_parent_indices(said))
-    return dict(zip(pc.list_flatten(said).to_pylist(), facts.to_pylist(), strict=True))
+    derived_of = derived.take(pa.array(find_rows(pa.array(keys, pa.string()), ids)))
+    facts = pa.array(keys, pa.string()).take(pc.list_parent_indices(derived_of))
+    raw = raws.take(pa.array(find_rows(pc.list_flatten(derived_of), triples)))
+    facts = facts.take(pc.list_parent_indices(raw))
+    return dict(zip(pc.list_flatten(raw).to_pylist(), facts.to_pylist(), strict=True))
 
 
 def _plain(value: Any) -> Any:
@@ -273,8 +273,8 @@ def _plain(value: Any) -> Any:
     return dict(value) if pairs else value
 
 
-def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
-    """The difference between what two sides say under a key."""
+def _pair(key: str, before: _Stated | None, after: _Stated | None) -> Row:
+    """The difference of two sides in the row of a key."""
     words, now = after or before or ("", ())
     if before is None or after is None:
         return Row("added" if before is None else "removed", key, words, {})
@@ -283,14 +283,14 @@ def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
     return Row("changed", key, words, fields)
 
 
-def _list_terms(schema: Schema) -> dict[str, _Told]:
+def _list_terms(schema: Schema) -> dict[str, _Stated]:
     """Every term by its IRI, and every axiom: words, fields."""
-    found: dict[str, _Told] = {
+    stated: dict[str, _Stated] = {
         term.iri: (f"{term.label} ({kind})", (*asdict(term).items(),))
         for kind, terms in (("class", schema.classes), ("property", schema.properties))
         for term in terms
     }
-    return found | {line: (line, ()) for line in schema.axioms}
+    return stated | {line: (line, ()) for line in schema.axioms}
 
 
 def _flatten(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:

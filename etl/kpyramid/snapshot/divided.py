@@ -1,4 +1,4 @@
-"""A snapshot of which scopes hide documents: what is seen of its rows, names, tables and schema."""
+"""A snapshot of which scopes hide documents: its visible rows, names, tables and schema."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,27 +48,27 @@ from kpyramid.storage.contracts import (
 
 Row = dict[str, Any]
 _INDEXED = frozenset({"documents", "chunks", "condensed", "entities", "relations", "instances"})
-"""Tables whose rows the index has too, in their order."""
+"""Tables whose rows are also in the index, in the same order."""
 
 
 class _Forms:
-    """The names of entities, or the wordings of relations, that documents use which are seen."""
+    """The names of entities, or the wordings of relations, that visible documents use."""
 
     def __init__(self, rows: MappedRows, seen: Mask, count: int) -> None:
         self._rows, self._seen = rows, seen
         self._owner = rows.numbers("owner")
         self.owners: Mask = np.zeros(count, dtype=np.bool_)
-        """The rows of what has any."""
+        """The rows that have any."""
         self.owners[self._owner[seen]] = True
 
     def list_of(self, owner: int) -> tuple[str, ...]:
-        """Those of one row, sorted."""
+        """The forms of a row, sorted."""
         first, last = map(int, np.searchsorted(self._owner, [owner, owner + 1]))
         listed = self._rows.column("form")[first:last].to_pylist()
-        return tuple(form for form, own in zip(listed, self._seen[first:last], strict=True) if own)
+        return tuple(f for f, seen in zip(listed, self._seen[first:last], strict=True) if seen)
 
     def choose(self, owner: int, canonical: str) -> str:
-        """The canonical one if it is seen, else the longest that is; empty where none is."""
+        """The canonical form if it is visible, else the longest visible one; else empty."""
         forms = self.list_of(owner)
         return (
             canonical if canonical in forms else max(forms, key=lambda f: (len(f), f), default="")
@@ -76,13 +76,13 @@ class _Forms:
 
 
 class DividedView(View):
-    """What is seen of a store some of whose documents are hidden.
+    """The view of a store some of whose documents are hidden.
 
-    The contracts say which rows that leaves: a row is seen when a document that states as much is,
-    of a fact not those of what was merged into it because it says less, and with it the entities
-    and relations that seen documents name. Their names are those that seen documents use; a term
-    that completion added is seen when such a wording names it. Numbers that were computed over the
-    whole corpus, such as confidence and the rarity of words, stay as they are.
+    The contracts define the visible rows: a row is visible if a document that states all of it is
+    (for a fact, not the documents of broader facts merged into it), and so are the entities and
+    relations that visible documents name. Their names are those that visible documents use; a term
+    that completion added is visible if such a wording names it. Numbers computed over the whole
+    corpus, such as confidence and the rarity of words, are unchanged.
     """
 
     def __init__(self, store: Store, documents: Mask) -> None:
@@ -112,7 +112,7 @@ class DividedView(View):
         return self._masks[table]
 
     def _mark_stated(self, table: str) -> Mask:
-        """What `visible_by` says: from the index where that has the documents of each row."""
+        """The visible rows by `visible_by`, from the index where it has each row's documents."""
         if table == "proposals":
             return self._terms.mark_named()
         if table == "statements":
@@ -136,7 +136,7 @@ class DividedView(View):
         return seen
 
     def _follow(self, table: str, name: str) -> tuple[Integers, Mask]:
-        """Of all that a column refers to the row that does, and whether that is seen."""
+        """The referring row of each reference of a column, and whether its target is visible."""
         column = load_contracts()[table].column(name)
         values = combine_column(self._store.table(table)[name])
         owners: Integers = np.arange(len(values))
@@ -148,7 +148,7 @@ class DividedView(View):
         return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
 
     def _keys_of(self, table: str) -> pa.Array:
-        """The keys of the rows that are seen."""
+        """The keys of the visible rows."""
         return self._list_keys(table).filter(pa.array(self.mask(table)))
 
     def _list_keys(self, table: str) -> pa.Array:
@@ -162,13 +162,13 @@ class DividedView(View):
         return combine_column(self._store.table(table)[name])
 
     def _rest_on_seen(self, name: str) -> Mask:
-        """The rows of a file of the index that rest on a document that is seen."""
+        """The rows of a file of the index that rest on a visible document."""
         starts, documents = self.rows(name).lists("documents")
         before = np.concatenate([[0], np.cumsum(self._documents[documents])])
         return np.asarray(before[starts[1:]] > before[starts[:-1]], dtype=np.bool_)
 
     def _meets(self, table: str, column: Column) -> Mask:
-        """The rows that refer to what is seen, or to nothing, by a column that they need."""
+        """The rows that refer to a visible row, or to none, by a column that they need."""
         if column.term:
             values = self._read_column(table, column.name)
             hidden = pa.array(sorted(self._terms.hidden), pa.string())
@@ -185,21 +185,21 @@ class DividedView(View):
         return np.asarray(pc.fill_null(rows, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def searched(self, table: str) -> Mask:
-        """See `View`: an entity that only hidden texts call by its name is found by no vector."""
+        """See `View`: an entity that only hidden texts call by its name is not searched."""
         return self._called if table == "entities" else self.mask(table)
 
     @cached_property
     def _called(self) -> Mask:
-        """The entities that a text which is seen calls by their name."""
+        """The entities that a visible text calls by their name."""
         forms, seen = self.rows("entity_forms"), self._rest_on_seen("entity_forms")
         owners = forms.numbers("owner")
         names = self.rows("entities").column("name").take(pa.array(owners))
-        said = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
-        return np.isin(np.arange(len(self.rows("entities"))), said)
+        named = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
+        return np.isin(np.arange(len(self.rows("entities"))), named)
 
     @cached_property
     def whole_triples(self) -> frozenset[str]:
-        """The triples of which all statements are seen."""
+        """The triples of which all statements are visible."""
         owners, seen = self._follow("triples", "raw_triple_ids")
         keys = self._list_keys("triples")
         hidden = np.zeros(len(keys), np.bool_)
@@ -207,7 +207,7 @@ class DividedView(View):
         return frozenset(keys.filter(pa.array(~hidden)).to_pylist())
 
     def list_seen(self, table: str) -> frozenset[str]:
-        """The keys of the rows that are seen."""
+        """The keys of the visible rows."""
         if table not in self._keys:
             self._keys[table] = frozenset(self._keys_of(table).to_pylist())
         return self._keys[table]
@@ -444,28 +444,28 @@ class DividedView(View):
         return self._pairs[table]
 
     def _replace_standard(self, contract: Contract, number: int, row: Row) -> Row:
-        """What stands for values that may not be told with the standard relation of a fact."""
+        """The replacements of values that would reveal a fact's hidden standard relation."""
         if self._shows_standard(number):
             return {}
-        found: Row = {}
+        values: Row = {}
         for column in (c for c in contract.columns if c.instead):
             name, _, of = str(column.instead).partition(".")
-            told: Any = False if name == NO else row[name]
-            found[column.name] = self.wording_of(self.locate("relations", told)) if of else told
-        return found
+            value: Any = False if name == NO else row[name]
+            values[column.name] = self.wording_of(self.locate("relations", value)) if of else value
+        return values
 
     @property
     def schema(self) -> Schema:
-        """See `View`; of what completion added what is seen."""
+        """See `View`; of the terms that completion added, the visible ones."""
         return self._terms.schema
 
 
 _NAMED = {"entities": "entity_forms", "relations": "relation_forms"}
-"""Tables of what has names, and the files of the index that say which document uses which."""
+"""Tables with names, and the files of the index with the documents that use each name."""
 
 
 def _list_beside(contract: Contract) -> list[Column]:
-    """The columns by which a row that is seen may refer to a hidden one."""
+    """The columns by which a visible row may refer to a hidden one."""
     return [
         c
         for c in contract.columns
@@ -661,13 +661,13 @@ def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> M
     seen = np.zeros(len(documents), dtype=np.bool_)
     for wanted in sorted(names):
         columns = (documents.column("document_id"), sources, files)
-        found = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
-        if not found.any():
+        matching = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
+        if not matching.any():
             known = files.filter(pa.array(reach)).unique().to_pylist()
             near = get_close_matches(wanted, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"no document has the id or source {wanted!r}{hint}")
-        seen |= found
+        seen |= matching
     return seen
 
 
@@ -675,8 +675,8 @@ def _find_described(documents: MappedRows, pairs: Collection[tuple[str, str]], r
     described = documents.column("metadata")
     seen = np.ones(len(documents), dtype=np.bool_)
     for field, value in sorted(pairs):
-        said = pc.equal(pc.list_flatten(described), f"{field}={value}")
-        having = _have(described, to_mask(said))
+        equal = pc.equal(pc.list_flatten(described), f"{field}={value}")
+        having = _have(described, to_mask(equal))
         if not (having & reach).any():
             raise InputError(f"no document has {field} = {value!r} in its metadata")
         seen &= having

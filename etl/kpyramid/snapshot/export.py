@@ -1,4 +1,4 @@
-"""What a snapshot says, or is, in the forms of other programs; each appears whole or not at all."""
+"""Exports of a snapshot to the formats of other programs; each appears whole or not at all."""
 
 import logging
 import re
@@ -63,7 +63,7 @@ _PIECE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was written: its bytes and files, and tables that the scope kept back."""
+    """The files and bytes written, and the tables left out because of the scope."""
 
     bytes: int
     files: tuple[str, ...]
@@ -126,9 +126,9 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
     finally:
         discard(part)
     sync_folder(path.parent)
-    found = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
-    names = tuple(p.relative_to(path).as_posix() for p in found) if path.is_dir() else (path.name,)
-    return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
+    files = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
+    names = tuple(p.relative_to(path).as_posix() for p in files) if path.is_dir() else (path.name,)
+    return Export(sum(p.stat().st_size for p in files), names, tuple(left_out))
 
 
 @contextmanager
@@ -227,7 +227,7 @@ _PLAIN = (
     *("more_detailed_id", "confidence", *QUOTED),
 )
 _LISTS = ("qualifiers", "documents", "sources", "licences", "attributions")
-"""Of a fact what qualifies it, the documents that state it, and whom to name."""
+"""Qualifiers of a fact, the documents that state it, and whom to credit."""
 
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> None:
@@ -322,7 +322,7 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> Sequence[str]:
 
 
 def _locate_tables(snapshot: Snapshot, names: Iterable[str]) -> dict[str, Path | pa.Table]:
-    """Those of some tables that there are where the scope hides documents."""
+    """The tables among some that exist where the scope hides documents."""
     tables = {}
     for name in names:
         with suppress(InputError):  # it cannot be divided by documents
@@ -432,7 +432,7 @@ def list_views(without: Collection[str] = (), *, kind: str = "VIEW") -> Iterator
     absent = [*without]
     for name, path in locate_declarations("views").items():
         text = path.read_text("utf-8").strip()
-        if any(re.search(rf"\b(FROM|JOIN) {other}\b", text) for other in absent):
+        if any(re.search(rf"\b(FROM|JOIN) {absentee}\b", text) for absentee in absent):
             absent.append(name)
             continue
         about = text.partition("\n")[0].removeprefix("-- ")
@@ -447,7 +447,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
     table = pq.read_table(documents, columns=["source", "licence", "access", "metadata"])
     files = Counter(_plain(source.partition("#")[0]) for source in table["source"].to_pylist())
     licences = Counter(_plain(licence or "none stated") for licence in table["licence"].to_pylist())
-    told = [any(k in ATTRIBUTION for k, _ in pairs) for pairs in table["metadata"].to_pylist()]
+    credited = [any(k in ATTRIBUTION for k, _ in pairs) for pairs in table["metadata"].to_pylist()]
     template = Environment(undefined=StrictUndefined, autoescape=False).from_string(  # noqa: S701
         _README.read_text("utf-8")
     )
@@ -457,7 +457,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
         files=sorted(files.items()),
         licences=sorted(licences.items(), key=lambda pair: (-pair[1], pair[0])),
         attribution=", ".join(f"`{name}`" for name in ATTRIBUTION),
-        attributed=sum(told),
+        attributed=sum(credited),
         labelled=sum(map(bool, table["access"].to_pylist())),
         tables=[(name, contract.about) for name, contract in load_contracts().items()],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
@@ -465,7 +465,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
 
 
 def _plain(text: str) -> str:
-    """What a document says of itself, as one line that Markdown reads as words."""
+    """A document's own text as a line that Markdown shows literally."""
     return " ".join(re.sub(r"[`|<>\[\]]", " ", text).split())[:_LONGEST]
 
 
@@ -498,7 +498,7 @@ def run_sql(snapshot: Snapshot, query: str) -> list[dict[str, Any]]:
         database.execute("SET enable_external_access = false; SET lock_configuration = true")
         try:
             statements = database.extract_statements(query)
-            if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 raise InputError("the SQL is not one SELECT; write one, without a word before it")
             rows: list[dict[str, Any]] = database.sql(query).to_arrow_table().to_pylist()
             return rows

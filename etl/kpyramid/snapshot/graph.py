@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # who only reads has none
     from duckdb import DuckDBPyConnection as Database
 
 _MEMORY = "2GB"
-"""What DuckDB may hold before it goes on in files: tables may be larger."""
+"""Memory of DuckDB beyond which it uses files: tables may be larger."""
 READS = (
     *("documents", "chunks", "claims", "raw_triples"),
     *("triples", "condensed", "entities", "relations", "instances"),
@@ -54,9 +54,9 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
         try:
             yield database
         except duckdb.OutOfMemoryException as e:
-            said, place = str(e).splitlines()[0], tempfile.gettempdir()
+            why, place = str(e).splitlines()[0], tempfile.gettempdir()
             raise PyramidError(
-                f"DuckDB holds {_MEMORY} and files below {place}, which are not enough: {said}. No "
+                f"DuckDB holds {_MEMORY} and files below {place}, which are not enough: {why}. No "
                 f"table is damaged. Make room in {place} or set TMPDIR to a larger disk; where "
                 "there is room, cut the longest documents into several"
             ) from e
@@ -67,7 +67,7 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
 
 
 def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
-    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own."""
+    """The SQL source of a table: a Parquet file, or a table in memory under its own name."""
     if not isinstance(table, Path):
         database.register(f"held_{name}", table)
         return f"held_{name}"
@@ -250,5 +250,5 @@ def write_graph(tables: Mapping[str, Path], path: Path) -> None:
 
 
 def _expand(value: str, spell: Callable[[str], str]) -> str:
-    """SQL with each `<prefix:name>` as the text of that term."""
-    return _CURIE.sub(lambda found: spell(found[1]), value)
+    """SQL with each `<prefix:name>` replaced by the text of that term."""
+    return _CURIE.sub(lambda match: spell(match[1]), value)

@@ -79,7 +79,7 @@ def build_index(
     keys = {table: next(iter(values.values())) for table, values in parts.items()}
     embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
-    groups = {table: found % count for table, found in hashed.items()}
+    groups = {table: hashes % count for table, hashes in hashed.items()}
     orders = {table: np.argsort(groups[table], kind="stable") for table in parts}
     sizes = np.stack([np.bincount(groups[table], minlength=count) for table in parts])
     meta: dict[str, JsonValue] = {}
@@ -88,8 +88,8 @@ def build_index(
         meta[table] = _write_part(folder, table, placed, *embedded[table], settings)
     matrices = {table: matrix for table, (_, matrix) in embedded.items()}
     write_matrices(folder, matrices, orders, sizes)
-    found: dict[str, JsonValue] = dict(zip(parts, sizes.tolist(), strict=True))
-    (folder / META).write_bytes(canonical_json({"parts": found, "tables": meta}))
+    placed_sizes: dict[str, JsonValue] = dict(zip(parts, sizes.tolist(), strict=True))
+    (folder / META).write_bytes(canonical_json({"parts": placed_sizes, "tables": meta}))
     made = sorted(path for path in (folder / "index").rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path for path in made}
 
@@ -173,7 +173,7 @@ def prepare_index(
 
 
 _SHAPED = ("index/", f"tables/{VECTORS}/", GRAPH)
-"""How the names begin of what is made beside the tables."""
+"""Prefixes of the names of files made beside the tables."""
 
 
 def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | None:
@@ -219,24 +219,24 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
     """Writes the table of vectors in parts below a folder; gives them by their names there.
 
     Raises:
-        IntegrityError: a row belongs to none of the tables.
+        IntegrityError: a vector belongs to no row of the tables.
     """
     whole, matrix = open_vectors(vectors, folder)
     count, owners = count_parts(len(whole)), whole["owner_table"]
-    at = np.full(len(whole), -1)
+    part_of = np.full(len(whole), -1)
     with join_rows(tables) as database:
         groups = group_rows(database, tables)
     for table, hashed in groups.items():
         mine = np.flatnonzero(pc.equal(owners, table).to_numpy())
         rows = find_rows(whole["owner_id"].take(pa.array(mine)), tables[table].column(0))
-        at[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
-    if (at < 0).any():
-        lost = whole["owner_id"][int(np.argmin(at))]
+        part_of[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
+    if (part_of < 0).any():
+        lost = whole["owner_id"][int(np.argmin(part_of))]
         raise IntegrityError(f"{vectors}: there is no row {lost} of which this is a vector")
     schema = pq.read_schema(vectors)
     files = {}
     for part in range(count):
-        rows = np.flatnonzero(at == part)
+        rows = np.flatnonzero(part_of == part)
         held = whole.take(pa.array(rows)).append_column("vector", list_vectors(matrix[rows]))
         path = folder / "tables" / VECTORS / f"{part:02}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,7 +248,7 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
 def write_matrices(
     folder: Path, matrices: Mapping[str, Matrix], orders: Mapping[str, Integers], sizes: Integers
 ) -> None:
-    """Writes the vectors of searched tables in parts; `sizes` are rows by table and part."""
+    """Writes the vectors of searched tables in parts; `sizes`: rows, shape (tables, parts)."""
     ends = np.cumsum(sizes, axis=1)
     for part in range(sizes.shape[1]):
         held = [
@@ -264,7 +264,7 @@ def write_matrices(
 
 
 def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
-    """The table of vectors without its vectors, and these, in a file of a folder if they are many.
+    """The table of vectors without its vectors, and these, in a file of `scratch` if many.
 
     Raises:
         OSError: the disk is full.
@@ -273,28 +273,28 @@ def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
     size = file.schema_arrow.field("vector").type.list_size
     others = [name for name in file.schema_arrow.names if name != "vector"]
     matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
-    at = 0
+    start = 0
     for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
-        matrix[at : at + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
-        at += len(batch)
+        matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
+        start += len(batch)
     return file.read(columns=others, use_threads=False), matrix
 
 
 _BATCH = 8192
-"""Vectors that are read at a time."""
+"""Vectors read at a time."""
 
 
 def read_vectors(
     path: Path, keys: Mapping[str, pa.Array], scratch: Path
 ) -> dict[str, tuple[pa.Array, Matrix]]:
-    """Texts and vectors of some tables, whose `keys` are given; what else there is is passed over.
+    """Texts and vectors of the tables whose `keys` are given; other tables are skipped.
 
     Raises:
         IntegrityError: rows and vectors are not one to one.
         OSError: the disk is full.
     """
     whole, matrix = open_vectors(path, scratch)
-    found = {}
+    pairs = {}
     for table, wanted in keys.items():
         rows = np.flatnonzero(pc.equal(whole["owner_table"], table).to_numpy())
         owners, texts = (
@@ -302,7 +302,7 @@ def read_vectors(
         )
         texts = texts.cast(pa.large_string())
         if table == "entities":
-            found[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
+            pairs[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
             continue
         if not owners.equals(wanted) or (np.diff(rows) != 1).any():
             raise IntegrityError(
@@ -310,8 +310,8 @@ def read_vectors(
                 "others, or in another order; build again"
             )
         start = int(rows[0]) if len(rows) else 0
-        found[table] = (texts, matrix[start : start + len(rows)])
-    return found
+        pairs[table] = (texts, matrix[start : start + len(rows)])
+    return pairs
 
 
 def _spread_vectors(

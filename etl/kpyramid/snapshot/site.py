@@ -61,10 +61,10 @@ def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -
     words = site.put_pieces("words", _list_words(postings, count), _WORDS)
     overview = summarise_snapshot(snapshot, _MOST_MAIN)
     site.put("overview", asdict(overview))
-    for at, entry in enumerate(overview.classes):
+    for index, entry in enumerate(overview.classes):
         members = snapshot.find(entry.iri, limit=_MOST_MEMBERS)
-        listed = [{"id": one.id, "name": one.name} for one in members.members]
-        site.put(f"classes/{at}", {"members": listed, "count": {"at_least": int(members.count)}})
+        listed = [{"id": member.id, "name": member.name} for member in members.members]
+        site.put(f"classes/{index}", {"members": listed, "count": {"at_least": int(members.count)}})
     with compare(former, snapshot) if former else nullcontext() as changes:
         site.put("diff", _list_changes(snapshot, former, changes))
     site.put(
