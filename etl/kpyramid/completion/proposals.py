@@ -252,7 +252,7 @@ def propose_classes(
             for _, k in group
         )
         new = wordings.keys() - labels
-        names = [graph.heads[at] for at in rows]
+        names = [graph.heads[row] for row in rows]
         related = sum(kind.related for _, kind in group) >= _RELATED * len(rows)
         if (
             not new
@@ -263,7 +263,7 @@ def propose_classes(
             continue
         phrases = sorted(new, key=lambda name: (-wordings[name], name))
         parent, agreement = _find_parent(graph, rows, schema)
-        usual = is_usual(group[0][1].noun, (graph.head_types[at] for at in rows))
+        usual = is_usual(group[0][1].noun, (graph.head_types[row] for row in rows))
         fault = None if usual is not False else "no_name_for_these"
         if holds_kinds(parent, schema):
             fault = "a_property_says_it"

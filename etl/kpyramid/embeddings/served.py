@@ -1,4 +1,4 @@
-"""Sentence embeddings by an endpoint that speaks OpenAI's API: batches, and checks of replies."""
+"""Sentence embeddings by an endpoint with OpenAI's API: batches, and checks of replies."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from kpyramid.storage.items import split_by_size
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000
-"""Of all texts of a request: OpenAI takes 300,000 tokens, and no token is shorter than a byte."""
+"""Most bytes of a request's texts: OpenAI accepts 300,000 tokens, each of a byte or more."""
 _LONGEST_TEXT = 8_000
-"""Bytes of one text: OpenAI's models take 8,191 tokens and refuse more. The rest is left out."""
+"""Most bytes of a text: OpenAI's models accept 8,191 tokens. The rest is left out."""
 
 
 class EmbeddingTransport:
@@ -187,8 +187,8 @@ def _shorten(text: str) -> str:
 
 
 def _read_vector(values: JsonValue) -> Matrix | None:
-    """Of unit length; None when there is no such vector."""
-    # By their exact types: a truth value is an int too, and NumPy reads numbers in text.
+    """The vector scaled to unit length; None if it is not valid."""
+    # Exact types are checked: a bool is an int too, and NumPy reads numbers in text.
     if not isinstance(values, list) or not values or not {*map(type, values)} <= {int, float}:
         return None
     try:
@@ -211,8 +211,8 @@ def open_served(
 ) -> ServedEmbedder:
     """A model behind an endpoint; nothing is opened before the first text.
 
-    `llm` says how long to wait; `connect` puts retries, limits and books around the calls; `stage`
-    and `size` as of `ServedEmbedder`.
+    `llm`: settings with the time-out; `connect`: adds retries, limits and the ledger to the calls;
+    `stage`, `size`: as for `ServedEmbedder`.
     """
     place = LLMSettings(
         provider="openai",

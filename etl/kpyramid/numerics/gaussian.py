@@ -108,7 +108,7 @@ class Space:
         return coordinates
 
     def project(self, moments: Moments) -> Moments:
-        """The moments of the coordinates, from those of the points: no second look at them."""
+        """The moments of the coordinates, computed from those of the points."""
         return moments.shift(self.mean).rotate(self.components)
 
 
@@ -139,7 +139,7 @@ Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", 
 class Signed:
     """Numbers as sign (-1, 0, 1) and log of their absolute value in nats, 0.0 where the sign is 0.
 
-    As plain numbers they would underflow, and be equal exactly where their order matters.
+    As plain numbers they would underflow, and become equal where their order matters.
     """
 
     sign: npt.NDArray[np.int8]
@@ -155,7 +155,7 @@ class Signed:
             return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
 
     def order(self) -> Integers:
-        """Indexes from the highest number to the lowest; equal ones in the order they came."""
+        """Indices from the highest number to the lowest, ties in order."""
         return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
 
 

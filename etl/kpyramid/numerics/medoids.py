@@ -26,7 +26,7 @@ _RUNG = 16
 class Clusters:
     """k clusters of n points.
 
-    `medoids`: indexes of the medoids among the points (k,), rising.
+    `medoids`: indices of the medoids among the points (k,), ascending.
     `labels`: for each point the number of the nearest medoid (n,).
     """
 

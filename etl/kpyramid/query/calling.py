@@ -1,4 +1,4 @@
-"""A strategy in which a model calls the typed questions, and SPARQL, and reads what they give."""
+"""A strategy in which a model calls typed questions and SPARQL, and reads their results."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,9 +23,9 @@ from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.typed import Comparison, Member, Members
 
 MOST_CALLS = 6
-"""Calls of tools for one question; the answer is read in one more."""
+"""Most calls of tools for a question; the answer takes a further call."""
 _MOST_SHOWN = 20
-"""Members of a set, and rows of a query, that are shown."""
+"""Most members of a set, and most rows of a query, in a prompt."""
 _MOST_CHARACTERS = 12_000
 
 
@@ -52,7 +52,7 @@ QUERY_TOOLS = Task(
 
 
 def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOST_CALLS) -> Answer:
-    """The answer that is read from what a model found by at most `calls` typed questions.
+    """The answer from the results of at most `calls` typed questions of a model.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -99,7 +99,7 @@ def _ask(
 
 
 def _run(turn: Turn, snapshot: Snapshot) -> Iterator[Item]:
-    """What a call finds as pieces of context."""
+    """The results of a call as items of context."""
     if turn.call == "sparql":
         query = add_prefixes(turn.arguments, snapshot.schema)
         for row in snapshot.sparql(query, limit=_MOST_SHOWN):

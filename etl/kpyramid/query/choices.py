@@ -188,7 +188,7 @@ def weigh(asked: QuestionAnalysis, hits: Sequence[Hit]) -> list[tuple[float, int
         speaks = {"bias": 1.0, **_measure(asked, hit)}
         odds = sum(weights["place"].get(name, 0.0) * x for name, x in speaks.items())
         places[hit.option].append((odds, -index))
-    best = {option: max(odds_at) for option, odds_at in places.items()}
+    best = {option: max(odds_of) for option, odds_of in places.items()}
     weighed = []
     for option, (odds, index) in best.items():
         rivals = [rival_odds for rival, (rival_odds, _) in best.items() if rival != option]

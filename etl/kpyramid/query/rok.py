@@ -2,8 +2,8 @@
 
 A chain of thought writes a tentative answer, whose key entities are the anchors (4.1). The paths
 between all pairs of them are the candidates; those with most key entities and the highest mean
-PageRank are the main paths (4.2.1). Facts about the key entities that the main paths do not stand
-for already, filtered as whole triples, are the branches (4.2.2). Both are read (4.3).
+PageRank are the main paths (4.2.1). Facts about the key entities that the main paths do not cover,
+filtered as whole triples, are the branches (4.2.2). The reader gets both (4.3).
 """
 
 from collections.abc import Collection, Sequence

@@ -34,7 +34,7 @@ _BETWEEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a table is searched: so many lists, of which `probes` are looked through.
+    """How a table is searched: `probes` of its `lists`.
 
     `recall_at_10` is the share of the ten exactly nearest rows that are found, over `asked`
     vectors: each the middle of three rows. A question lies between facts; of a million facts real

@@ -45,7 +45,7 @@ PARTS: Mapping[str, _Part] = {
     "proposals": _Part("proposals", "proposal_id"),
 }
 NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
-"""What is compared, in the order of a report."""
+"""The compared parts, in the order of a report."""
 _MADE_WITH = ("settings", "stages", "resources", "model")
 _IDS = ("derived_from", "more_detailed_id")
 _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
@@ -53,7 +53,7 @@ _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many rows the later snapshot has and the earlier lacks, the other way, and changed."""
+    """The numbers of rows added to, removed from and changed in the later snapshot."""
 
     added: int = 0
     removed: int = 0
@@ -62,7 +62,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One difference; `fields` has the values before and after of what changed in it."""
+    """A difference; `fields`: changed values, before and after, by name."""
 
     change: Change
     key: str
@@ -72,9 +72,9 @@ class Row:
 
 @contextmanager
 def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
-    """What differs between two snapshots, as far as both let it be seen.
+    """The differences of two snapshots, as far as they are visible in both.
 
-    A document that the scopes hide by its labels in the later snapshot, or in that which was made
+    A document that the scopes hide by its labels in the later snapshot, or in the one that was made
     last, is hidden in both, by its source and by its text.
 
     Raises:
@@ -108,7 +108,7 @@ class Diff:
         self._rows: dict[str, list[Row]] = {}
 
     def count(self, name: str) -> Counts:
-        """How many rows of a part differ.
+        """The numbers of differing rows of a part.
 
         Raises:
             InputError: there is no such part.
@@ -127,7 +127,7 @@ class Diff:
         return [replace(row, words=words[row.key]) for row in rows]
 
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
-        """What the two were made with that differs: settings, stages, models, by dotted name."""
+        """Differences in settings, stages and models, by dotted name."""
         was, now = (
             {key: v for n in _MADE_WITH for key, v in _flatten(side.manifest.get(n), n)}
             for side in self._sides
@@ -150,7 +150,7 @@ class Diff:
         return "; ".join(filter(None, parts))
 
     def _is_same(self, table: str) -> bool:
-        """Whether both have the same bytes of a table, and all of it is seen."""
+        """Whether both have the same bytes of a table, all of it visible."""
         file = f"tables/{table}.parquet"
         hashes = []
         for snapshot in self._sides:

@@ -40,18 +40,18 @@ from kpyramid.storage.snapshots import list_folders, read_manifest
 log = logging.getLogger(__name__)
 
 VERSION = 15
-"""Raised when the same tables give other files."""
+"""Version of the index, to be raised when the same tables give different files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
     *("entities", "relations", "triples", "instances", "condensed"),
     "statements",
 )
-"""Tables that are read whole; of `vectors` the rows of what is searched."""
+"""Tables that are read whole; of `vectors` only rows of searched tables."""
 _LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
 
 def key_index(sums: Mapping[str, str], settings: IndexSettings) -> str:
-    """The key of an index: everything that shapes it. `sums` are the sha256 of its tables."""
+    """The key of an index, of everything that shapes it; `sums`: sha256 of its tables."""
     libraries: dict[str, JsonValue] = {name: library_version(name) for name in _LIBRARIES}
     shaping: dict[str, JsonValue] = asdict(settings)
     tables: dict[str, JsonValue] = {name: sums[name] for name in (*READS, "vectors")}
@@ -102,7 +102,7 @@ def _write_part(
     matrix: Matrix,
     settings: IndexSettings,
 ) -> dict[str, JsonValue]:
-    """Writes what a searched table is searched by; gives what the reader must know of it."""
+    """Writes the files for searching a table; returns its entry in the metadata."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
     stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
     ends = pa.array(starts, pa.int32())
@@ -126,7 +126,7 @@ def _write_part(
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
 
 
-# The index of a run's tables: a published snapshot's, when it is of the same, else made anew.
+# The index of a run's tables: reused from a published snapshot with the same tables, or built.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ def prepare_index(
     tables: Mapping[str, TableFile],
     settings: IndexSettings,
 ) -> Iterator[PreparedIndex]:
-    """The index of some tables, and their graph; the files are there as long as the `with` lasts.
+    """The index of some tables, and their graph; the files exist until the `with` block ends.
 
-    Snapshots are their own cache: the index of one whose tables were the same gets other names, so
-    that nothing is stored twice; it is made when there is none.
+    Snapshots are the cache: the index of a snapshot with the same tables is linked under other
+    names, so that nothing is stored twice; otherwise it is built.
 
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
@@ -201,22 +201,22 @@ def _is_whole(path: Path, entry: Mapping[str, JsonValue]) -> bool:
         return False
 
 
-# Vectors of searched tables, in parts by documents: so a night changes few of them, and shares the
-# other files with the night before.
+# Vectors of searched tables, in parts by documents, so that a nightly build changes few parts and
+# shares the others with the build before.
 
 MOST_PARTS = 64
 """Of 200 documents two changed ones touch three parts of 64, with one vector in twenty."""
 _LEAST_ROWS = 32
-"""Rows that a part has on average at least."""
+"""Least average number of rows per part."""
 
 
 def count_parts(rows: int) -> int:
-    """Into how many parts so many rows go: a power of two, so that growth moves few of them."""
+    """The number of parts for a number of rows: a power of two, so that growth moves few rows."""
     return int(min(MOST_PARTS, 2 ** (max(rows // _LEAST_ROWS, 1).bit_length() - 1)))
 
 
 def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path]:
-    """Writes the table of vectors in parts below a folder; gives them by their names there.
+    """Writes the table of vectors in parts below a folder; returns their paths by name.
 
     Raises:
         IntegrityError: a vector belongs to no row of the tables.
@@ -322,7 +322,7 @@ def _spread_vectors(
     rows: Integers,
     scratch: Path,
 ) -> tuple[pa.Array, Matrix]:
-    """Texts and vectors of all entities: one that no fact is about has neither, and zeros."""
+    """Texts and vectors of all entities; an entity without facts has no text and a zero vector."""
     places = pc.index_in(wanted, value_set=owners)
     known = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
     of_known = rows[pc.drop_null(places).to_numpy()]

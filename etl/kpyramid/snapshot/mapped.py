@@ -1,4 +1,4 @@
-"""Rows in Arrow files that are mapped into memory: how they are written, and read in place."""
+"""Rows in Arrow files that are mapped into memory: writing them, and reading in place."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ ADVICE = (
 
 
 def find_damage(path: Path, why: object) -> IntegrityError:
-    """The error of a file that is not what was written."""
+    """The error for a damaged file."""
     return IntegrityError(f"file {path} is damaged: {why}. {ADVICE}")
 
 
 class MappedRows:
-    """One Arrow file of one batch, sorted by its first column.
+    """An Arrow file of a single batch, sorted by its first column.
 
-    Columns are read in place; numbers come as numpy arrays that look into the file.
+    Columns are read in place; numbers are numpy arrays over the mapped file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class MappedRows:
         except (pa.ArrowException, OSError) as e:
             raise find_damage(path, e) from e
         self._stood = path.stat()
-        # None refers to the rows: a cycle would leave the file mapped until the next collection.
+        # None refers to these rows: a cycle would keep the file mapped until the next collection.
         self.column = column = cache(partial(_read_column, path, self._batch))
         self.numbers = cache(lambda name: _read_numbers(column(name)))
         self.lists = cache(lambda name: _read_lists(column(name)))
@@ -76,16 +76,16 @@ class MappedRows:
             )
 
     def has(self, name: str) -> bool:
-        """Whether there is such a column; one that was added is not in files of the last format."""
+        """Whether a column exists; columns added since are missing in files of the last format."""
         return name in self._batch.schema.names
 
     @cached_property
     def keys(self) -> "Keys":
-        """The first column, by which rows are found."""
+        """The first column, by which rows are looked up."""
         return Keys(self.column(self._batch.schema.names[0]))
 
     def find(self, key: str) -> int | None:
-        """The row of a key; None when there is none."""
+        """The row of a key; None if it is absent."""
         return self.keys.find(key)
 
     def value(self, name: str, row: int) -> Any:
@@ -144,7 +144,7 @@ def _read_numbers(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _read_lists(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """A column of lists of numbers: where each begins (one more than rows), and all values."""
+    """A column of lists of numbers: their offsets (one more than rows), and all values."""
     return _view_numbers(values.offsets), _view_numbers(values.values)
 
 

@@ -104,7 +104,7 @@ class ReadingOrder:
 
 
 class Store:
-    """Manifest, tables, index and texts of one snapshot's folder; each is read when asked for.
+    """Manifest, tables, index and texts of a snapshot's folder; each is read when needed.
 
     Files of the index are mapped, not read.
 
@@ -130,7 +130,7 @@ class Store:
             InputError: there is no table of that name, or the snapshot is gone.
             IntegrityError: the file is damaged.
         """
-        # Loaded here: questions are answered from the index, and read no table whole.
+        # Loaded here: questions are answered from the index, without reading whole tables.
         from kpyramid.storage.contracts import load_contracts, read_table
 
         if name not in load_contracts():
@@ -161,7 +161,7 @@ class Store:
             raise InputError(f"{gone}; it was removed while it was open. Open the ref again")
 
     def locate(self, name: str, *, most_hashed: int | None = MOST_HASHED) -> Path:
-        """The path of a file, when it is as the manifest says; a longer one is not hashed.
+        """The path of a file, checked against the manifest; a long file is not hashed.
 
         Raises:
             InputError: the snapshot was removed.
@@ -200,7 +200,7 @@ class Store:
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """What the build says of the index: how each table is searched, with which recall.
+        """The build's metadata of the index: how each table is searched, with which recall.
 
         Raises:
             IntegrityError: the file is damaged.
@@ -224,7 +224,7 @@ class Store:
 
     @cached_property
     def vectors(self) -> list[MappedRows]:
-        """The parts of the searched tables' vectors, each with those of one after the other.
+        """The parts of the searched tables' vectors; within a part, table after table.
 
         Raises:
             IntegrityError: a part is missing or damaged; names it.
@@ -240,7 +240,7 @@ class Store:
 
     @cached_property
     def _sizes(self) -> Integers:
-        """How many rows of each searched table each part has, shape (tables, parts)."""
+        """The number of rows of each searched table in each part, shape (tables, parts)."""
         try:
             return np.array([self.meta["parts"][name] for name in SEARCHED], np.int64)
         except (KeyError, TypeError, ValueError) as e:
@@ -277,12 +277,12 @@ class Store:
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
-        """The chunks in the order in which they are read."""
+        """The chunks in reading order."""
         return ReadingOrder(self.rows("chunks"), self.part("chunks").matrix)
 
 
 class Part:
-    """One searched table. Rows have numbers, in the order of their keys."""
+    """A searched table; its rows are numbered in the order of their keys."""
 
     def __init__(self, store: Store, table: str) -> None:
         self._store = store
@@ -309,7 +309,7 @@ class Part:
         """All vectors, a row each, of unit length.
 
         Raises:
-            IntegrityError: a file that is open was cut short; names it.
+            IntegrityError: an open file was truncated; names it.
         """
         if self.rows.has("vector"):  # of format 8
             return self.rows.numbers("vector")
@@ -325,8 +325,8 @@ class Part:
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows with the largest cosine, of those in the mask: row, cosine; best first.
 
-        Exact up to the size that the settings of the build say, then nearly so: `Store.meta`
-        has the recall that was measured.
+        Exact up to a size in the settings of the build, beyond it approximate: `Store.meta` has the
+        measured recall.
         """
         if k < 1 or not len(self):
             return []
@@ -356,7 +356,7 @@ class Part:
             raise find_damage(path, e) from e
         if index.ntotal != len(self) or index.d != self.matrix.shape[1]:
             raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
-        # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.
+        # In each search 32 threads would prefetch the mapped lists: 6 ms of 16.
         faiss.downcast_InvertedLists(index.invlists).prefetch_nthread = 0
         return index
 

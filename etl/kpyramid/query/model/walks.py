@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 MOST_CHARACTERS = 12_000
-"""Of numbered triples or tails in one call: some 150 triples; a hundred tails have about 5,000."""
+"""Most characters of triples or tails in a call: about 150 triples; a hundred tails have 5,000."""
 
 
 class Tentative(Strict):
@@ -127,9 +127,9 @@ def list_key_entities(
 def filter_triples(
     question: Question, paths: Sequence[str], triples: Sequence[str], asker: Asker
 ) -> tuple[int, ...] | Failure:
-    """The places of the triples that are related to the question (RoK, A.2.3).
+    """The indices of the triples that are related to the question (RoK, A.2.3).
 
-    The main paths are its background knowledge. All triples that are shown stand in one call.
+    The main paths are its background knowledge. All triples are in a single call.
     """
     background = [f"- {flatten(path)}" for path in paths] or ["none"]
     shown = show_numbered(triples, MOST_CHARACTERS)
@@ -153,7 +153,7 @@ FILTER = _make_task("rok_filter", 1, Numbers)
 
 
 def prompt_answer(strategy: str, domain: str) -> Prompt:
-    """What `rok` or `hykge` has context read by."""
+    """The task and system message with which `rok` or `hykge` reads context."""
     task = ANSWERS[strategy]
     return task, _write(task.name, domain)
 
@@ -166,7 +166,7 @@ ANSWERS = {name: _make_task(f"{name}_answer", 2, Read, "reader") for name in ("r
 # there is nothing to choose by. A round is one call.
 
 INSTRUCTION: str = PROMPTS["ksl_instruction"]
-"""What every step is asked, also in the rows for fine-tuning (4.2)."""
+"""The instruction of every step, also in the rows for fine-tuning (4.2)."""
 
 
 class Step(Strict):
@@ -178,9 +178,9 @@ class Step(Strict):
 def choose_step(
     question: Question, ways: Sequence[StatedPath], asker: Asker, *, may_stop: bool
 ) -> int | Failure | None:
-    """The place of the way that the model chooses; None: it stops at the head, where it may.
+    """The index of the way that the model chooses; None if it stops at the head.
 
-    The ways are one walk with another step each.
+    The ways extend the same walk by different steps.
     """
     lines, shown = show_round(question, ways, may_stop=may_stop)
 
@@ -197,7 +197,7 @@ def choose_step(
 def render_step(
     question: Question, ways: Sequence[StatedPath], *, may_stop: bool = False
 ) -> tuple[Request, int]:
-    """The request of one round, and how many of the tails are in it."""
+    """The request of a round, and the number of tails in it."""
     lines, shown = show_round(question, ways, may_stop=may_stop)
     return make_request(STEP, _write(STEP.name), lines, question.text).make_single(), shown
 
@@ -205,7 +205,7 @@ def render_step(
 def show_round(
     question: Question, ways: Sequence[StatedPath], *, may_stop: bool = False
 ) -> tuple[list[str], int]:
-    """The lines of one round, and how many of the tails are in them.
+    """The lines of a round, and the number of tails in them.
 
     Question, options, history, head, and the tails with their relations (Figures 2 and 3).
     """
@@ -239,8 +239,8 @@ STEP = _make_task("ksl_step", 1, Step)
 # knowledge, see `knowledge`.
 
 SURE, UNSURE = 0.8, 0.3
-"""The most that an answer's confidence is for a yes and for a no. A model that says yes or no gives
-no number; ours are set by hand, on either side of a half."""
+"""Largest confidence of an answer for a yes and for a no. A model that answers yes or no states no
+number; ours are set by hand, on either side of a half."""
 
 
 class Score(Strict):
