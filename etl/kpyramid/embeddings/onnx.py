@@ -20,7 +20,7 @@ _PIECES_TOGETHER = 512
 
 
 class OnnxModel:
-    """A model with its tokenizer, which reads at most so many word pieces of a text or a pair.
+    """A model with its tokenizer, which reads at most `most_pieces` of a text or a pair.
 
     One session thread: a pure function may not depend on the number of cores.
 

@@ -49,14 +49,14 @@ class EmbeddingTransport:
 
 
 Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]], Source]
-"""Puts retries, limits and books around a transport; the second describes a call for the books."""
+"""Adds retries, limits and ledger to a transport; its second argument describes a call."""
 
 
 class ServedEmbedder:
-    """A model behind an endpoint; threads may share it. Only what it answers is taken for a vector.
+    """A model behind an endpoint; threads may share it.
 
-    `prefix`: put before every text. `stage` is for the books. `size`: the length of the vectors
-    that are stored; unless it or `dimensions` says it, the first reply does.
+    `prefix`: put before every text. `stage`: for the ledger. `size`: length of the stored vectors;
+    without it and `dimensions`, the first reply determines the length.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ def describe_embedding(model: str, request: Request, key: str) -> Call:
 
 
 def _shorten(text: str) -> str:
-    """What is sent for a text: never empty, which endpoints refuse."""
+    """The text to send: cut to `_LONGEST_TEXT`, and never empty, which endpoints refuse."""
     data = text.encode("utf-8", "replace")
     return data[:_LONGEST_TEXT].decode("utf-8", "ignore") or " "
 

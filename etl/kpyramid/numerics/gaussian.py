@@ -115,14 +115,14 @@ class Space:
 def fit_space(moments: Moments, dimensions: int) -> Space:
     """The principal components of the points of these moments, at most `dimensions`.
 
-    Fewer where the points span fewer; none, k = 0, where all are equal. The largest number of
-    each axis is positive, the first of those equal to six decimals: eigenvectors have no sign of
-    their own. Raises ValueError without points.
+    Fewer if the points span fewer; none, k = 0, if all are equal. Since the sign of eigenvectors is
+    arbitrary, the largest number of each axis, in a tie to six decimals the first, is positive.
+    Raises ValueError without points.
     """
     mean, covariance = moments.covariance()
     values, vectors = np.linalg.eigh(covariance)
     values, axes = values[::-1], vectors.T[::-1]
-    # What is left of a difference of second moments when its true value is zero.
+    # The rounding error of a difference of second moments whose true value is zero.
     noise = len(mean) * np.finfo(np.float64).eps * float(np.trace(moments.outer)) / moments.count
     size = min(dimensions, int((values > noise).sum()))
     axes = axes[:size]
@@ -164,8 +164,8 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
 
     With the densities F_K of the graph and F_O of the ontology:
 
-    - `cross_entropy`: F_K·log F_O - F_O·log F_K, which is PolyRAG's Eq. 7 to the letter and with
-      its sign. Whether it is higher where more is missing depends on the unit (docs/priority.md).
+    - `cross_entropy`: F_K·log F_O - F_O·log F_K, PolyRAG's Eq. 7 literally, with its sign. Whether
+      it is higher where more is missing depends on the unit (docs/priority.md).
     - `kl_difference`: (F_K + F_O)·(log F_K - log F_O), Eq. 7 of true KL integrands, sign turned.
     - `pointwise_kl`: F_K·(log F_K - log F_O), the integrand of KL(K‖O).
     - `log_ratio`: log F_K - log F_O.
@@ -181,7 +181,7 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
 def measure_novelty(points: Points, known: Points) -> Array:
     """1 minus the largest cosine of each unit vector (n, d) to one of `known` (m, d).
 
-    0 of what is known; higher is more missing. Raises ValueError where nothing is known.
+    0 for a known vector; higher is more missing. Raises ValueError if `known` is empty.
     """
     columns = known.astype(np.float64).T
     nearest = np.concatenate(

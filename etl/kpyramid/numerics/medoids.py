@@ -11,10 +11,10 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.numerics.moments import Array, Points, read_blocks
 
 APART = 0.15
-"""Mean medoid silhouette from which a cluster stands apart from its neighbours.
+"""Least mean medoid silhouette of a separated cluster.
 
-Halves of one ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of wordings
-that mean the same mostly .2 to .65; from .10 to .25 planted clusters are found all the same.
+Halves of a ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of equivalent
+wordings mostly .2 to .65; with any threshold from .10 to .25 planted clusters are recovered.
 """
 STRAY = 0.05
 """Largest share of points in clusters that are not separated."""

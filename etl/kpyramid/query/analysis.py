@@ -1,7 +1,7 @@
 """Question analysis: names linked to entities, tokens and lemmas, the kind of answer asked for.
 
-One `QuestionAnalysis` is made per `answer` or `retrieve` and handed down; what only rules need of
-it is computed when they first ask.
+A `QuestionAnalysis` is made per call of `answer` or `retrieve` and passed down; its parts are
+computed on first use.
 """
 
 import re
@@ -210,7 +210,7 @@ class QuestionAnalysis:
 
     @cached_property
     def names(self) -> tuple[w.Name, ...]:
-        """What it names: known to the snapshot, or runs of words that are written as names.
+        """Its names: those in the snapshot, and runs of words that are written as names.
 
         Numbers and small words within belong to the run: "Apollo 11", "Bank of Lund". A name within
         another is left out.

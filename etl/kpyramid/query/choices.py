@@ -1,8 +1,8 @@
-"""Choice questions without a model: each option by the facts and passages that say it.
+"""Choice questions without a model: each option is rated by the facts and passages that contain it.
 
-A place that says an option speaks for it as far as it names what the question names. Two logistic
-steps, whose weights lie in `choices.json`: one rates a place, one an option by its best place and
-its rivals'. Whether a text comes to yes or no, only a model says.
+A place with an option counts the more, the more of the question's names it contains. Two logistic
+models, with weights in `choices.json`, rate a place, and an option by its best place and those of
+its rivals. Yes-no questions are left to a language model.
 """
 
 import math

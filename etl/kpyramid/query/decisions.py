@@ -1,4 +1,4 @@
-"""Who takes a question's decisions: the look-up, or a model; each is loaded when first asked."""
+"""The decisions on a question, by the look-up or by a model; each is loaded on first use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from kpyramid.query.model.reading import Prompt
 
 SUFFICIENT = 0.65
-"""Probability from which the graph answers; what is below goes down to the text with its facts: a
-question sent down needlessly costs milliseconds, one answered wrongly costs trust."""
+"""Probability from which the graph answers; below it a question goes to the text with its facts: a
+needless step costs milliseconds, a wrong answer costs trust."""
 FLOOR = 0.5
-"""Probability below which nothing is given as the answer of an open question: what is more often
-wrong than right helps nobody. What follows a paper to the letter withholds nothing."""
+"""Probability below which an open question gets no answer: an answer that is more often wrong than
+right does not help. The literal algorithms of papers withhold nothing."""
 NO_READER = "only a model reads an answer out of passages"
 
 
 class Decisions:
-    """Each decision by the look-up or by the model, as `backends` says.
+    """The decisions, each by the look-up or by a model according to `backends`.
 
-    `walker` asks the model that leads walks, if any. `prompt`: what a strategy has context read by,
-    in words of its own. Each method raises `BudgetError` or `EndpointError` where a model may not
-    or cannot be asked.
+    `walker`: asker of the model that leads walks, if any. `prompt`: a strategy's prompt for reading
+    context. Each method raises `BudgetError` or `EndpointError` where a model may not or cannot be
+    asked.
     """
 
     def __init__(self, backends: Backends, prompt: "Prompt | None" = None) -> None:
@@ -44,7 +44,7 @@ class Decisions:
         return Decisions(self.backends, prompt_answer(strategy, domain))
 
     def query_ontology(self, asked: QuestionAnalysis) -> Result:
-        """What the SPARQL that a model writes for the question finds in the ontology layer."""
+        """The result of a model's SPARQL for the question, from the ontology layer."""
         from kpyramid.query.model.polyrag import ask_by_model
 
         return ask_by_model(asked.text, asked.snapshot, self.backends.open_asker())

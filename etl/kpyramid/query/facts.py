@@ -1,6 +1,6 @@
-"""Facts of the graph that may answer a question: the nearest ones, and those about what it names.
+"""Facts of the graph that may answer a question: the nearest, and those about its entities.
 
-A question is embedded once; it costs one look-up of neighbours and one of what is known about its
+A question is embedded once; it costs a search for neighbours and a look-up of the facts about its
 entities.
 """
 

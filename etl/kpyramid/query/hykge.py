@@ -1,9 +1,9 @@
 """HyKGE: a hypothesis that explores a knowledge graph (Jiang et al. 2025).
 
-A hypothesis output and the question name entities (4.1), which are linked to the graph (4.2.1).
-Three kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`.
-Chains are scored against fragments of question and hypothesis (4.3), and the best are read with
-descriptions of the entities (4.4). Two calls of a model in all.
+A hypothesis and the question name entities (4.1), which are linked to the graph (4.2.1). Three
+kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`. Chains
+are scored against fragments of question and hypothesis (4.3); the reader gets the best with
+descriptions of the entities (4.4). A model is called twice.
 """
 
 from collections.abc import Sequence

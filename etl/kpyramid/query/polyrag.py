@@ -1,11 +1,10 @@
-"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1), and better where it can be.
+"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1), with improvements.
 
-`mode="paper"` is Algorithm 1 to the letter: SPARQL; else the 10 triples nearest by embedding, if
-they suffice; else the 5 chunks nearest by embedding. The first layer that has something answers,
-and what it gives is given. `mode="authors"` hands the triples to the reader of the chunks as well,
-as the authors' code does. `mode="best"` looks for facts about what the question names, judges
-them by a calibrated probability, and carries what a layer found without answering down to the next
-one.
+`mode="paper"` is Algorithm 1 literally: SPARQL; else the 10 triples nearest by embedding, if they
+suffice; else the 5 chunks nearest by embedding. The first layer with a result answers.
+`mode="authors"` also gives the triples to the reader of the chunks, as the authors' code does.
+`mode="best"` retrieves facts about the question's entities, judges them by a calibrated
+probability, and carries findings that do not suffice down to the next layer.
 """
 
 from dataclasses import dataclass, field, replace
@@ -32,16 +31,16 @@ from kpyramid.snapshot.view import NearFact
 
 Mode = Literal["best", "authors", "paper"]
 OPTION_FLOOR = 0.2
-"""Probability below which no option is chosen: a guess among eight is right by .125."""
+"""Least probability of a chosen option; a guess among eight has .125."""
 RIGHT = 0.95
-"""Share of a model's queries with values that ask what was meant; set by hand."""
+"""Share of a model's queries with values that match the question; set by hand."""
 MOST_HINTS = 3
-"""Statements that go down as hints where there is no answer."""
+"""Most statements that are carried down without an answer."""
 
 
 @dataclass(slots=True)
 class _Way:
-    """A question's way down the layers: what was tried, and what is carried further down."""
+    """A question's way down the layers: the steps taken, and the items carried down."""
 
     asked: QuestionAnalysis
     decisions: Decisions

@@ -17,8 +17,8 @@ from kpyramid.snapshot.search import join_words, one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15
-"""Facts from which retrieval of passages goes on, and the chance from which they do; more, or
-worse ones, crowd out what the passages say and mislead a reader."""
+"""Most facts from which retrieval of passages continues, and their least chance; more facts, or
+worse ones, crowd out the passages and mislead a reader."""
 
 
 SURE, FAR = 0.5, 0.02
@@ -30,14 +30,14 @@ SLOPE, MIDDLE = 7.6, 0.69
 questions of MuSiQue and of FiQA, each set with the same weight, to which of the first eight
 passages are gold; on the other halves the expected calibration error is .12 and .08."""
 CHARACTERS = 4
-"""Of a token of English text, about."""
+"""Characters per token of English text, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A passage that was reached over a name: from another passage, or from a fact.
+    """A passage that was reached by a name, from another passage or from a fact.
 
-    `source` and `target` are keys of items; the source is None where it was not retrieved itself.
+    `source`, `target`: keys of items; the source is None if it was not retrieved itself.
     """
 
     source: str | None
@@ -47,11 +47,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was retrieved for a question, each list best first, each item with its evidence.
+    """Facts and passages for a question, each list best first, each item with its evidence.
 
-    All scores are on one scale: a fact's is the probability that it answers, a passage's that it is
-    one of those that do. `names` are the names of the question that the snapshot
-    knows, `titles` those of passages by their key.
+    All scores are probabilities that the item answers. `names`: names of the question in the
+    snapshot; `titles`: of passages, by their keys.
     """
 
     question: str

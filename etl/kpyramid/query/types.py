@@ -1,4 +1,4 @@
-"""What is asked, what is found for it, and what an answer is."""
+"""Questions, items of context, readings, steps and answers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
+    """The backend of each decision: `rules`, or `llm`, the model that `asker` asks.
 
-    `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
+    `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` decides
     whether facts are enough (`Query_kg`), `walk` leads a walk over the graph, `reader` words the
     answer.
     """
@@ -51,7 +51,7 @@ class Backends:
         return any(getattr(self, name) == "llm" for name in DECISIONS)
 
     def open_asker(self) -> Asker:
-        """What asks the model, for a decision that is the model's."""
+        """The asker of the model, for a decision with backend `llm`."""
         assert self.asker is not None  # `__post_init__` demands it
         return self.asker
 
@@ -62,13 +62,12 @@ RULES = Backends()
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One piece of context: a value of the ontology, a fact in words, or a passage.
+    """An item of context: a value of the ontology, a fact in words, or a passage.
 
-    `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
-    `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
-    where and how it holds, as `time: 2019`; `standard` is its standard relation where that is not
-    in its words, with its ends where they are others or turned; `statement` what it and other
-    facts of its subject say together.
+    `key`: id of its row; `score`: orders items of a layer, higher is better. For a fact,
+    `confidence`: probability that it was read correctly; `qualifiers`: when, where and how it
+    holds, as `time: 2019`, also at the end of its text; `standard`: its standard relation if not in
+    its text, with its ends if they differ or are turned; `statement`: the statement that cites it.
     """
 
     key: str
@@ -152,7 +151,7 @@ class Reading:
 
 
 class Outcome(StrEnum):
-    """How a layer took a question; only `ANSWERED` ends the way down."""
+    """The outcome of a layer for a question; only `ANSWERED` ends the way down."""
 
     ANSWERED = "answered"
     INSUFFICIENT = "insufficient"

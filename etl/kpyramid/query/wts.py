@@ -1,8 +1,8 @@
 """WTS: Way to Specialist, its DKG-augmented answering (Zhang et al. 2025, 3.2.1 and Algorithm 1).
 
-The entities of a question are matched with facts; those near enough to the question are scored,
-and the best of each depth are kept (width pruning). From all that is kept an answer is read; is it
-sure, the search ends (depth pruning), else the new entities start the next depth.
+The entities of a question are matched with facts; those near enough to the question are scored, and
+the best of each depth are retained (width pruning). The reader answers from all retained facts; if
+the answer is sure, the search ends (depth pruning), else the new entities start the next depth.
 """
 
 from collections import defaultdict

@@ -1,8 +1,8 @@
-"""Clusters of vectors (IVF), which find nearly the nearest ones: written, and searched.
+"""Clusters of vectors (IVF) for approximate nearest neighbours: writing and search.
 
-Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; the reader
-compares what is found by exact vectors. Centres are found here and not by faiss, whose own
-arithmetic is several times slower on one thread.
+Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; candidates are
+then compared by exact vectors. Centres are computed here and not by faiss, whose arithmetic is
+several times slower on one thread.
 """
 
 import math
@@ -36,9 +36,9 @@ _BETWEEN = 3
 class Plan:
     """How a table is searched: `probes` of its `lists`.
 
-    `recall_at_10` is the share of the ten exactly nearest rows that are found, over `asked`
-    vectors: each the middle of three rows. A question lies between facts; of a million facts real
-    questions found .976 where middles of three found .966, of two .996 and rows .998.
+    `recall_at_10`: share of the ten exactly nearest rows that are retrieved, over `asked` vectors,
+    each the mean of three rows. A question lies between facts: among a million facts the recall was
+    .976 for real questions, .966 for means of three rows, .996 of two, and .998 for rows.
     """
 
     lists: int

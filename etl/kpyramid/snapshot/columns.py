@@ -1,4 +1,4 @@
-"""The columns of the index, from the tables of a snapshot; `index.sql` says how they are joined."""
+"""The columns of the index, from the tables of a snapshot; `index.sql` joins them."""
 
 import re
 from collections import defaultdict
@@ -54,10 +54,10 @@ def join_rows(tables: Tables) -> "Iterator[Database]":
 
 
 def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa.Array]]:
-    """The columns of all files of the index but those of vectors and words, by file.
+    """The columns of all files of the index, except those of vectors and words, by file.
 
     Raises:
-        IntegrityError: a row refers to one that there is not, and joins would drop it; names both.
+        IntegrityError: a row refers to a missing one, and joins would drop it; names both.
     """
     for name, table in tables.items():
         load_contracts()[name].check_references(table, tables)

@@ -14,10 +14,10 @@ from kpyramid.snapshot.view import View
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the facts: in words, when it held or else its document's day, its places.
+    """A fact of a conflict: in words, its date or else its document's, and its places.
 
-    Places that name its value come first, of these the newest; `document_date` is the day of the
-    first. Both dates are a year, month or day in ISO 8601, empty where nothing tells them.
+    Places that name its value come first, the newest first; `document_date`: date of the first.
+    Both dates are a year, month or day in ISO 8601, empty if unknown.
     """
 
     condensed_id: str

@@ -25,14 +25,14 @@ _Stated = tuple[str, tuple[tuple[str, Any], ...]]
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A table whose rows are compared by `key`; by which columns its contract says."""
+    """A table whose rows are matched by `key` and compared in columns of its contract."""
 
     table: str
     key: str
 
     @property
     def compared(self) -> dict[str, str]:
-        """Columns whose difference makes a row changed, by the names under which they are told."""
+        """The columns that make a row changed, by the names in a report."""
         columns = (c.name for c in load_contracts()[self.table].columns if c.compared)
         return {"text" if name == "sha256" else name: name for name in columns}
 
@@ -101,7 +101,7 @@ def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot
 
 
 class Diff:
-    """The differences of two snapshots, found part by part when they are asked for."""
+    """The differences of two snapshots, computed part by part when needed."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self._sides = (before, after)
@@ -117,7 +117,7 @@ class Diff:
         return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
 
     def read(self, name: str, limit: int | None, change: Change | None = None) -> list[Row]:
-        """The first rows of a part that differ: removed, changed, added or one of it, by key."""
+        """The first differing rows of a part, in order of change and key; or of one `change`."""
         rows = [row for row in self._compare(name) if change in (None, row.change)][:limit]
         if name not in PARTS:
             return rows

@@ -486,9 +486,9 @@ _ADDED = ("accepted", "alias")
 class _SeenTerms:
     """The visible terms of the ontology, with their visible words.
 
-    None of them says anything of a seed ontology: that is written by people for all to read. A
-    term that completion added is there when a wording that is seen names it, with its alternative
-    labels of that kind; with its definition when all that supports it is seen.
+    Terms of the seed ontology are always visible: people wrote it for all readers. A term that
+    completion added is visible if a visible wording names it, with its visible alternative labels;
+    its definition is visible if all its support is.
     """
 
     def __init__(self, store: Store, view: DividedView) -> None:
@@ -554,10 +554,10 @@ class _SeenTerms:
 
     @cached_property
     def words(self) -> dict[str, frozenset[str]]:
-        """By proposal those of its wordings, its label among them, that are seen.
+        """The visible wordings of each proposal, its label included.
 
-        A label that is none of the wordings was chosen by who saw all facts, so it is seen where
-        all of them are.
+        A label that is none of the wordings was chosen in view of all facts; it is visible if all
+        of them are.
         """
         ids = {key for row in self._proposals for key in row["triple_ids"]}
         facts = self._store.table("triples")

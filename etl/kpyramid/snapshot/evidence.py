@@ -14,9 +14,9 @@ _LEARNT = {"experience=gold": "gold", "experience=rating": "rating"}
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Characters `start` to `end` of a document, and where that document came from.
+    """Characters `start` to `end` of a document, and the document's source.
 
-    `learnt`: `gold` or `rating` where it was learnt from an answered question, else empty.
+    `learnt`: `gold` or `rating` if it was learnt from an answered question, else empty.
     """
 
     document_id: str
@@ -27,7 +27,7 @@ class Evidence:
     source: str
     learnt: str = ""
     section: str = ""
-    """The headings that it stands under, from the highest, with ` › ` between them."""
+    """The headings above it, from the highest, with ` › ` between them."""
     page: int = 0
     """The page of the source, from 1; 0 where it has none."""
 

@@ -1,4 +1,4 @@
-"""Individuals with all that ontology and graph say of them, and what a snapshot has of them."""
+"""Individuals with the statements of ontology and graph about them, and overviews of a snapshot."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -51,10 +51,10 @@ class Individual:
 
 @dataclass(frozen=True, slots=True)
 class EntityFact:
-    """A fact of the graph as an entity has it; ids lead to its ends and to its sentences.
+    """A fact of the graph about an entity, with ids of its ends, and its sentences.
 
-    `tail_id` is None where the object is a date, a number or a text. `qualifiers` say when, where
-    and how it holds, as `time: 2019`; `support` is the number of documents that state it.
+    `tail_id` is None where the object is a date, a number or a text. `qualifiers`: when, where and
+    how it holds, as `time: 2019`; `support`: number of documents that state it.
     """
 
     fact_id: str
@@ -72,7 +72,7 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing with all that the pyramid says of it; `count`: of facts and denials."""
+    """A thing with the pyramid's statements about it; `count`: of facts and denials."""
 
     individual: Individual
     type: str
@@ -82,7 +82,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What a class or a property has: how many rows, and the first of them in words."""
+    """The members of a class or the values of a property: their number, and the first in words."""
 
     iri: str
     label: str
@@ -195,9 +195,9 @@ def _refuse(what: str, name: str, snapshot: Snapshot) -> NoReturn:
 
 
 def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
-    """What ontology and graph say of an entity: at most so many facts, the best supported first.
+    """The statements about an entity, with at most `most` facts, the best supported first.
 
-    After them at most so many that are denied.
+    At most `most` denied facts follow.
 
     Raises:
         KeyError: the id is unknown, or the scope hides it.
@@ -309,7 +309,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What of a snapshot its reader sees; the things with most facts first."""
+    """The visible content of a snapshot; the things with most facts come first."""
 
     snapshot: str
     counts: dict[str, int]
@@ -319,7 +319,7 @@ class Overview:
 
 
 def summarise_snapshot(snapshot: Snapshot, most: int = 20) -> Overview:
-    """The overview of what is seen of a snapshot, with at most so many things."""
+    """The overview of the visible part of a snapshot, with at most `most` things."""
     view, schema = snapshot._view, snapshot.schema
     instances = view.rows("instances")
     seen = view.select("instances", range(len(instances.keys)))

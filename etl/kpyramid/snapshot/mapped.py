@@ -57,13 +57,13 @@ class MappedRows:
         return int(self._batch.num_rows)
 
     def require_whole(self) -> None:
-        """Passes unless the mapped file was cut short where it stands.
+        """Checks that the mapped file was not truncated in place.
 
         Reading beyond its end would end the process. A file that was removed or replaced by a
-        rename is read on as it was.
+        rename remains readable.
 
         Raises:
-            IntegrityError: it was.
+            IntegrityError: the file was truncated.
         """
         try:
             now = self.path.stat()
@@ -104,10 +104,10 @@ class MappedRows:
 
 
 def _read_column(path: Path, batch: pa.RecordBatch, name: str) -> pa.Array:
-    """One column.
+    """A column.
 
     Raises:
-        IntegrityError: there is none, or where its values begin and end is damaged.
+        IntegrityError: the column is missing, or its offsets are damaged.
     """
     try:
         values = batch.column(name)
@@ -118,7 +118,7 @@ def _read_column(path: Path, batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _check_offsets(path: Path, values: pa.Array) -> None:
-    """A damaged offset would let Arrow read beyond the file, which ends the process."""
+    """Checks offsets: a damaged one would let Arrow read beyond the file and end the process."""
     kind = values.type
     wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
     if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):

@@ -22,7 +22,7 @@ class Listed:
     """A row of `proposals` for a person.
 
     `short`: the beginning of its id. `ends`: labels of domain and range.
-    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed ones that stand
+    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed facts that stand
     for these.
     """
 

@@ -94,7 +94,7 @@ class _Site:
         path.write_text(f'put("{name}",{words});\n', "utf-8")
 
     def put_pieces(self, name: str, values: Iterable[Any], each: int) -> list[tuple[Any, int]]:
-        """Writes a list in files of so many; of each file its first value and their number."""
+        """Writes a list in files of `each` values; returns each file's first value and count."""
         pieces, rest = list[tuple[Any, int]](), iter(values)
         while piece := list(islice(rest, each)):
             self.put(f"{name}/{len(pieces)}", piece)
