@@ -287,7 +287,7 @@ def propose_classes(
 
 
 def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tuple[str, float]:
-    """The class of most of the facts' heads, and the share of those with a class that are of it."""
+    """The class of most of the facts' heads, and its share of the heads with a class."""
     heads = [Named("", graph.heads[row], graph.head_types[row]) for row in places]
     parent = find_class(heads, schema, wider=False)
     classed = [head for head in heads if schema.class_for_type(head.type)] or heads

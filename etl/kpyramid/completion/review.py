@@ -27,7 +27,7 @@ Row = Mapping[str, object]
 
 @dataclass
 class Decided:
-    """The file's new text, and what happened to each proposal: kind, label, iri and how."""
+    """The file's new text, and the result for each proposal: kind, label, IRI and action."""
 
     text: str
     done: list[dict[str, str]] = field(default_factory=list)

@@ -91,7 +91,7 @@ def _has_object(left: int, right: int, graph: Graph) -> bool:
     """Whether the left fact's object is the right one's, or its name extends that one's."""
     first, second = int(graph.tails[left]), int(graph.tails[right])
     if first < 0 or second < 0 or first == second:
-        return (first < 0) == (second < 0)  # values are compared by what they say
+        return (first < 0) == (second < 0)  # literals are compared by their values
     return _cut_name(graph.names[first]) == normalise_name(graph.names[second])
 
 

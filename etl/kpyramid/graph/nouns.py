@@ -1,7 +1,7 @@
-"""Common nouns: what one means in its document alone, and what it means in every text.
+"""Common nouns: those that denote a thing of their document, and those that denote a kind.
 
-"The film", "two trials", "its members" and "Patients recovered" mean something that one text
-speaks of. "Malaria" and "Butterflies are insects" mean a kind, which is one thing everywhere.
+"The film", "two trials", "its members" and "Patients recovered" denote things of a particular text.
+"Malaria" and "Butterflies are insects" denote a kind, which is the same thing in every text.
 """
 
 import re

@@ -244,7 +244,7 @@ def find_paths(
     paths: list[Path] = []
     for length in range(1, hops + 1):
         for pair in combinations(rows, 2):
-            start, end = sorted(pair, key=sizes.__getitem__)  # a hub shows its surest facts only
+            start, end = sorted(pair, key=sizes.__getitem__)  # a hub has only its first facts
             for steps in islice(walk(partial(leave, start), start, length, near[end]), MOST_JOINED):
                 facts, targets, arrows = zip(*steps, strict=True)
                 path = Path((start, *targets), facts, arrows)

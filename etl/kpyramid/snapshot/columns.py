@@ -31,7 +31,7 @@ _ROWS, _TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
 
 @contextmanager
 def join_rows(tables: Tables) -> "Iterator[Database]":
-    """A database with the tables of a snapshot, their rows numbered, and what rests on what."""
+    """A database with the tables of a snapshot, row numbers, and the rows on which rows rest."""
     weaker = load_contracts()["condensed"].column("how").weaker
     shaped = {
         ("documents", "metadata"): _write_fields,

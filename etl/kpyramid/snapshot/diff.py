@@ -91,7 +91,7 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
 
 
 def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Both snapshots without what newer labels hide: a label that was added holds for the past."""
+    """Both snapshots without documents that newer labels hide: added labels hold for the past."""
     newest = max(before, after, key=lambda side: (side.folder / MANIFEST).stat().st_mtime)
     guarded = {name for side in (after, newest) for name in list_guarded(side.folder, side.scopes)}
     scopes = [hide(side.folder, guarded) for side in (before, after)]

@@ -430,7 +430,7 @@ class DividedView(View):
         for marks in (c for c in contract.columns if c.along == source and c.weaker):
             both = zip(keys, row[marks.name], strict=True)
             keys = [key for key, mark in both if mark != marks.weaker]
-        # What a title adds is said of triples first, and of no raw triple.
+        # Qualifiers from titles are in triples and later tables, not in raw triples.
         whole = row[column.name] if target == "raw_triples" else ()
         stated = (pair for key in keys for pair in pairs.get(key, ()))
         return unite_qualifiers(stated, self._cite(whole))
@@ -623,8 +623,8 @@ def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
     """The documents that are visible in all scopes.
 
     Raises:
-        InputError: none of those that the labels let be seen has an id, source or metadata
-            that a scope names; the message is the same where a hidden one has.
+        InputError: no document visible by its labels has an id, source or metadata that a scope
+            names; the message is the same if a hidden document has.
     """
     documents = store.rows("documents")
     reach = np.ones(len(documents), dtype=np.bool_)

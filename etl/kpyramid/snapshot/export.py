@@ -348,7 +348,7 @@ def _write_lance(snapshot: Snapshot, path: Path) -> None:
 
 
 def _read_vectors(snapshot: Snapshot, name: str, database: "Database") -> pa.RecordBatchReader:
-    """The rows of a searched table that are seen: id, words, vector, and what SQL joins to them."""
+    """The visible rows of a searched table: id, words, vector, and columns joined by SQL."""
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)

@@ -22,7 +22,7 @@ from kpyramid.ontology import names as n
 from kpyramid.snapshot.evidence import stack_headings
 from kpyramid.storage.contracts import load_contracts
 
-if TYPE_CHECKING:  # who only reads has none
+if TYPE_CHECKING:  # plain readers do not install it
     from duckdb import DuckDBPyConnection as Database
 
 _MEMORY = "2GB"
@@ -74,7 +74,7 @@ def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
     source = "read_parquet('" + str(table).replace("'", "''") + "')"
     try:
         held = pq.read_schema(table).names  # an older snapshot may lack a column
-    except (pa.ArrowException, OSError):  # who reads it says that it is damaged
+    except (pa.ArrowException, OSError):  # the reader of the table reports the damage
         return source
     lacking = [c for c in load_contracts()[name].columns if c.name not in held]
     blank = "".join(
@@ -220,7 +220,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
 
 
 def write_quads(database: "Database", sink: BinaryIO) -> None:
-    """Writes the same as N-Quads; what a fact states is in the graph named by the fact's id."""
+    """Writes the same as N-Quads; a fact's statement is in the graph named by the fact's id."""
     database.execute(SQL["terms"].replace("$base", n.ENTITY))
 
     def spell(curie: str) -> str:

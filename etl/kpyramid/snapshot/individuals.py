@@ -38,7 +38,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """An individual, its classes and values, the surest first."""
+    """An individual, its classes and values, by falling confidence."""
 
     entity_id: str
     iri: str
@@ -157,7 +157,7 @@ def _state(row: Mapping[str, Any], entity_id: str, snapshot: Snapshot) -> Statem
 
 
 def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The surest first."""
+    """The rows by falling confidence."""
     return sorted(rows, key=lambda row: (-row["confidence"], row["instance_id"]))
 
 

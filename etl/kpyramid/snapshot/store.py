@@ -254,10 +254,10 @@ class Store:
         return [rows.numbers("vector")[end - size : end] for rows, end, size in pairs]
 
     def require_whole(self) -> None:
-        """Passes unless a file that is open was cut short; looked at once for a question.
+        """Checks that no open file was truncated, once per question.
 
         Raises:
-            IntegrityError: one was; names it.
+            IntegrityError: a file was truncated; names it.
         """
         if search.one_thread.is_new(self):
             for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:

@@ -248,7 +248,7 @@ def read_by_model(
     shown = show_numbered(texts, MOST_CHARACTERS)
     value = _ask(question, shown, asker, prompt)
     fewer = show_numbered(texts, _FEWER_CHARACTERS)
-    # What an endpoint says of a request that is too long is its own wording.
+    # Endpoints word their refusal of a long request differently, so any refusal counts.
     if isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED and fewer != shown:
         shown = fewer
         value = _ask(question, shown, asker, prompt)

@@ -1,11 +1,11 @@
 """The prompts of the strategies that walk over the graph: WTS, RoK, HyKGE, Knowledge Solver.
 
-WTS (appendix D.1) and RoK (A.2) print theirs: the wording is theirs in meaning and order, with the
-domain a variable where they say medicine. HyKGE and Knowledge Solver print theirs in figures only:
-these are reconstructions from their words. Ours are replies in JSON, the numbers by which triples
-are named, so that no reply can add one, and what says that an answer follows from what it cites.
+WTS (appendix D.1) and RoK (A.2) print their prompts: ours follow them in meaning and order, with a
+variable domain instead of medicine. HyKGE and Knowledge Solver show theirs only in figures: ours
+are reconstructions. We add replies in JSON, numbers that refer to triples, so that no reply can add
+one, and the rule that an answer follows from its citations.
 
-What asks here raises `BudgetError` or `EndpointError` where the model may not or cannot be asked.
+All calls here raise `BudgetError` or `EndpointError` where the model may not or cannot be asked.
 """
 
 from collections.abc import Sequence
@@ -98,8 +98,8 @@ def _make_task(name: str, version: int, reply: type[Strict], decision: str = "wa
     )
 
 
-# RoK: extend, extract, filter, answer. A.2.4 asks for three things that a diagnosis consists of;
-# here the question says what is asked for.
+# RoK: extend, extract, filter, answer. A.2.4 asks for the three parts of a diagnosis; here the
+# question determines the answer.
 
 
 class Numbers(Strict):
@@ -149,7 +149,7 @@ KEY_ENTITIES = _make_task("rok_extract", 1, Entities)
 FILTER = _make_task("rok_filter", 1, Numbers)
 
 
-# The answers of RoK (A.2.4) and HyKGE (4.4), read from paths and what is said about their ends.
+# The answers of RoK (A.2.4) and HyKGE (4.4), from paths and statements about their ends.
 
 
 def prompt_answer(strategy: str, domain: str) -> Prompt:
@@ -268,7 +268,7 @@ class Reasoned(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a depth's triples give, whether the model is confident, and its support in words."""
+    """The answer from a depth's triples, whether the model is confident, and its support."""
 
     reading: Reading
     sure: bool
