@@ -156,7 +156,7 @@ def _read_word(p: "Listed", decisions: "Decisions") -> str | None:
 
     What is only like something that the file accepts becomes another name for it if it fits.
     """
-    own = decisions.find_own(asdict(p))
+    own = decisions.find_written_for(asdict(p))
     entry = own or decisions.find(p.kind, p.label, p.phrases)
     return entry.decision if entry and (own or entry.decision == "reject") else None
 

@@ -1,4 +1,4 @@
-"""Ontology completion (PolyRAG III-B): what the graph says often and the ontology lacks.
+"""Ontology completion (PolyRAG §III-B): frequent relations and kinds that the ontology lacks.
 
 Imports the graph, the ontology and numerics; imported by the pipeline.
 """

@@ -23,24 +23,24 @@ from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import Coded, encode, group_rows, join_columns
 
 _EMPTY = frozenset({"be", "be a", "have", "do", "include", "make", "become"})
-"""Relations that are no property of their own."""
+"""Relations too general to be a property."""
 _TURNING = frozenset({"from", "against", "until", "before", "after"})
-"""Last words that make another relation of the words before them: `transferred from`."""
+"""Last words that change the relation of the words before them: `transferred from`."""
 _AXES = 64
 """Random axes that stand for all pairs: the cosine of two units errs by about 1/8."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Units:
-    """The relations of the graph by what they are called, as columns of equal length u.
+    """The relations of the graph grouped by meaning, as columns of equal length u.
 
     A unit is all wordings of one meaning, or of one base form where the lexicon has no meaning,
     read in the direction that more facts have (`plays for`, `has club`; `was born in`, `is
-    birthplace of`); what leads to literals is another than what leads to entities.
-    `texts`: its most frequent wording in that direction. `support`: its new facts, those that
-    state no value of the ontology; `missing`: how many of them are in the priority region.
-    `unit_of`, `turned`, `new`, `inside`: of each fact the unit, whether it reads the other way,
-    whether it counts, and whether it does so in the region, shape (n,).
+    birthplace of`). Wordings with literal tails and those with entities as tails are apart.
+    `texts`: its most frequent wording in that direction. `support`: number of its new facts, which
+    state no value of the ontology; `missing`: number of these in the priority region.
+    `unit_of`, `turned`, `new`, `inside`: unit of each fact, whether it reads in the other
+    direction, whether it is new, and whether it is new and in the region, shape (n,).
     """
 
     texts: list[str]
@@ -60,8 +60,8 @@ def list_units(
 ) -> Units:
     """The units of the facts.
 
-    A wording that is a phrase of a property is not missing: where a fact with it states no value,
-    its ends did not fit.
+    A wording that is a phrase of a property is not missing: a fact with it that states no value has
+    ends that did not fit.
     """
     wordings = encode(graph.wordings)
     forms = [normalise_relation(wording) for wording in wordings.words]
@@ -96,9 +96,9 @@ def list_units(
 
 
 def name_relation(wording: str, comparer: Comparer) -> tuple[str, bool]:
-    """What wordings of one relation agree in, and whether this one reads from tail to head.
+    """The common name of a relation's wordings, and whether this one reads from tail to head.
 
-    That is the meaning with what alters it, or the base form where the lexicon has none.
+    The name is the meaning with its qualities, or the base form where the lexicon has no meaning.
     """
     form, reading = normalise_relation(wording), comparer.read(wording)
     if reading.meaning is None:
@@ -111,9 +111,9 @@ def _name(form: RelationForm) -> str:
 
 
 def name_meaning(reading: Reading) -> str | None:
-    """What tells a wording from others however near: its meaning with what alters it, or None.
+    """The name that separates a wording from similar ones: its meaning with qualities, or None.
 
-    `mayor of` and `former mayor of` have two names; so has what ends in `from` or the like.
+    `mayor of` and `former mayor of` have different names; a wording ending in `from` has one too.
     """
     altered = [*sorted(reading.qualities), *(["not"] if reading.negated else [])]
     if reading.meaning:
@@ -123,7 +123,7 @@ def name_meaning(reading: Reading) -> str | None:
 
 
 def says_something(form: RelationForm) -> bool:
-    """Whether a wording carries a meaning of its own, and states it as a fact."""
+    """Whether a wording is specific enough, and states a fact rather than a possibility."""
     return (
         form.key not in _EMPTY
         and form.modal is None
@@ -132,16 +132,16 @@ def says_something(form: RelationForm) -> bool:
 
 
 def _choose_texts(wordings: Coded, unit_of: Integers, counted: Mask, count: int) -> list[str]:
-    """The most frequent wording of each unit, the first of equal ones; empty without a fact."""
+    """The most frequent wording of each unit, the first of a tie; empty without a fact."""
     (unit, wording), _, facts = group_rows(unit_of[counted], wordings.codes[counted])
     order = np.lexsort((wording, -facts, unit))
     first = order[np.unique(unit[order], return_index=True)[1]]
-    said = dict(zip(unit[first].tolist(), wording[first].tolist(), strict=True))
-    return [wordings.words[said[u]] if u in said else "" for u in range(count)]
+    chosen = dict(zip(unit[first].tolist(), wording[first].tolist(), strict=True))
+    return [wordings.words[chosen[u]] if u in chosen else "" for u in range(count)]
 
 
 def profile_types(graph: GraphLayer, units: Units, chosen: Integers) -> Matrix:
-    """How often the chosen units' heads and tails have which type, rows of length 1."""
+    """Counts of head and tail types of the chosen units, as rows of length 1."""
     types = encode(join_columns(graph.head_types, graph.tail_types))
     size = len(types.words)
     head, tail = types.codes[: len(graph)], types.codes[len(graph) :]
@@ -155,17 +155,17 @@ def profile_types(graph: GraphLayer, units: Units, chosen: Integers) -> Matrix:
 
 
 def profile_pairs(graph: GraphLayer, units: Units, chosen: Integers, seed: int) -> Matrix:
-    """Which pairs of ends the chosen units join, whichever way, on random axes.
+    """The pairs of ends that the chosen units join, in either direction, on random axes.
 
-    The cosine of two rows is about the number of pairs that both join over the root of the
-    product of their numbers. A pair that one unit alone joins only lengthens the others' rows.
+    The cosine of two rows approximates the number of pairs that both units join, divided by the
+    root of the product of their numbers. A pair of one unit alone only adds to that unit's number.
     """
     facts = np.flatnonzero(units.new)
     ends = encode(join_columns(graph.head_keys, graph.tail_keys)).codes.reshape(2, -1)[:, facts]
     couples = np.sort(ends, axis=0).T
-    (unit, one, other), _, _ = group_rows(units.unit_of[facts], couples[:, 0], couples[:, 1])
-    _, pair, said = group_rows(one, other)
-    shared = said[pair] > 1
+    (unit, left, right), _, _ = group_rows(units.unit_of[facts], couples[:, 0], couples[:, 1])
+    _, pair, units_joining = group_rows(left, right)
+    shared = units_joining[pair] > 1
     _, number, _ = group_rows(pair[shared])
     draw = np.random.default_rng(seed).standard_normal((int(number.max(initial=-1)) + 1, _AXES))
     ones = np.ones(len(number), dtype=np.float64)
@@ -177,8 +177,8 @@ def profile_pairs(graph: GraphLayer, units: Units, chosen: Integers, seed: int) 
 
 
 def scale_rows(rows: Matrix) -> Matrix:
-    """The same rows, changed to length 1; rows of zeros stay."""
-    for block in np.array_split(rows, 1 + len(rows) // 4096):  # each takes as much again
+    """The same rows, scaled in place to length 1; rows of zeros stay."""
+    for block in np.array_split(rows, 1 + len(rows) // 4096):  # norms need a copy of each block
         lengths = np.linalg.norm(block, axis=1, keepdims=True)
         block /= np.where(lengths > 0.0, lengths, 1.0)
     return rows
@@ -188,7 +188,7 @@ def scale_rows(rows: Matrix) -> Matrix:
 
 _PAIRS = 1.0
 _TYPES = 0.5
-"""Weights of the pairs that two units join and of the types of their ends, of their words 1."""
+"""Weights of the pairs that two units join and of the types of their ends; words weigh 1."""
 
 
 def place_units(
@@ -199,23 +199,23 @@ def place_units(
     settings: CompleteSettings,
     embedder: Embedder,
 ) -> Matrix:
-    """Unit vectors of words, of the types of both ends, and of the pairs that are joined."""
+    """Unit vectors of the chosen units: words, types of both ends, and joined pairs."""
     parts = [
         profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
         profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
     ]
-    words = embed_finite(embedder, [units.texts[at] for at in chosen.tolist()])
+    words = embed_finite(embedder, [units.texts[unit] for unit in chosen.tolist()])
     return scale_rows(np.concatenate([words, *parts], axis=1))
 
 
 def cluster_units(
     points: Matrix, meanings: Sequence[str | None], weights: Integers, *, settings: CompleteSettings
 ) -> list[Integers]:
-    """The places of each cluster's points, its medoid first.
+    """The indices of each cluster's points, its medoid first.
 
-    A point too far from its medoid is a cluster of its own if it is heavy enough alone. Wordings
-    of different meanings never share a cluster. Clusters are joined where their medoids have the
-    cosine `alias_similarity`, from which a proposal may be another name for a property.
+    A point too far from its medoid is a separate cluster if it is heavy enough alone. Wordings of
+    different meanings never share a cluster. Clusters are joined where their medoids have at least
+    the cosine `alias_similarity`, from which a proposal may be another name for a property.
     """
     clusters = [
         part
@@ -227,9 +227,9 @@ def cluster_units(
     near = points[medoids] @ points[medoids].T >= settings.alias_similarity
     merged: dict[int, list[Integers]] = {}
     for number, cluster in enumerate(clusters):
-        said = meanings[cluster[0]]
-        fitting = (at for at in merged if not said or meanings[medoids[at]] in (said, None))
-        first = next((at for at in fitting if near[number, at]), number)
+        meaning = meanings[cluster[0]]
+        fitting = (i for i in merged if not meaning or meanings[medoids[i]] in (meaning, None))
+        first = next((i for i in fitting if near[number, i]), number)
         merged.setdefault(first, []).append(cluster)
     return [np.concatenate(parts) for parts in merged.values()]
 
@@ -237,13 +237,13 @@ def cluster_units(
 def _part_meanings(
     cluster: Integers, meanings: Sequence[str | None], weights: Integers
 ) -> Iterator[Integers]:
-    """A cluster's parts of one meaning each, the heaviest member first; of unknown ones the main.
+    """A cluster's parts by meaning, the heaviest member first; unknown meanings join the main part.
 
     The main part is that of the medoid, or the heaviest where the medoid's meaning is unknown.
     """
     groups: dict[str, list[int]] = defaultdict(list)
-    for at in cluster.tolist():
-        groups[meanings[at] or ""].append(at)
+    for index in cluster.tolist():
+        groups[meanings[index] or ""].append(index)
     unknown = groups.pop("", [])
     if not groups:
         yield cluster
@@ -251,14 +251,14 @@ def _part_meanings(
     main = meanings[cluster[0]] or max(groups, key=lambda name: int(weights[groups[name]].sum()))
     groups[main] += unknown
     for members in groups.values():
-        members.sort(key=lambda at: (-int(weights[at]), at))
+        members.sort(key=lambda index: (-int(weights[index]), index))
         yield np.array(members, dtype=np.int64)
 
 
 def _find_clusters(
     points: Matrix, weights: Integers, settings: CompleteSettings
 ) -> Iterator[Integers]:
-    found = find_clusters(
+    clustering = find_clusters(
         points,
         weights.astype(np.float64),
         most=max(2, min(len(points), settings.max_points) // 2),
@@ -266,8 +266,8 @@ def _find_clusters(
         seed=settings.seed,
     )
     near = np.zeros(len(points), dtype=bool)
-    for number, medoid in enumerate(found.medoids.tolist()):
-        members = np.flatnonzero(found.labels == number)
+    for number, medoid in enumerate(clustering.medoids.tolist()):
+        members = np.flatnonzero(clustering.labels == number)
         members = members[points[members] @ points[medoid] >= settings.member_similarity]
         near[members] = True
         near[medoid] = True

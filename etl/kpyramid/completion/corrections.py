@@ -1,10 +1,10 @@
-"""What a person corrected in the graph: a TOML file that every build reads.
+"""Corrections of the graph by a person: a TOML file that every build reads.
 
-Each `[[correction]]` says one thing: `same` (names of one thing), `apart` (names of things of their
-own), `entity` with its `name`, its `class` or both, or `holds` (a fact, `head | relation | tail`)
-with what does `not` hold, a fact or another value; without `not` no other value of that head and
-relation does. `since` says from when it holds, `note` why. The relation may be worded otherwise
-than in the text, or be the label of a property.
+Each `[[correction]]` has one of: `same` (names of one thing), `apart` (names of different things),
+`entity` with its `name`, its `class` or both, or `holds` (a fact, `head | relation | tail`) with
+`not`, a fact or another value that does not hold; without `not` no other value of that head and
+relation holds. `since` is the date from which it holds, `note` the reason. The relation may be
+worded otherwise than in the text, or be the label of a property.
 """
 
 import re
@@ -33,9 +33,9 @@ from kpyramid.settings import STRICT
 
 Names = Annotated[tuple[Text, ...], Field(min_length=2)]
 End = tuple[str | None, str]
-"""The key of what stands at an end of a fact, None of a literal, and its words."""
+"""An end of a fact: its key (None for a literal) and its words."""
 Compare = Callable[[str, str], Any]
-"""Gives the `Verdict` of `kpyramid.graph.synonyms` on two wordings."""
+"""Returns the `Verdict` of `kpyramid.graph.synonyms` on two wordings."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -53,9 +53,9 @@ class Correction:
     note: str = ""
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> "Correction":
-        said = [n for n in ("same", "apart", "entity", "holds") if getattr(self, n) is not None]
-        if len(said) != 1:
+    def _check_kind(self) -> "Correction":
+        kinds = [n for n in ("same", "apart", "entity", "holds") if getattr(self, n) is not None]
+        if len(kinds) != 1:
             raise ValueError("give one of same, apart, entity and holds")
         if (self.entity is None) != (self.name is None and self.class_ is None):
             raise ValueError("entity goes with name, class or both")
@@ -67,7 +67,7 @@ class Correction:
 
     @property
     def excluded(self) -> str | None:
-        """The fact that does not hold, of which `not` may give the value alone."""
+        """The fact that does not hold; `not` may give its value alone."""
         if self.not_ is None or "|" in self.not_:
             return self.not_
         return " | ".join([*str(self.holds).split("|")[:2], self.not_])
@@ -82,7 +82,7 @@ def split_fact(fact: str) -> tuple[str, str, str]:
 
 
 def fold_fact(fact: str) -> tuple[str, str, str]:
-    """A fact of a file in the form in which facts are compared."""
+    """A fact of the file in the form in which facts are compared."""
     head, relation, tail = split_fact(fact)
     return fold(head), normalise_relation(relation).key, normalise_name(tail)
 
@@ -96,29 +96,29 @@ _NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
 """A number as it is written."""
 
 
-def is_value(one: str, other: str) -> bool:
-    """Whether two values are one: by name, or by number, of which one may lack its unit."""
-    if fold(one) == fold(other) or normalise_name(one) == normalise_name(other):
+def is_value(left: str, right: str) -> bool:
+    """Whether two values are equal, by name or by number; one of them may lack its unit."""
+    if fold(left) == fold(right) or normalise_name(left) == normalise_name(right):
         return True
-    first, second = read_quantity(one), read_quantity(other)
+    first, second = read_quantity(left), read_quantity(right)
     if first is None or second is None:
         return False
     if bool(first.kind) != bool(second.kind):  # "120 km" and "120"
-        return _NUMBER.findall(one) == _NUMBER.findall(other)
+        return _NUMBER.findall(left) == _NUMBER.findall(right)
     return first.kind == second.kind and first.agrees(second)
 
 
-def is_rival(one: str, other: str) -> bool:
-    """Whether two values are of one sort, so that where one holds the other does not.
+def is_rival(left: str, right: str) -> bool:
+    """Whether two values are of the same sort, so that they exclude each other.
 
     "Room 14" and "Room 12", "Beta" and "Gamma"; not "1998" and "Leeds", "12 km" and "12 people".
     """
-    kinds = {found.kind for found in map(read_quantity, (one, other)) if found and found.kind}
-    return len(kinds) < 2 and bool(_NUMBER.search(one)) == bool(_NUMBER.search(other))
+    kinds = {q.kind for q in map(read_quantity, (left, right)) if q and q.kind}
+    return len(kinds) < 2 and bool(_NUMBER.search(left)) == bool(_NUMBER.search(right))
 
 
 class Corrections:
-    """The entries of a file in order; `used` are those that matched something."""
+    """The entries of a file in order; `used`: indices of the entries that matched something."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Corrections:
         self._named: dict[str, str] = {}
 
     def describe(self) -> list[JsonValue]:
-        """What content keys hold of the file: its entries in order, without notes."""
+        """The part of the file that enters content keys: its entries in order, without notes."""
         return [
             {k: v for k, v in asdict(e).items() if v and k != "note"}
             | {"labels": [self._word(fact) for fact in (e.holds, e.excluded) if fact]}
@@ -147,107 +147,107 @@ class Corrections:
         ]
 
     def _word(self, fact: str) -> list[str]:
-        """The relation of a fact of the file, in all words of the property that alone has it."""
+        """The relation of a fact of the file, with all labels of the one property that has it."""
         _, relation, _ = split_fact(fact)
-        said = fold_label(relation)
-        iris = sorted(self._labelled.get(said) or self._worded.get(said) or ())
+        label = fold_label(relation)
+        iris = sorted(self._labelled.get(label) or self._worded.get(label) or ())
         return sorted({relation, *(self._names[iris[0]] if len(iris) == 1 else ())})
 
     def list_unmatched(self, *, classes: bool) -> list[tuple[str, str]]:
-        """The number and words of the entries about classes, or of the others, without a match."""
+        """Number and description of each unmatched entry about classes, or about anything else."""
         return [
-            (str(at + 1), f"{Path(self.source).name}, entry {at + 1}: {_word(entry)}")
-            for at, entry in enumerate(self.entries)
-            if at not in self.used
+            (str(index + 1), f"{Path(self.source).name}, entry {index + 1}: {_word(entry)}")
+            for index, entry in enumerate(self.entries)
+            if index not in self.used
             if (entry.class_ if classes else entry.name or not entry.class_)
         ]
 
     def unite(self, names: Sequence[str], keys: Sequence[str]) -> list[str]:
-        """The key of each name's thing, from that of its cluster and what the file says."""
+        """The entity key of each name: its cluster's key after the corrections."""
         if not self.entries:
             return [*keys]
         folded = [fold(name) for name in names]
-        found = _index(zip(folded, keys, strict=True))
-        own: dict[tuple[str, str], str] = {}
-        for at, entry in enumerate(self.entries):
-            known = [name for name in map(fold, entry.apart or ()) if name in found]
-            for one, other in combinations(dict.fromkeys(known), 2):
-                self.used.add(at)
-                own |= {(other, key): f"{key}#{other}" for key in found[one] & found[other]}
-        parted = [own.get((n, key), key) for n, key in zip(folded, keys, strict=True)]
-        found = _index(zip(folded, parted, strict=True))
+        keys_of = _index(zip(folded, keys, strict=True))
+        split: dict[tuple[str, str], str] = {}
+        for index, entry in enumerate(self.entries):
+            known = [name for name in map(fold, entry.apart or ()) if name in keys_of]
+            for left, right in combinations(dict.fromkeys(known), 2):
+                self.used.add(index)
+                split |= {(right, key): f"{key}#{right}" for key in keys_of[left] & keys_of[right]}
+        parted = [split.get((n, key), key) for n, key in zip(folded, keys, strict=True)]
+        keys_of = _index(zip(folded, parted, strict=True))
         pairs = set()
-        for at, entry in enumerate(self.entries):
-            sets = [found[name] for name in map(fold, entry.same or ()) if name in found]
+        for index, entry in enumerate(self.entries):
+            sets = [keys_of[name] for name in map(fold, entry.same or ()) if name in keys_of]
             if len(sets) > 1:
-                self.used.add(at)
+                self.used.add(index)
                 united = sorted(set().union(*sets))
                 pairs |= {*pairwise(united)}
         roots = unite_pairs(pairs, {key: (0, key) for pair in pairs for key in pair})
         made = [roots.get(key, key) for key in parted]
         self._keys = _index(zip(folded, made, strict=True))
-        for at, entry in enumerate(self.entries):
+        for index, entry in enumerate(self.entries):
             if entry.name and entry.entity and (held := self._keys.get(fold(entry.entity))):
-                self.used.add(at)
+                self.used.add(index)
                 self._named |= dict.fromkeys(held, entry.name)
         return made
 
     def name(self, key: str) -> str | None:
-        """What the file calls the thing of a key; None where it does not."""
+        """The corrected name of an entity key; None without a correction."""
         return self._named.get(key)
 
     def judge(
         self, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> list[tuple[str, str]]:
-        """The qualifiers of a fact, in all its wordings, by what the file says holds."""
-        found: list[tuple[str, str]] = []
-        for at, entry in enumerate(self.entries):
+        """The qualifiers that the corrections add to a fact, which has one or more wordings."""
+        qualifiers: list[tuple[str, str]] = []
+        for index, entry in enumerate(self.entries):
             if entry.holds is None:
                 continue
             fits = self._compare(entry.holds, head, wordings, tail, compare)
-            other = entry.excluded
+            wrong = entry.excluded
             if fits:
-                self.used.add(at)
-                found += [("since", entry.since)] if entry.since else []
-            elif self._compare(other, head, wordings, tail, compare) if other else fits is False:
-                self.used.add(at)
-                found += [(CORRECTED, entry.holds)]
-                found += [("until", entry.since)] if entry.since else []
-        return found
+                self.used.add(index)
+                qualifiers += [("since", entry.since)] if entry.since else []
+            elif self._compare(wrong, head, wordings, tail, compare) if wrong else fits is False:
+                self.used.add(index)
+                qualifiers += [(CORRECTED, entry.holds)]
+                qualifiers += [("until", entry.since)] if entry.since else []
+        return qualifiers
 
     def _compare(
         self, fact: str, head: End, wordings: Collection[str], tail: End, compare: Compare
     ) -> bool | None:
-        """Whether a fact of the file is this one, False of a rival of it, None of another."""
+        """True where a fact of the file states this fact, False where a rival, else None."""
         first, _, last = split_fact(fact)
         about = [end for end in (head, tail) if end[0] in self._keys.get(fold(first), ())]
-        for one, other in product(self._word(fact), sorted(wordings)) if about else ():
-            found = compare(one, other)
-            subject, value = (tail, head) if found.turned else (head, tail)
-            if found.likeness == "equivalent" and subject in about:
+        for stated, wording in product(self._word(fact), sorted(wordings)) if about else ():
+            verdict = compare(stated, wording)
+            subject, value = (tail, head) if verdict.turned else (head, tail)
+            if verdict.likeness == "equivalent" and subject in about:
                 same = value[0] in self._keys.get(fold(last), ()) or is_value(last, value[1])
                 return True if same else False if is_rival(last, value[1]) else None
         return None
 
     def classify(self, entities: Iterable[Mapping[str, object]], schema: Schema) -> dict[str, str]:
-        """The class that the file gives to entities, by id."""
-        given = {fold(e.entity): at for at, e in enumerate(self.entries) if e.class_ and e.entity}
-        found: dict[str, str] = {}
+        """The classes that the file gives to entities, by entity id."""
+        given = {fold(e.entity): i for i, e in enumerate(self.entries) if e.class_ and e.entity}
+        classes: dict[str, str] = {}
         for row in entities if given else ():
             for form in (str(row["name"]), *_list_forms(row)):
-                if (at := given.get(fold(form))) is not None:
-                    self.used.add(at)
-                    found[str(row["entity_id"])] = find_class(
-                        str(self.entries[at].class_), schema, f"{self.source}, entry {at + 1}"
+                if (i := given.get(fold(form))) is not None:
+                    self.used.add(i)
+                    classes[str(row["entity_id"])] = find_class(
+                        str(self.entries[i].class_), schema, f"{self.source}, entry {i + 1}"
                     )
-        return found
+        return classes
 
 
 def find_class(label: str, schema: Schema, place: str) -> str:
-    """The IRI of the class of a label, or of an IRI.
+    """The IRI of the class that has a label or IRI.
 
     Raises:
-        InputError: there is none; names `place` and the nearest labels.
+        InputError: no class has it; names `place` and the nearest labels.
     """
     known = {fold_label(n): c.iri for c in schema.classes for n in (c.label, *c.alt_labels)}
     iri = label if label in schema.class_by_iri else known.get(fold_label(label))
@@ -262,9 +262,9 @@ def load_corrections(path: str | None, schema: Schema | None = None) -> Correcti
     """The corrections file that the settings name; without one there are no entries.
 
     Raises:
-        SettingsError: it is not there.
-        InputError: it cannot be read, an entry is wrong, two contradict each other, or, with a
-            schema, a class is none; names the entries.
+        SettingsError: the file is missing.
+        InputError: it cannot be read, an entry is wrong, two entries contradict each other, or the
+            schema lacks a class; names the entries.
     """
     if path is None:
         return Corrections()
@@ -272,61 +272,61 @@ def load_corrections(path: str | None, schema: Schema | None = None) -> Correcti
         raise SettingsError(f"publish.corrections: there is no file {Path(path).absolute()}")
     entries = read_entries(read_text(Path(path)), path, "correction", Correction)
     _refuse_contradictions(entries, path)
-    for at, entry in enumerate(entries, 1):
+    for number, entry in enumerate(entries, 1):
         if entry.class_ and schema:
-            find_class(entry.class_, schema, f"{path}, entry {at}")
+            find_class(entry.class_, schema, f"{path}, entry {number}")
     return Corrections(entries, path, schema)
 
 
 def _refuse_contradictions(entries: Sequence[Correction], source: str) -> None:
-    """Raises an InputError for the first two entries of which both cannot be followed."""
+    """Raises an InputError for the first two entries that contradict each other."""
     same = [{*map(fold, entry.same or ())} for entry in entries]
     groups = [*map(set[str], same)]
-    for group in groups:  # what is the same as the same is the same
-        while more := [one for one in same if one & group and not one <= group]:
+    for group in groups:  # sameness is transitive
+        while more := [left for left in same if left & group and not left <= group]:
             group.update(*more)
 
     def unite(name: str) -> str:
         return min({fold(name)}.union(*(group for group in groups if fold(name) in group)))
 
-    said: dict[tuple[str, ...], tuple[int, object]] = {}
+    noted: dict[tuple[str, ...], tuple[int, object]] = {}
 
-    def note(at: int, what: tuple[str, ...], value: object) -> None:
-        other, known = said.setdefault(what, (at, value))
+    def note(index: int, what: tuple[str, ...], value: object) -> None:
+        right, known = noted.setdefault(what, (index, value))
         if known != value:
             raise InputError(
-                f"{source}: entries {other + 1} ({_word(entries[other])}) and {at + 1} "
-                f"({_word(entries[at])}) contradict each other; remove one of them"
+                f"{source}: entries {right + 1} ({_word(entries[right])}) and {index + 1} "
+                f"({_word(entries[index])}) contradict each other; remove one of them"
             )
 
-    for at, entry in enumerate(entries):
-        for one, other in combinations(sorted({*map(fold, entry.same or ())}), 2):
-            note(at, ("one", one, other), value=True)
-        for one, other in combinations(sorted({*map(fold, entry.apart or ())}), 2):
-            note(at, ("one", one, other), value=False)
+    for index, entry in enumerate(entries):
+        for left, right in combinations(sorted({*map(fold, entry.same or ())}), 2):
+            note(index, ("one", left, right), value=True)
+        for left, right in combinations(sorted({*map(fold, entry.apart or ())}), 2):
+            note(index, ("one", left, right), value=False)
             for where, group in enumerate(groups):
-                if {one, other} <= group:
-                    note(where, ("apart", str(at), one, other), value=True)
-                    note(at, ("apart", str(at), one, other), value=False)
+                if {left, right} <= group:
+                    note(where, ("apart", str(index), left, right), value=True)
+                    note(index, ("apart", str(index), left, right), value=False)
         if entry.entity:
             for what in ("name", "class_"):
                 if value := getattr(entry, what):
-                    note(at, (what, unite(entry.entity)), value)
+                    note(index, (what, unite(entry.entity)), value)
         if entry.holds:
             head, relation, tail = fold_fact(entry.holds)
-            note(at, ("fact", unite(head), relation, tail), value=True)
+            note(index, ("fact", unite(head), relation, tail), value=True)
             if entry.excluded:
                 head, relation, tail = fold_fact(entry.excluded)
-                note(at, ("fact", unite(head), relation, tail), value=False)
+                note(index, ("fact", unite(head), relation, tail), value=False)
             else:
-                note(at, ("value", unite(head), relation), tail)
+                note(index, ("value", unite(head), relation), tail)
 
 
 def _index(pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
+    index: dict[str, set[str]] = defaultdict(set)
     for name, key in pairs:
-        found[name].add(key)
-    return dict(found)
+        index[name].add(key)
+    return dict(index)
 
 
 def _list_forms(row: Mapping[str, object]) -> Sequence[str]:
@@ -335,12 +335,12 @@ def _list_forms(row: Mapping[str, object]) -> Sequence[str]:
 
 
 def _word(entry: Correction) -> str:
-    """What an entry says, for messages."""
+    """An entry in words, for messages."""
     if entry.same or entry.apart:
         names = entry.same or entry.apart or ()
         return f"{' and '.join(map(repr, names))} are {'one' if entry.same else 'not one'}"
     if entry.holds:
         return f"holds {entry.holds!r}" + (f", not {entry.not_!r}" if entry.not_ else "")
-    said = [f"called {entry.name!r}"] * bool(entry.name)
-    said += [f"of class {entry.class_!r}"] * bool(entry.class_)
-    return f"{entry.entity!r} is {' and '.join(said)}"
+    parts = [f"called {entry.name!r}"] * bool(entry.name)
+    parts += [f"of class {entry.class_!r}"] * bool(entry.class_)
+    return f"{entry.entity!r} is {' and '.join(parts)}"

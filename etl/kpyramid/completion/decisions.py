@@ -1,8 +1,8 @@
-"""What a person decided on proposals: a TOML file to review, edit and keep under version control.
+"""Decisions of a person on proposals: a TOML file to review, edit and put under version control.
 
 Each `[[proposal]]` has `decision` ("accept" or "reject"), `kind` and `label`; an accepted one also
-`domain` (of a class: its parent), of a property `range`. `phrases`, `definition`, `note`, `iri`,
-`inverse_of` and `splits` may be given.
+has `domain` (for a class, its parent) and, for a property, `range`. Optional are `phrases`,
+`definition`, `note`, `iri`, `inverse_of` and `splits`.
 """
 
 import json
@@ -29,7 +29,7 @@ from kpyramid.settings import STRICT, CompleteSettings
 
 Text = Annotated[str, Field(strict=True, min_length=1, pattern=r"\S")]
 
-Said: TypeAlias = tuple[str, str, Sequence[str]]
+Suggestion: TypeAlias = tuple[str, str, Sequence[str]]
 """Kind, label and phrases of a proposal."""
 T = TypeVar("T")
 
@@ -39,12 +39,12 @@ HEADER = """\
 # phrases may be edited; an entry that is removed is undecided again.
 """
 _MARK = "\ufeff"
-"""Which some editors put before UTF-8; it stays in the file, and is no TOML."""
+"""Byte order mark that some editors put before UTF-8; it stays in the file, but is no TOML."""
 _COLUMNS = "kind label definition domain range inverse_of splits note".split()
-"""What a row of `proposals` takes from an entry as it is."""
+"""Columns of a row of `proposals` that come from an entry unchanged."""
 _SHARED = 0.5
-"""Share of the fewer phrases that two proposals have in common if they are one: a cluster that
-grows or shrinks by some wordings with the next corpus is still the same suggestion."""
+"""Least share of common phrases, of the shorter list, from which two proposals are the same: a
+cluster that grows or shrinks by some wordings with the next corpus is still the same suggestion."""
 
 
 @dataclass(frozen=True, slots=True, config=STRICT)
@@ -75,16 +75,16 @@ class Decision:
         return self
 
     @property
-    def said(self) -> "Said":
-        """What it is about, for comparing."""
+    def suggestion(self) -> "Suggestion":
+        """Kind, label and phrases, for comparison."""
         return self.kind, self.label, self.phrases
 
     def is_called(self, label: str) -> bool:
-        """Whether this is its label, but for case and inflection."""
+        """Whether it has a label, apart from case and inflection."""
         return _reduce(self.kind, self.label) == _reduce(self.kind, label)
 
     def is_renamed(self, row: Mapping[str, object]) -> bool:
-        """Whether it is about a row of `proposals` that has another label."""
+        """Whether it decides on a row of `proposals`, whatever the row's label."""
         wordings, theirs = (
             {_reduce(self.kind, phrase) for phrase in phrases}
             for phrases in (self.phrases, cast("Sequence[str]", row["phrases"]))
@@ -99,40 +99,40 @@ class Decisions:
     def __init__(self, entries: Sequence[Decision], source: str) -> None:
         self.entries = tuple(entries)
         self.source = source
-        self._index = Index((entry.said, entry) for entry in entries)
+        self._index = Index((entry.suggestion, entry) for entry in entries)
 
     def name_place(self, entry: Decision) -> str:
-        """Where an entry stands, for messages."""
+        """The file and number of an entry, for messages."""
         number = self.entries.index(entry) + 1
         return f"{self.source}, entry {number} ({entry.kind} {entry.label!r})"
 
     def find(self, kind: str, label: str, phrases: Iterable[str]) -> Decision | None:
-        """The entry that decides on a proposal, one of its own label first."""
+        """The entry that decides on a proposal; one with the proposal's label comes first."""
         fitting = self._index.find((kind, label, tuple(phrases)))
-        own = (e for e in fitting if e.is_called(label))
-        return next(own, fitting[0] if fitting else None)
+        by_label = (e for e in fitting if e.is_called(label))
+        return next(by_label, fitting[0] if fitting else None)
 
-    def find_own(self, row: Mapping[str, object]) -> Decision | None:
-        """The entry that was written for a row of `proposals`, not for one like it.
+    def find_written_for(self, row: Mapping[str, object]) -> Decision | None:
+        """The entry that was written for a row of `proposals`, not for a similar one.
 
-        It has the row's label; or its IRI, or all its wordings and ends, where the row is no other
-        name for something.
+        It has the row's label; or, unless the row is an alias, its IRI or all its wordings and
+        ends.
         """
-        said = str(row["kind"]), str(row["label"]), cast("Sequence[str]", row["phrases"])
-        fitting = self._index.find(said)
-        own = [entry for entry in fitting if entry.is_called(said[1])]
-        own += [e for e in fitting if row["state"] != "alias" and e.is_renamed(row)]
-        return own[0] if own else None
+        suggestion = str(row["kind"]), str(row["label"]), cast("Sequence[str]", row["phrases"])
+        fitting = self._index.find(suggestion)
+        entries = [entry for entry in fitting if entry.is_called(suggestion[1])]
+        entries += [e for e in fitting if row["state"] != "alias" and e.is_renamed(row)]
+        return entries[0] if entries else None
 
     def leave_out(self, rows: Iterable[Mapping[str, object]]) -> "Decisions":
-        """Without the entries that accepted what some rows of `proposals` are."""
+        """The decisions without the entries that accepted any of these rows of `proposals`."""
         known = {(row["kind"], row["label"]) for row in rows}
-        own = (e.decision == "accept" and (e.kind, e.label) in known for e in self.entries)
-        left = (entry for entry, taken in zip(self.entries, own, strict=True) if not taken)
+        accepted = (e.decision == "accept" and (e.kind, e.label) in known for e in self.entries)
+        left = (entry for entry, taken in zip(self.entries, accepted, strict=True) if not taken)
         return Decisions([*left], self.source)
 
     def list_accepted(self, schema: Schema) -> list[dict[str, object]]:
-        """What is accepted, with an IRI each, as `adopt_proposals` takes it.
+        """The accepted entries as rows for `adopt_proposals`, each with an IRI.
 
         Raises:
             InputError: an entry does not fit the ontology; names it.
@@ -163,7 +163,7 @@ class Decisions:
     def _check(
         self, accepted: Sequence[Decision], rows: Sequence[Mapping[str, object]], schema: Schema
     ) -> None:
-        """Raises an InputError for the first entry that points to nothing."""
+        """Raises an InputError for the first entry that refers to an unknown IRI."""
         iris: dict[str, set[str]] = {
             "class": {THING, *schema.class_by_iri},
             "property": {*schema.property_by_iri},
@@ -197,7 +197,7 @@ class Decisions:
                 )
 
     def describe(self) -> list[dict[str, JsonValue]]:
-        """What content keys hold of the file: its entries in order, without comments."""
+        """The part of the file that enters content keys: its entries in order, without comments."""
         return [*map(_list_values, self.entries)]
 
 
@@ -205,7 +205,7 @@ def load_decisions(settings: CompleteSettings) -> Decisions:
     """The decisions file that the settings name; without one there are no entries.
 
     Raises:
-        SettingsError: it is not there.
+        SettingsError: the file is missing.
         InputError: it cannot be read, or contradicts itself; names the entry.
     """
     if settings.decisions is None:
@@ -223,7 +223,7 @@ def read_text(path: Path) -> str:
     """The text of a file of entries.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
     try:
         return path.read_bytes().decode()
@@ -235,8 +235,8 @@ def parse_decisions(text: str, source: str) -> Decisions:
     """The entries of a file's text.
 
     Raises:
-        InputError: it is not TOML, has an unknown name or a wrong value, or two entries that
-            decide on the same kind and label; names the entry.
+        InputError: it is not TOML, has an unknown name or a wrong value, or has two entries for the
+            same kind and label; names the entry.
     """
     entries = read_entries(text, source, "proposal", Decision)
     seen: dict[tuple[str, str], int] = {}
@@ -252,7 +252,7 @@ def parse_decisions(text: str, source: str) -> Decisions:
 
 
 def read_entries(text: str, source: str, table: str, kind: type[T]) -> list[T]:
-    """The entries of a file's text, all in one list of tables, as objects of a kind.
+    """The entries of a file's text, an array of tables `table`, as objects of `kind`.
 
     Raises:
         InputError: it is not TOML, or has an unknown name or a wrong value; names the entry.
@@ -272,22 +272,22 @@ def read_entries(text: str, source: str, table: str, kind: type[T]) -> list[T]:
         except ValidationError as e:
             first = e.errors()[0]
             name = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
+            message = first["msg"].removeprefix("Value error, ")
             if first["type"] == "unexpected_keyword_argument":
                 fields = [str(f).strip("_") for f in kind.__dataclass_fields__]  # type: ignore[attr-defined]
                 near = get_close_matches(name, fields, 3, 0.0)
-                said = f"is not read; nearest: {', '.join(near)}"
+                message = f"is not read; nearest: {', '.join(near)}"
             raise InputError(
-                f"{source}, entry {number}: {name + ': ' if name else ''}{said}; correct it"
+                f"{source}, entry {number}: {name + ': ' if name else ''}{message}; correct it"
             ) from e
     return entries
 
 
 def add_decision(text: str, entry: Decision) -> str:
-    """The file's text with one more entry at its end; all else stays as it is.
+    """The file's text with one more entry at its end and no other change.
 
     Raises:
-        InputError: its entries are written as a list on one line, which nothing can be added to.
+        InputError: its entries are written as an inline array, to which none can be added.
     """
     end = "\r\n" if "\r\n" in text else "\n"
     before = text if text.removeprefix(_MARK).strip() else text + HEADER
@@ -304,35 +304,35 @@ def add_decision(text: str, entry: Decision) -> str:
 
 
 class Index(Generic[T]):
-    """Things by what they suggest; only those that share a word are compared."""
+    """Things by their suggestion; only those that share a word are compared."""
 
-    def __init__(self, things: Iterable[tuple[Said, T]]) -> None:
+    def __init__(self, things: Iterable[tuple[Suggestion, T]]) -> None:
         self._things: list[tuple[T, str, frozenset[str]]] = []
         self._by_word: dict[tuple[str, str], list[int]] = defaultdict(list)
-        for said, thing in things:
-            label, words = _reduce_all(said)
+        for suggestion, thing in things:
+            label, words = _reduce_all(suggestion)
             for word in words:
-                self._by_word[said[0], word].append(len(self._things))
+                self._by_word[suggestion[0], word].append(len(self._things))
             self._things.append((thing, label, words))
 
-    def find(self, said: Said) -> list[T]:
-        """The things that suggest the same, in their order.
+    def find(self, suggestion: Suggestion) -> list[T]:
+        """The things with the same suggestion, in the order given.
 
-        They are of one kind, and have one label, or at least half of the fewer phrases in common.
+        The kinds are equal; the labels are too, or half of the shorter list of phrases is shared.
         """
-        label, words = _reduce_all(said)
-        near = {number for word in words for number in self._by_word.get((said[0], word), ())}
-        found = []
+        label, words = _reduce_all(suggestion)
+        near = {number for word in words for number in self._by_word.get((suggestion[0], word), ())}
+        things = []
         for number in sorted(near):
-            thing, other_label, other = self._things[number]
-            if label == other_label or len(words & other) >= _SHARED * min(len(words), len(other)):
-                found.append(thing)
-        return found
+            thing, name, known = self._things[number]
+            if label == name or len(words & known) >= _SHARED * min(len(words), len(known)):
+                things.append(thing)
+        return things
 
 
-def _reduce_all(said: Said) -> tuple[str, frozenset[str]]:
-    """The label, and all words with it, without case and inflection."""
-    kind, label, phrases = said
+def _reduce_all(suggestion: Suggestion) -> tuple[str, frozenset[str]]:
+    """The label, and the set of label and phrases, without case and inflection."""
+    kind, label, phrases = suggestion
     first = _reduce(kind, label)
     return first, frozenset({first, *(_reduce(kind, phrase) for phrase in phrases)})
 
@@ -346,7 +346,7 @@ def _reduce(kind: str, words: str) -> str:
 
 
 def _list_values(entry: Decision) -> dict[str, JsonValue]:
-    """What is set, in the order of the fields."""
+    """The values that are set, in the order of the fields."""
     values = {name: getattr(entry, name) for name in Decision.__dataclass_fields__}
     return {name: value for name, value in values.items() if value not in (None, "", ())}
 

@@ -41,27 +41,27 @@ from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import TextColumn, encode, group_rows, join_columns, pick_rows
 
 _VALUE = "value"
-"""What stands for a literal, and for a datatype, in a phrase."""
+"""Stands for a literal, and for a datatype, in a phrase."""
 _KIND = "kind"
-"""The end of `X is a …` that names a class."""
+"""Stands for the end of `X is a …` that names a class."""
 _SHARED = 0.5
-"""How much a phrase is less new of which the ontology has all words, or values for all facts."""
+"""Novelty taken off a phrase if the ontology has all its words; or values for all its facts."""
 _COVERED = 0.6
-"""Novelty up to which a phrase is taken for one that the ontology has in other words."""
+"""Novelty up to which a phrase counts as one that the ontology has in other words."""
 _BLOCK = 8192
 """Phrases whose vectors are in memory at a time."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 _Ends = tuple[str | None, str | None]
-"""What a phrase joins: classes, `value`, `kind`, or None where no class is known."""
+"""The ends that a phrase joins: a class, `value`, `kind`, or None where no class is known."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Said:
-    """A layer's distinct phrases, how many rows say each, and the phrase of each row.
+class _Layer:
+    """A layer's distinct phrases, the number of rows with each, and the phrase of each row.
 
-    `ends`, `ends_of` and `words`: what phrases join, the place there of each, and the words between
-    them.
+    `ends`: distinct pairs of ends; `ends_of`: index in `ends` of each phrase; `words`: the words of
+    each phrase between its ends.
     """
 
     texts: TextColumn
@@ -78,30 +78,30 @@ def compare_layers(
     """The priority of each phrase of the graph, and how to measure both layers; no proposals yet.
 
     PolyRAG §III-B: "subject relation" phrases, their principal components, a Gaussian per layer
-    (Eq. 4), a priority per phrase. An ontology that says nothing lacks everything: all phrases have
-    the same positive priority.
+    (Eq. 4), a priority per phrase. An empty ontology lacks everything: all phrases then have the
+    same positive priority.
 
     Raises:
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
-    said = [say_graph(graph, ontology), say_ontology(ontology)]
-    measure = cache(partial(_measure_layers, said, settings.dimensions, embedder))
-    if not len(said[1].texts):
-        size = len(said[0].texts)
+    layers = [say_graph(graph, ontology), say_ontology(ontology)]
+    measure = cache(partial(_measure_layers, layers, settings.dimensions, embedder))
+    if not len(layers[1].texts):
+        size = len(layers[0].texts)
         priority = Signed(np.ones(size, dtype=np.int8), np.zeros(size))
     elif settings.priority == "novelty":
-        words = [embed_finite(embedder, layer.words) for layer in said]
-        priority = _score_novelty(said, words, ontology, graph)
+        words = [embed_finite(embedder, layer.words) for layer in layers]
+        priority = _score_novelty(layers, words, ontology, graph)
     else:
         placed = measure().graph
         densities = placed.log_graph, placed.log_ontology
         priority = score_priority(settings.priority, *densities)
-    region = choose_region(priority, said[0].counts, settings.region_share)
+    region = choose_region(priority, layers[0].counts, settings.region_share)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         region &= priority.sign > 0
     return Completion(
         measure=measure,
-        phrase_of=said[0].phrase_of,
+        phrase_of=layers[0].phrase_of,
         sign=priority.sign.astype(np.int64),
         log_magnitude=priority.log_magnitude,
         region=region,
@@ -109,15 +109,15 @@ def compare_layers(
     )
 
 
-def _measure_layers(said: Sequence[_Said], dimensions: int, embedder: Embedder) -> Layers:
-    """Both layers in the space of so many of their principal components.
+def _measure_layers(layers: Sequence[_Layer], dimensions: int, embedder: Embedder) -> Layers:
+    """Both layers in the space of their first `dimensions` principal components.
 
     Raises:
         InputError: as `compare_layers`.
     """
-    vectors = [embed_finite(embedder, layer.texts) for layer in said]
-    size = max(found.shape[1] for found in vectors)  # a model may give no columns for no texts
-    vectors = [found if len(found) else found.reshape(0, size) for found in vectors]
+    vectors = [embed_finite(embedder, layer.texts) for layer in layers]
+    size = max(matrix.shape[1] for matrix in vectors)  # a model may give no columns for no texts
+    vectors = [matrix if len(matrix) else matrix.reshape(0, size) for matrix in vectors]
     moments = [Moments.of(points, on_grid=True) for points in vectors]
     both = moments[0] + moments[1]
     space = (
@@ -127,16 +127,16 @@ def _measure_layers(said: Sequence[_Said], dimensions: int, embedder: Embedder) 
     )
     placed = [space.project(layer) for layer in moments]
     graph, ontology = (
-        Phrases(layer.texts, layer.counts, *_place(points, space, placed), own)
-        for layer, points, own in zip(said, vectors, moments, strict=True)
+        Phrases(layer.texts, layer.counts, *_place(points, space, placed), layer_moments)
+        for layer, points, layer_moments in zip(layers, vectors, moments, strict=True)
     )
     return Layers(graph, ontology, space.explained)
 
 
-def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Said:
-    """The phrases of the facts: what both ends are, around the wording.
+def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Layer:
+    """The phrases of the facts: the classes of both ends around the wording.
 
-    Of `X is a …` the noun stands in place of the class of its tail.
+    For `X is a …` the noun stands in place of the class of its tail.
     """
     schema = ontology.schema
     known, ends = _find_kinds(graph, ontology)
@@ -150,119 +150,118 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Said:
     if schema.knows_types:
         unknown = filed[np.array([kind is None for kind in known], dtype=bool)[ends[1, filed]]]
         ends[1, unknown] = len(known)
-    labels += [name_kind(found) if found else tail for found, tail in nouns]
+    labels += [name_kind(noun) if noun else tail for noun, tail in nouns]
     first, last = (TextColumn(pa.array(labels, pa.large_string()), codes) for codes in words)
     return _say(first, graph.wordings, last, ends=([*known, _KIND], ends))
 
 
 def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | None], Integers]:
-    """What the ends of facts are, and the place there of each head and each tail, shape (2, n)."""
+    """The distinct kinds of ends, and the index of each head's and tail's kind, shape (2, n)."""
     keys = encode(join_columns(graph.head_keys, graph.tail_keys))
     types = encode(join_columns(graph.head_types, graph.tail_types))
     (key, kind), ends, _ = group_rows(keys.codes, types.codes)
     places: dict[str | None, int] = {}
     of_end = np.empty(len(key), dtype=np.int64)
     both = zip(pick_rows(keys.words, key), pick_rows(types.words, kind), strict=True)
-    for at, (own, entity_type) in enumerate(both):
-        found = _find_kind(ontology.classes.get(own), entity_type, ontology.schema)
-        of_end[at] = places.setdefault(found, len(places))
+    for index, (key_text, entity_type) in enumerate(both):
+        end_kind = _find_kind(ontology.classes.get(key_text), entity_type, ontology.schema)
+        of_end[index] = places.setdefault(end_kind, len(places))
     return list(places), of_end[ends].reshape(2, -1)
 
 
-def say_ontology(ontology: OntologyLayer) -> _Said:
+def say_ontology(ontology: OntologyLayer) -> _Layer:
     """The phrases of the values and of the schema, in the form of `say_graph`.
 
-    Each property stands with all its labels between its own ends and between those of its values,
-    and each class as a kind of the class above it.
+    Each property gives a phrase per label between its domain and range and between the ends of its
+    values; each class gives one as a kind of the class above it.
     """
     schema = ontology.schema
     rows = {(p.domain, p.iri, p.range) for p in schema.properties}
-    for at, iri in enumerate(ontology.properties):
-        first, last = _find_ends(ontology, at)
+    for row, iri in enumerate(ontology.properties):
+        first, last = _find_ends(ontology, row)
         rows.add((first, iri, last))
-    said = [
+    phrases = [
         ((domain, range_iri), (_label(domain, schema), label, _label(range_iri, schema)))
         for domain, iri, range_iri in sorted(rows)
         for prop in [schema.property_by_iri[iri]]
         for label in (prop.label, *prop.alt_labels)
     ]
-    said += [
+    phrases += [
         ((parent, _KIND), (_label(parent, schema), "is a", label))
-        for found in schema.classes
-        for parent in (found.parents or (THING,))
-        for label in (found.label, *found.alt_labels)
+        for cls in schema.classes
+        for parent in (cls.parents or (THING,))
+        for label in (cls.label, *cls.alt_labels)
     ]
-    if not said:
+    if not phrases:
         return _say([], [], ends=([], np.zeros((2, 0), dtype=np.int64)))
-    ends, parts = zip(*said, strict=True)
+    ends, parts = zip(*phrases, strict=True)
     columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
-    known = {end: at for at, end in enumerate(sorted({end for both in ends for end in both}))}
+    known = {end: index for index, end in enumerate(sorted({end for both in ends for end in both}))}
     places = np.array([[known[end] for end in column] for column in zip(*ends, strict=True)])
     return _say(*columns, ends=(list(known), places))
 
 
 def _find_kind(known: str | None, entity_type: str, schema: Schema) -> str | None:
-    """What an end is: its class, else that of its type; `value` of a literal."""
+    """The kind of an end: its class, else that of its type; `value` for a literal."""
     return _VALUE if entity_type == LITERAL else known or schema.class_for_type(entity_type)
 
 
 def _label(kind: str | None, schema: Schema) -> str:
-    found = schema.class_by_iri.get(kind or THING)
-    return found.label if found else "thing" if kind in (None, THING) else _VALUE
+    cls = schema.class_by_iri.get(kind or THING)
+    return cls.label if cls else "thing" if kind in (None, THING) else _VALUE
 
 
 def _score_novelty(
-    said: Sequence[_Said], vectors: Sequence[Matrix], known: OntologyLayer, graph: GraphLayer
+    layers: Sequence[_Layer], vectors: Sequence[Matrix], known: OntologyLayer, graph: GraphLayer
 ) -> Signed:
-    """How far each phrase of the graph is from what the ontology can say; negative where it can.
+    """The distance of each phrase of the graph from those of the ontology; negative where covered.
 
-    1 minus the largest cosine to a phrase whose classes the ends may be of, either way round; 1
-    where there is none. Taken off are half the largest share of its words that such a phrase has,
-    and half the share of the facts with such ends that values may be which no fact joins. The
-    ontology states nothing of an end that it has no class for: each adds the share of all ends
-    that it has one for. Where the types of recognisers give classes, it is a noun that no property
-    has a place for, and halves the novelty. Without classes of recognisers `_COVERED` is taken off,
-    so that what is covered is negative.
+    1 minus the largest cosine to a phrase with compatible ends, in either direction; 1 where there
+    is none. Subtracted are half the largest share of its words in such a phrase, and half the ratio
+    (at most 1) of values that no fact states to facts with such ends. The ontology states nothing
+    of an end without a class. Where the types of recognisers give classes, such an end is a noun
+    for which no property has a place: it halves the novelty. Elsewhere it adds the share of all
+    ends that have a class, and `_COVERED` is subtracted, so that covered phrases become negative.
     """
-    own, ontology = said
+    phrases, ontology = layers
     schema = known.schema
-    classed = np.array([2 - ends.count(None) for ends in own.ends], dtype=np.int64)
-    more = float(own.counts @ classed[own.ends_of]) / max(1, 2 * int(own.counts.sum()))
+    classed = np.array([2 - ends.count(None) for ends in phrases.ends], dtype=np.int64)
+    more = float(phrases.counts @ classed[phrases.ends_of]) / max(1, 2 * int(phrases.counts.sum()))
     classes = sum(prop.range in schema.class_by_iri for prop in schema.properties)
     loose = 2 * classes < len(schema.properties)
-    there, here = _group_ends(ontology), _group_ends(own)
+    there, here = _group_ends(ontology), _group_ends(phrases)
     is_stated = find_stated(graph, known)
     stated = {pair for pair, held in zip(graph.walk_pairs(), is_stated, strict=True) if held}
     stated |= {pair[::-1] for pair in stated}
     values = Counter[_Ends](
-        _find_ends(known, at) for at, pair in enumerate(known.pairs) if pair not in stated
+        _find_ends(known, row) for row, pair in enumerate(known.pairs) if pair not in stated
     )
-    novelty = np.ones(len(own.texts))
+    novelty = np.ones(len(phrases.texts))
     for ends, places in here.items():
-        fitting = [other for other in there if _may_state(ends, other, schema, loose=loose)]
-        near = np.concatenate([np.zeros(0, dtype=np.int64), *(there[one] for one in fitting)])
+        fitting = [pair for pair in there if _may_state(ends, pair, schema, loose=loose)]
+        near = np.concatenate([np.zeros(0, dtype=np.int64), *(there[pair] for pair in fitting)])
         nearby, having = vectors[1][near], _index_words(pick_rows(ontology.words, near))
         for start in range(0, len(places) if len(near) else 0, _BLOCK):
             block = places[start : start + _BLOCK]
             novelty[block] = measure_novelty(vectors[0][block], nearby)
-            novelty[block] -= _SHARED * _share_words(pick_rows(own.words, block), having)
-        left = sum(values[other] for other in fitting)
-        novelty[places] -= _SHARED * min(1.0, left / int(own.counts[places].sum()))
+            novelty[block] -= _SHARED * _share_words(pick_rows(phrases.words, block), having)
+        left = sum(values[pair] for pair in fitting)
+        novelty[places] -= _SHARED * min(1.0, left / int(phrases.counts[places].sum()))
         unknown = ends.count(None)
         if schema.knows_types:
             novelty[places] *= 0.5**unknown
         else:
             novelty[places] += more * unknown - _COVERED
-    coverage = _measure_coverage(own, known, graph, is_stated)
+    coverage = _rate_coverage(phrases, known, graph, is_stated)
     return Signed.of(novelty - np.maximum(novelty, 0.0) * coverage)
 
 
-def _measure_coverage(own: _Said, known: OntologyLayer, graph: GraphLayer, stated: Mask) -> Array:
-    """How much of what each phrase of the graph says the ontology states, 0 to 1.
+def _rate_coverage(phrases: _Layer, known: OntologyLayer, graph: GraphLayer, stated: Mask) -> Array:
+    """The degree to which the ontology already states each phrase of the graph, 0 to 1.
 
-    A wording says what the ontology has as far as the facts with it are values already, among those
-    about things that have values (distant supervision, Mintz et al. 2009): the share of these, over
-    the share that the wording of a value has on average, since values are never all there.
+    A wording is covered by the share of its facts that are values already, among those about things
+    that have values (distant supervision, Mintz et al. 2009). Since values are never complete, this
+    share is divided by the average share of the wordings of values.
     `stated`: which facts are values, shape (n,).
     """
     subjects = {subject for subject, _ in known.pairs}
@@ -275,38 +274,38 @@ def _measure_coverage(own: _Said, known: OntologyLayer, graph: GraphLayer, state
     share = values / np.maximum(facts, 1)
     usual = float(share @ values) / max(1, int(values.sum()))
     covered = np.minimum(share / usual, 1.0) if usual else share
-    sums = np.bincount(own.phrase_of, covered[keys], len(own.texts))
-    return np.asarray(sums / np.bincount(own.phrase_of, minlength=len(own.texts)))
+    sums = np.bincount(phrases.phrase_of, covered[keys], len(phrases.texts))
+    return np.asarray(sums / np.bincount(phrases.phrase_of, minlength=len(phrases.texts)))
 
 
-def _group_ends(layer: _Said) -> dict[_Ends, Integers]:
-    """The places of the phrases that join the same, ascending."""
+def _group_ends(layer: _Layer) -> dict[_Ends, Integers]:
+    """The indices of the phrases with each pair of ends, ascending."""
     order = np.argsort(layer.ends_of, kind="stable")
     parts = np.split(order, np.searchsorted(layer.ends_of[order], np.arange(1, len(layer.ends))))
     return dict(zip(layer.ends, parts, strict=True)) if layer.ends else {}
 
 
-def _find_ends(known: OntologyLayer, at: int) -> tuple[str, str]:
-    """The classes of a value's ends: its individuals', else those of its property."""
-    (subject, value), prop = known.pairs[at], known.schema.property_by_iri[known.properties[at]]
+def _find_ends(known: OntologyLayer, row: int) -> tuple[str, str]:
+    """The classes of a value's ends: of the individuals, else the property's domain and range."""
+    (subject, value), prop = known.pairs[row], known.schema.property_by_iri[known.properties[row]]
     return known.classes.get(subject, prop.domain), known.classes.get(value, prop.range)
 
 
 def _index_words(texts: Sequence[str]) -> Mapping[str, Sequence[int]]:
-    """The texts that have each word."""
+    """The indices of the texts that contain each word."""
     having = defaultdict[str, list[int]](list)
-    for at, text in enumerate(texts):
+    for index, text in enumerate(texts):
         for word in _read_words(text):
-            having[word].append(at)
+            having[word].append(index)
     return having
 
 
-def _share_words(own: Sequence[str], having: Mapping[str, Sequence[int]]) -> Array:
-    """Of some phrases, the largest share of words that a known one has; shape (n,)."""
+def _share_words(phrases: Sequence[str], having: Mapping[str, Sequence[int]]) -> Array:
+    """The largest share of each phrase's words that one known phrase contains, shape (n,)."""
     shares = []
-    for text in own:
+    for text in phrases:
         words = _read_words(text)
-        shared = Counter(at for word in words for at in having.get(word, ()))
+        shared = Counter(index for word in words for index in having.get(word, ()))
         shares.append(max(shared.values(), default=0) / max(1, len(words)))
     return np.array(shares)
 
@@ -315,10 +314,10 @@ def _read_words(text: str) -> set[str]:
     return {lemmatise(word).casefold() for word in text.casefold().split()} - FUNCTION_WORDS
 
 
-def _may_state(ends: _Ends, other: _Ends, schema: Schema, *, loose: bool) -> bool:
-    """Whether a phrase of the ontology with the other ends may be said of these.
+def _may_state(ends: _Ends, known: _Ends, schema: Schema, *, loose: bool) -> bool:
+    """Whether a phrase of the ontology with the `known` ends may apply to these ends.
 
-    `loose`: a string may be any end, where an ontology gives most properties no class as range; a
+    `loose`: a string fits any end, since the ontology gives most properties no class as range; a
     recogniser takes such values for things (`Ann Prize` for an ORG).
     """
 
@@ -332,15 +331,15 @@ def _may_state(ends: _Ends, other: _Ends, schema: Schema, *, loose: bool) -> boo
         return end == wanted or (end == _VALUE and wanted in DATATYPES)
 
     return any(
-        fits(ends[0], first) and fits(ends[1], second) for first, second in (other, other[::-1])
+        fits(ends[0], first) and fits(ends[1], second) for first, second in (known, known[::-1])
     )
 
 
-def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> _Said:
-    """The phrases that columns make side by side; `ends`: what ends are, and those of each row."""
+def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> _Layer:
+    """The phrases of columns joined row by row; `ends`: distinct kinds, and those of each row."""
     columns = [encode(part) for part in parts]
     places, phrase_of, counts = group_rows(*(column.codes for column in columns))
-    words = [column.words.take(own) for column, own in zip(columns, places, strict=True)]
+    words = [column.words.take(rows) for column, rows in zip(columns, places, strict=True)]
     gap, is_a = (pa.scalar(word, pa.large_string()) for word in (" ", "is a"))
     # Two rows may spell one phrase: "Ann" with "Lee visited", "Ann Lee" with "visited".
     spelt = encode(pc.binary_join_element_wise(*words, gap))
@@ -357,13 +356,13 @@ def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> 
         pc.binary_join_element_wise(is_a, lasts.words.take(lasts.codes[first]), gap),
         wordings.words.take(wordings.codes[first]),
     )
-    return _Said(spelt.words, facts, phrase, pairs, pair_of, TextColumn(between))
+    return _Layer(spelt.words, facts, phrase, pairs, pair_of, TextColumn(between))
 
 
 def _place(vectors: Matrix, space: Space, layers: Sequence[Moments]) -> tuple[Array, Array, Array]:
-    """Where phrases lie on the first two axes, and the log densities of both layers there, in nats.
+    """The phrases' points on the first two axes, and both layers' log densities there, in nats.
 
-    0.0 where the layer or the space is empty.
+    Densities are 0.0 where the layer or the space is empty.
     """
     densities = [
         fit_gaussian(layer, space.floor) if layer.count and len(space.components) else None
@@ -375,18 +374,18 @@ def _place(vectors: Matrix, space: Space, layers: Sequence[Moments]) -> tuple[Ar
         points = space.transform(vectors[block])
         axes = points[:, :2]
         plane[block, : axes.shape[1]] = round_digits(axes)
-        for found, density in zip(logs, densities, strict=True):
+        for column, density in zip(logs, densities, strict=True):
             if density is not None:
-                found[block] = round_digits(density.log_density(points))
+                column[block] = round_digits(density.log_density(points))
     return plane, logs[0], logs[1]
 
 
 def choose_region(priority: Signed, facts: Integers, share: float) -> Mask:
-    """The phrases of highest priority that together say at least `share` of the facts."""
+    """The phrases of highest priority that together cover at least `share` of the facts."""
     region = np.zeros(len(priority), dtype=bool)
     order = priority.order()
-    said = np.cumsum(facts[order])
+    cumulated = np.cumsum(facts[order])
     if len(order):
-        last = int(np.searchsorted(said, share * said[-1]))
+        last = int(np.searchsorted(cumulated, share * cumulated[-1]))
         region[order[: last + 1]] = True
     return region

@@ -1,4 +1,4 @@
-"""Proposals named by a model, which also says which of them the ontology has already."""
+"""Proposals named by a model, which also judges whether the ontology has them already."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,23 +18,23 @@ from kpyramid.ontology.proposals import name_class, name_range, show_ends
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 MOST = 60
-"""Proposals that are named in a round, the best first; a person reviews no more at a time."""
+"""Most proposals named in a round, the best first; a person reviews no more at a time."""
 BATCH = 10
-"""Proposals in a request, about: their material has some 1,200 tokens."""
+"""Proposals in a request; their descriptions have about 1,200 tokens."""
 _NEAREST = 5
-"""Classes or properties that a proposal is compared with."""
+"""Classes or properties with which a proposal is compared."""
 _FACTS = 3
 _WAITING = frozenset({FailureKind.PENDING, FailureKind.DEFERRED})
 
 _Place = tuple[str, str]
-"""A kind, and a name of it in small letters."""
+"""A kind, and a name in small letters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Proposals in the order they were given, as a model words them.
+    """Proposals in the order given, with the names of a model.
 
-    `judged`: places of those that the model, not the rules, held for an alias or a part.
+    `judged`: indices of those that the model, not the rules, classified as an alias or a part.
     """
 
     proposals: tuple[Proposal, ...]
@@ -44,10 +44,10 @@ class Naming:
 
 @dataclass(slots=True, eq=False)
 class Namer:
-    """Names the proposals of one run; what was named in one round is not asked about again.
+    """Names the proposals of one run; a proposal named in one round is not asked about again.
 
-    `model`: its name, for notes. `foresees`: in a plan, later rounds go on with the rules' names
-    where the model's are still to come.
+    `model`: its name, for notes. `foresees`: in a plan, later rounds continue with the rules' names
+    while the model's are pending.
     """
 
     asker: Asker
@@ -64,18 +64,18 @@ class Namer:
     def name(
         self, proposals: Sequence[Proposal], graph: GraphLayer, schema: Schema, embedder: Embedder
     ) -> Naming:
-        """Names, definitions and verdicts for proposals that no rule took for what exists.
+        """Names, definitions and verdicts for the proposals that the rules did not find to exist.
 
-        What the model holds for the same is another name only where the rules do not doubt it and
-        each wording says what the label says, or the property; else it is left to a person.
-        A name that is missing or wrong leaves the rules' one, and is a loss. While answers of one
-        round are still to come, later rounds ask nothing: they depend on them.
+        A proposal that the model judges "same" becomes another name only where the rules have no
+        doubt and each wording means the same as the label or the property; else a person decides.
+        A missing or wrong name leaves the rules' name, and is a loss. While answers of one round
+        are pending, later rounds ask nothing, since they depend on them.
 
         Raises:
-            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+            BudgetError, EndpointError: no further call can be made; earlier answers remain.
         """
-        chosen = [at for at, p in enumerate(proposals) if p.existing is None][:MOST]
-        described = _describe([proposals[at] for at in chosen], graph, schema, embedder)
+        chosen = [index for index, p in enumerate(proposals) if p.existing is None][:MOST]
+        described = _describe([proposals[index] for index in chosen], graph, schema, embedder)
         fresh = [item for item in described if item.key not in self._answers]
         losses = [] if self._waits else self._ask(fresh, schema)
         made, judged, comparer = list(proposals), set(), Comparer(embedder)
@@ -84,7 +84,7 @@ class Namer:
             owners.setdefault((item.kind, item.label.casefold()), item.key)
         for proposal in proposals:
             owners.setdefault((proposal.kind, proposal.label.casefold()), proposal)
-        for at, item in zip(chosen, described, strict=True):
+        for index, item in zip(chosen, described, strict=True):
             named = self._answers.get(item.key)
             if named is None:
                 continue
@@ -95,19 +95,19 @@ class Namer:
             if not fault and renamed and owners.get(place, item.key) != item.key:
                 fault = f"{named.name!r} is the name of something else"
             if fault is None:
-                doubt = _find_doubt(proposals[at], named, schema, comparer)
-                made[at] = proposal = _apply(named, proposals[at], known, self.model, doubt)
+                doubt = _find_doubt(proposals[index], named, schema, comparer)
+                made[index] = proposal = _apply(named, proposals[index], known, self.model, doubt)
                 if renamed:
                     self._given[place] = owners[place] = item.key
                 if proposal.existing or proposal.splits:
-                    judged.add(at)
+                    judged.add(index)
             else:
                 losses.append(Loss("llm_invalid", item.label, f"{fault}; the rules' name stays"))
                 self._answers[item.key] = None
         return Naming(tuple(made), frozenset(judged), tuple(losses))
 
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
-        """Asks for what has no answer yet; what got none is a loss."""
+        """Asks for the names of proposals without an answer; those that get none are losses."""
         known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
         ask = partial(
             ask_for_names,
@@ -121,8 +121,8 @@ class Namer:
         for batch, answer in ask_batches(
             self.asker, batches, lambda b: (ask(b), partial(parse_names, batch=b)), self.concurrency
         ):
-            found = {} if isinstance(answer, Failure) else answer
-            self._answers.update((item.key, found.get(at)) for at, item in enumerate(batch))
+            names = {} if isinstance(answer, Failure) else answer
+            self._answers.update((item.key, names.get(index)) for index, item in enumerate(batch))
             if isinstance(answer, Failure):
                 self._waits |= answer.kind in _WAITING and not self.foresees
                 left = "; ".join(item.label for item in batch)
@@ -130,8 +130,8 @@ class Namer:
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
             losses += [
                 Loss("llm_invalid", item.label, "the reply leaves it out; the rules' name stays")
-                for at, item in enumerate(batch)
-                if found and at not in found
+                for index, item in enumerate(batch)
+                if names and index not in names
             ]
         return losses
 
@@ -153,7 +153,7 @@ def _describe(
 
 
 def _pick_facts(places: Sequence[int], graph: GraphLayer) -> Iterable[str]:
-    """The first fact of each wording, then further ones, as far as there is room."""
+    """The first fact of each wording, then further facts, at most `_FACTS` in all."""
     first = {graph.wordings[place]: place for place in reversed(places)}
     order = sorted(places, key=lambda place: place != first[graph.wordings[place]])
     for place in order[:_FACTS]:
@@ -163,32 +163,32 @@ def _pick_facts(places: Sequence[int], graph: GraphLayer) -> Iterable[str]:
 def _find_nearest(
     proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
 ) -> list[tuple[str, ...]]:
-    """IRIs of what each may be another name for, the nearest first: same kind, ends that fit."""
+    """IRIs of the nearest terms of the same kind and with fitting ends, for each proposal."""
     terms: dict[str, Sequence[OntologyClass | OntologyProperty]] = {
         "class": schema.classes,
         "property": schema.properties,
     }
-    said = {
+    labels = {
         kind: [(t.iri, text) for t in terms[kind] for text in (t.label, *t.alt_labels)]
         for kind in sorted({p.kind for p in proposals})
     }
-    known = {kind: embedder.embed([text for _, text in own]) for kind, own in said.items()}
-    found = []
+    known = {kind: embedder.embed([text for _, text in pairs]) for kind, pairs in labels.items()}
+    nearest = []
     for proposal, vector in zip(
         proposals, embedder.embed([p.label for p in proposals]), strict=True
     ):
-        own = said[proposal.kind]
-        cosines = np.round(known[proposal.kind] @ vector, 6).tolist() if own else []
-        near = sorted(zip(cosines, own, strict=True), key=lambda pair: (-pair[0], pair[1][0]))
+        pairs = labels[proposal.kind]
+        cosines = np.round(known[proposal.kind] @ vector, 6).tolist() if pairs else []
+        near = sorted(zip(cosines, pairs, strict=True), key=lambda pair: (-pair[0], pair[1][0]))
         props = schema.property_by_iri
         order = dict.fromkeys(iri for _, (iri, _) in near)
         fitting = (i for i in order if i not in props or _fits(proposal, props[i], schema))
-        found.append(tuple(islice(fitting, _NEAREST)))
-    return found
+        nearest.append(tuple(islice(fitting, _NEAREST)))
+    return nearest
 
 
 def _fits(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
-    """Whether some value could be of both."""
+    """Whether a value could belong to both."""
     if not may_share(proposal.domain, prop.domain, schema):
         return False
     known = proposal.range in schema.class_by_iri or proposal.range == THING
@@ -198,9 +198,9 @@ def _fits(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
 
 
 def _show_known(iri: str, schema: Schema) -> Known:
-    found = schema.class_by_iri.get(iri)
-    if found is not None:
-        return Known(iri, found.label, "", found.comment)
+    cls = schema.class_by_iri.get(iri)
+    if cls is not None:
+        return Known(iri, cls.label, "", cls.comment)
     prop = schema.property_by_iri[iri]
     return Known(iri, prop.label, show_ends(prop, schema), prop.comment)
 
@@ -216,7 +216,7 @@ def _list_names(schema: Schema) -> dict[_Place, object]:
 
 
 def _find_doubt(proposal: Proposal, named: Named, schema: Schema, comparer: Comparer) -> str:
-    """Why a person has to say whether a property is another name for what a model took it for."""
+    """The reason why a person has to confirm that a property is the one named by the model."""
     prop = schema.property_by_iri.get(named.existing or "")
     if named.verdict != "same" or prop is None or proposal.doubt:
         return proposal.doubt
@@ -224,10 +224,10 @@ def _find_doubt(proposal: Proposal, named: Named, schema: Schema, comparer: Comp
         return "by the rules it says another thing"
     names = (prop.label, *prop.alt_labels)
     for wording in proposal.phrases:
-        found = [comparer.compare(wording, name) for name in (proposal.label, *names)]
-        if any(verdict.likeness == "contrary" or verdict.turned for verdict in found):
+        verdicts = [comparer.compare(wording, name) for name in (proposal.label, *names)]
+        if any(verdict.likeness == "contrary" or verdict.turned for verdict in verdicts):
             return f"“{wording}” says the contrary, or reads from the other end"
-        if not any(verdict.likeness == "equivalent" for verdict in found):
+        if not any(verdict.likeness == "equivalent" for verdict in verdicts):
             return f"“{wording}” may say something else"
     return ""
 
@@ -235,7 +235,7 @@ def _find_doubt(proposal: Proposal, named: Named, schema: Schema, comparer: Comp
 def _apply(
     named: Named, proposal: Proposal, known: Mapping[str, str], model: str, doubt: str
 ) -> Proposal:
-    """The proposal as the model words and judges it; `known` has labels by IRI."""
+    """The proposal with the model's name and verdict; `known`: labels by IRI."""
     existing = named.existing or ""
     if named.verdict == "same":
         note = f"{model}: another name for {known[existing]!r}"

@@ -1,4 +1,4 @@
-"""Nouns as names of classes: what `X is a …` files a thing under."""
+"""Nouns as names of classes: the kinds under which `X is a …` files things."""
 
 import re
 from collections import Counter
@@ -24,16 +24,16 @@ _COMPLEMENT = re.compile(
     r"|and|or)\s|[,(]"
     r"|\s(?:\w+ed|built|found|held|known|led|made|run|set|written)\s(?:as|at|by|in|on|of|to|with)\s"
 )
-"""Where a noun phrase's core ends; a participle with its preposition (`school operated by`) too."""
+"""The end of a noun phrase's core; also a participle with preposition (`school operated by`)."""
 _JOINED = re.compile(r"\s(?:and|or)\s")
 _RELATIVE = RELATIVES | frozenset(
     "body case collection element entity example feature figure form group home instance item kind "
     "lot majority matter member name native number object one part piece result series set sort "
     "source system thing title type unit variety way".split()
 ).union(FUNCTION_WORDS)
-"""Nouns that say nothing without what is before or after them: `part of`, `governing body`."""
+"""Nouns that need a modifier or complement to name a kind: `part of`, `governing body`."""
 _RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
-"""What follows a noun that tells how one thing is to another: `sequel to Kill Bill`."""
+"""The complement of a noun that relates one thing to another: `sequel to Kill Bill`."""
 _ROLE = re.compile(r"(?:is|was) the (?:\w+ )*(\w+) of")
 _SENSES = {
     "PERSON": "p",
@@ -47,18 +47,18 @@ _SENSES = {
     "EVENT": "et",
     "PRODUCT": "a",
 }
-"""Senses (`load_nouns`) of nouns for what recognisers call so."""
+"""Senses (`load_nouns`) of nouns that denote things of a recogniser's type."""
 _COMMON = 0.75
-"""Share of the things of a kind that a word before the noun is said of, to be part of its name."""
+"""Share of a kind's things from which a word before the noun is part of the kind's name."""
 _ALIKE = 0.6
-"""Cosine of two nouns that WordNet has for one kind of thing in the sense that is usual here."""
+"""Least cosine of two synonyms of WordNet for them to be synonyms in their usual senses here."""
 
 
 class Kind(NamedTuple):
-    """What `X is a …` files a thing under: the noun, what stands before it in small letters.
+    """The kind under which `X is a …` files a thing: a noun and the lower-case words before it.
 
-    `related`: whether a name follows to which X is that: `tributary of the Nile`. `completed`:
-    whether `of` follows. `plural`: whether the noun stands in another form than its lemma.
+    `related`: whether a name complements the noun: `tributary of the Nile`. `completed`: whether
+    `of` follows. `plural`: whether the noun's form differs from its lemma.
     """
 
     noun: str
@@ -69,14 +69,14 @@ class Kind(NamedTuple):
 
 
 def find_filing(graph: GraphLayer) -> Mask:
-    """Which facts say `is a`."""
+    """Which facts have the relation `is a`, shape (n,)."""
     wordings = encode(graph.wordings)
-    said = [is_filing(wording) for wording in wordings.words]
-    return np.array(said, dtype=bool)[wordings.codes]
+    is_filed = [is_filing(wording) for wording in wordings.words]
+    return np.array(is_filed, dtype=bool)[wordings.codes]
 
 
 def is_filing(wording: str) -> bool:
-    """Whether a wording says `is a`."""
+    """Whether a wording is one of `is a`."""
     return normalise_relation(wording).key == IS_A
 
 
@@ -112,14 +112,14 @@ def name_kind(kind: Kind) -> str:
 def find_common_name(kinds: Sequence[Kind]) -> tuple[str, ...]:
     """The words before the noun that most of the kinds share: `unincorporated` of a community.
 
-    What is true of one among others of a kind (`largest`, `Swiss`, `historic`) is none.
+    Words that single out one thing of a kind (`largest`, `Swiss`, `historic`) are excluded.
     """
     shared: tuple[str, ...] = ()
     while True:
         size = len(shared) + 1
         longer = Counter(k.before[-size:] for k in kinds if len(k.before) >= size)
-        own = [(n, words) for words, n in longer.items() if words[1:] == shared or not shared]
-        number, words = max(own, default=(0, ()))
+        fitting = [(n, words) for words, n in longer.items() if words[1:] == shared or not shared]
+        number, words = max(fitting, default=(0, ()))
         if number < _COMMON * len(kinds) or words[0] in MODIFIERS:
             return shared
         shared = words
@@ -130,13 +130,13 @@ def list_roles(schema: Schema) -> set[str]:
     roles = set()
     for prop in schema.properties:
         roles |= {label for label in (prop.label, *prop.alt_labels) if label.isalpha()}
-        found = map(_ROLE.fullmatch, prop.alt_labels)
-        roles |= {role[1] for role in found if role}
+        matches = map(_ROLE.fullmatch, prop.alt_labels)
+        roles |= {role[1] for role in matches if role}
     return roles
 
 
 def holds_kinds(parent: str, schema: Schema) -> bool:
-    """Whether a property states in words what `is a` says of a class's things: `occupation`."""
+    """Whether a literal property states the kinds of a class's things: `occupation`."""
     return any(
         prop.range in DATATYPES
         and any(map(is_filing, prop.alt_labels))
@@ -146,15 +146,15 @@ def holds_kinds(parent: str, schema: Schema) -> bool:
 
 
 def names_its_kind(noun: str, names: Sequence[str]) -> bool:
-    """Whether most of the names say the kind: `Diocese of Rochester` a diocese."""
-    said = sum(noun in map(lemmatise, name.casefold().split()) for name in names)
-    return 2 * said >= len(names)
+    """Whether at least half of the names contain the noun: `Diocese of Rochester`."""
+    count = sum(noun in map(lemmatise, name.casefold().split()) for name in names)
+    return 2 * count >= len(names)
 
 
 def is_usual(noun: str, types: Iterable[str]) -> bool | None:
-    """Whether a noun's first meaning is one for things that recognisers mostly give these types.
+    """Whether a noun's first sense denotes things of the most frequent of these types.
 
-    None where only a rarer one is; True where nothing is known of the noun or the types.
+    None where only a rarer sense does; True where nothing is known of the noun or the types.
     """
     known = Counter(name for name in types if name in _SENSES)
     senses = load_nouns().get(noun)
@@ -165,23 +165,23 @@ def is_usual(noun: str, types: Iterable[str]) -> bool | None:
 
 
 def names_person(noun: str) -> bool:
-    """Whether a noun first means a person."""
+    """Whether the first sense of a noun is a person."""
     return load_nouns().get(noun, "").startswith("p")
 
 
 def is_quality(word: str) -> bool:
-    """Whether a word before a noun or after `is` tells a quality: an adjective or participle."""
+    """Whether a word before a noun or after `is` is an adjective, adverb or participle."""
     return word in load_wordnet().senses["a"] or word.endswith(("ed", "ly")) or is_past(word)
 
 
 def group_alike(nouns: Iterable[str], embedder: Embedder) -> dict[str, str]:
-    """The name under which nouns for one kind of thing agree: `film` of `movie`.
+    """The common name of nouns for the same kind of thing: `film` of `movie`.
 
-    WordNet has both for one kind, and their vectors are near: it has `state` and `province` too.
+    WordNet lists both as synonyms, and their vectors are near: it lists `state` and `province` too.
     """
     alike = load_wordnet().alike
-    own = sorted(nouns)
-    first = [alike.get(noun, noun) for noun in own]
-    cosines = np.einsum("ij,ij->i", embed_finite(embedder, own), embed_finite(embedder, first))
-    pairs = zip(own, first, np.round(cosines, 6).tolist(), strict=True)
-    return {noun: other if near >= _ALIKE else noun for noun, other, near in pairs}
+    ordered = sorted(nouns)
+    first = [alike.get(noun, noun) for noun in ordered]
+    cosines = np.einsum("ij,ij->i", embed_finite(embedder, ordered), embed_finite(embedder, first))
+    pairs = zip(ordered, first, np.round(cosines, 6).tolist(), strict=True)
+    return {noun: common if near >= _ALIKE else noun for noun, common, near in pairs}

@@ -55,13 +55,13 @@ from kpyramid.storage.columns import encode, pick_rows
 # Properties: from the facts of a cluster to a proposal.
 
 LEAST = 0.5
-"""Share of a proposal's facts that fit its domain and range: else those that fit are all it has."""
+"""Share of a proposal's facts that must fit its domain and range; below it the unfit facts go."""
 _MAIN = 0.6
 _COVERED = 0.8
-"""Share of the ends of a property with a class that have the most frequent one, for it to be the
-domain or range; and else of those that have the class above it that is taken."""
+"""Of the ends that have a class: the share of the most frequent class from which it is the domain
+or range (`_MAIN`), and the share that a class above it must cover otherwise (`_COVERED`)."""
 _SAMPLE = 1000
-"""Facts of a proposal, evenly spread, that tell its domain and range."""
+"""Facts of a proposal, evenly spread, from which its domain and range are inferred."""
 _NUMBERS = ("gYear", "date", "integer", "decimal")
 """Datatypes tried on the literals of a cluster, the narrowest first."""
 _MOST = 0.8
@@ -80,25 +80,25 @@ def draft_property(
 ) -> Proposal | None:
     """The property that facts state, named by their most frequent wording.
 
-    `classes`: what the ontology takes individuals for, before their types. `turned`: of each fact
-    of the graph, whether it reads from value to subject. Such a fact belongs to the property only
-    if it fits domain and range; where fewer than half of all facts fit, so do the others. None
-    where fewer than `least` facts are left. The score is their number. `agreement` counts all
-    facts, and an end without class and type never agrees, unless it may be one (`is_open`).
+    `classes`: class of each individual in the ontology; it precedes the types. `turned`: whether
+    each fact of the graph reads from value to subject. Such a fact belongs to the property only if
+    it fits domain and range; where fewer than half of all facts fit, this holds for the others too.
+    None where fewer than `least` facts remain. The score is their number. `agreement` counts all
+    facts; an end without class and type disagrees, unless it may be an end (`is_open`).
     """
 
     def name(key: str, text: str, entity_type: str) -> Named:
         kinds = {classes[key]} if entity_type != LITERAL and key in classes else ()
         return Named(key, text, entity_type, frozenset(kinds))
 
-    def read_ends(at: int) -> tuple[Named, Named]:
-        one, other = graph.pair(at)
-        head = name(one, graph.heads[at], graph.head_types[at])
-        tail = name(other, graph.tails[at], graph.tail_types[at])
-        return (tail, head) if turned[at] else (head, tail)
+    def read_ends(row: int) -> tuple[Named, Named]:
+        head_key, tail_key = graph.pair(row)
+        head = name(head_key, graph.heads[row], graph.head_types[row])
+        tail = name(tail_key, graph.tails[row], graph.tail_types[row])
+        return (tail, head) if turned[row] else (head, tail)
 
     sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
-    ends = [read_ends(at) for at in sample]
+    ends = [read_ends(row) for row in sample]
     domain = find_class([head for head, _ in ends], schema, is_open=is_open)
     range_iri = _find_range([tail for _, tail in ends], schema, is_open)
 
@@ -109,19 +109,19 @@ def draft_property(
     fitting = sum(fit(both, True) for both in ends) / len(ends)
     agreement = sum(fit(both, False) for both in ends) / len(ends)
     unfit = [
-        at
-        for at in places.tolist()
-        if (turned[at] or fitting < LEAST) and not fit(read_ends(at), True)
+        row
+        for row in places.tolist()
+        if (turned[row] or fitting < LEAST) and not fit(read_ends(row), True)
     ]
     places = np.setdiff1d(places, unfit)
-    straight = [at for at in places.tolist() if not turned[at]]
+    straight = [row for row in places.tolist() if not turned[row]]
     if len(places) < least or not straight:
         return None
-    words = Counter(graph.wordings[at] for at in straight)
+    words = Counter(graph.wordings[row] for row in straight)
     label = min(words, key=lambda word: (-words[word], word))
     noun = name_property(label).partition(" ")[0]
     fault, doubt = None if is_wording(label) else "no_name_of_a_relation", ""
-    if names_its_kind(noun, [graph.heads[at] for at in straight]):
+    if names_its_kind(noun, [graph.heads[row] for row in straight]):
         fault = "says_a_kind"
     elif names_person(noun) and holds_kinds(domain, schema):  # `is king of`, `is sailor from`
         doubt = f"{noun!r} may be what another property says"
@@ -129,8 +129,8 @@ def draft_property(
     return Proposal(
         kind="property",
         label=label,
-        # No facts: a definition becomes part of the schema, which readers see who may not see the
-        # documents that state them.
+        # A definition quotes no facts: it becomes part of the schema, which readers see who may not
+        # see the documents.
         definition=f"“{label}” ({name_class(domain, schema)} → {name_range(range_iri, schema)}).",
         domain=domain,
         range=range_iri,
@@ -146,29 +146,29 @@ def draft_property(
 def find_class(
     things: Sequence[Named], schema: Schema, *, wider: bool = True, is_open: bool = False
 ) -> str:
-    """The class of most things by what is known of them and their types; else owl:Thing.
+    """The most frequent class of some things, by their known classes and their types.
 
-    Where it is that of too few, with `wider` the narrowest class above it that is that of enough,
-    if any. Where NER labels tell no classes, it has to be that of at least half of them; with
-    `is_open` that of enough, or owl:Thing.
+    Where it covers too few of them, `wider` takes the narrowest class above it that covers enough,
+    if there is one; otherwise the most frequent class stays, or with `is_open` owl:Thing. Where NER
+    labels give no classes, it must cover at least half of the things; else owl:Thing.
     """
-    own = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
+    classes_of = [{*thing.kinds, schema.class_for_type(thing.type)} - {None} for thing in things]
     if is_open:
-        own = [classes or {THING} for classes in own]
-    found = Counter(iri for classes in own for iri in classes if iri is not None)
-    best = min(found, key=lambda iri: (-found[iri], iri), default=THING)
+        classes_of = [classes or {THING} for classes in classes_of]
+    counts = Counter(iri for classes in classes_of for iri in classes if iri is not None)
+    best = min(counts, key=lambda iri: (-counts[iri], iri), default=THING)
 
     def cover(wanted: str) -> int:
-        return sum(any(schema.is_subclass(iri, wanted) for iri in c if iri) for c in own)
+        return sum(any(schema.is_subclass(iri, wanted) for iri in c if iri) for c in classes_of)
 
     if not schema.knows_types:
         return best if cover(best) >= LEAST * len(things) else THING
-    classed = sum(bool(classes) for classes in own)
+    classed = sum(bool(classes) for classes in classes_of)
     if not wider or cover(best) >= _MAIN * classed:
         return best
     above = sorted(schema.find_ancestors(best) - {THING, best}, key=lambda iri: (cover(iri), iri))
-    found_above = (iri for iri in above if cover(iri) >= _COVERED * classed)
-    return next(found_above, THING if is_open else best)
+    wider_classes = (iri for iri in above if cover(iri) >= _COVERED * classed)
+    return next(wider_classes, THING if is_open else best)
 
 
 def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
@@ -191,12 +191,12 @@ def _fits(end: Named, wanted: str, schema: Schema, guess: bool, is_open: bool) -
     )
 
 
-# Classes: nouns that many things are said to be, and that no class names.
+# Classes: nouns under which facts file many things, and which name no class of the ontology.
 
 
 _RELATED = 0.5
-"""Share of a noun's uses that say to what a thing is one, from which it tells a relation, unless
-the things' names have it: `diocese of the Church`."""
+"""Share of a noun's uses with a complement (`tributary of the Nile`) from which it is a relation,
+unless the things' names contain it: `diocese of the Church`."""
 
 
 def propose_classes(
@@ -209,26 +209,26 @@ def propose_classes(
 ) -> list[Proposal]:
     """The kinds under which `X is a …` files at least `least` things, some of the priority region.
 
-    A thing is of the region where the phrase that files it lies there, or where it is an end of one
-    of the facts that `clusters` of the region hold.
+    A thing is of the region where the phrase that files it lies there, or where it is an end of a
+    fact of one of the region's `clusters`.
 
-    Nouns for one kind are one class (`film`, `movie`), `existing` where the ontology has it. Where
-    all things are of narrower kinds with a noun before it, those are the classes: `publishing
+    Nouns for the same kind make one class (`film`, `movie`), `existing` where the ontology has it.
+    Where all things are of narrower kinds with a noun before it, those are the classes: `publishing
     house` instead of `house`. A fact that states a value already (`is a tenor`: voice type) files
-    nothing, and a noun that a property is named by (`founder`), or that mostly says to what a thing
-    is one (`tributary of the Nile`), is no kind. `fault`: a property has such nouns as its values,
-    or the noun is not one for things of these types.
+    nothing. A noun that names a property (`founder`), or mostly has a complement (`tributary of the
+    Nile`), is no kind. `fault`: a property has such nouns as its values, or the noun does not
+    denote things of these types.
     """
     schema = ontology.schema
     places = np.flatnonzero(find_filing(graph) & ~find_stated(graph, ontology))
     tails = encode(pick_rows(graph.tails, places))
     kinds = Kinds(schema)
-    found = [find_noun(tail, kinds) for tail in tails.words]
+    nouns = [find_noun(tail, kinds) for tail in tails.words]
     roles = list_roles(schema)
     filed = [
-        (at, kind)
-        for at, code in zip(places.tolist(), tails.codes.tolist(), strict=True)
-        if (kind := found[code]) and graph.heads[at][:1].isupper() and kind.noun not in roles
+        (row, kind)
+        for row, code in zip(places.tolist(), tails.codes.tolist(), strict=True)
+        if (kind := nouns[code]) and graph.heads[row][:1].isupper() and kind.noun not in roles
     ]
     bare = {kind.noun for _, kind in filed if name_kind(kind) == kind.noun}
     written = [kind.noun if kind.noun in bare else name_kind(kind) for _, kind in filed]
@@ -236,34 +236,34 @@ def propose_classes(
     alike = group_alike({*written, *(c.label for c in schema.classes)}, embedder)
     known = {alike[c.label]: c.iri for c in schema.classes}
     groups: dict[str, list[tuple[int, Kind]]] = defaultdict(list)
-    for name, one in zip(written, filed, strict=True):
-        groups[alike[name]].append(one)
-    joined = {end for cluster in clusters for at in cluster.facts for end in graph.pair(at)}
+    for name, row_kind in zip(written, filed, strict=True):
+        groups[alike[name]].append(row_kind)
+    joined = {end for cluster in clusters for row in cluster.facts for end in graph.pair(row)}
     clustered = np.fromiter((head in joined for head in graph.head_keys), bool, count=len(graph))
     inside = compared.region[compared.phrase_of] | clustered
     proposals = []
     for key in sorted(groups):
         shared = find_common_name([kind for _, kind in groups[key]])
         size = len(shared)
-        group = [(at, k) for at, k in groups[key] if not size or k.before[-size:] == shared]
-        own = [at for at, _ in group]
-        said = Counter(
+        group = [(row, k) for row, k in groups[key] if not size or k.before[-size:] == shared]
+        rows = [row for row, _ in group]
+        wordings = Counter(
             " ".join((*shared, k.noun)) if shared or k.noun in bare else name_kind(k)
             for _, k in group
         )
-        new = said.keys() - labels
-        names = [graph.heads[at] for at in own]
-        related = sum(kind.related for _, kind in group) >= _RELATED * len(own)
+        new = wordings.keys() - labels
+        names = [graph.heads[row] for row in rows]
+        related = sum(kind.related for _, kind in group) >= _RELATED * len(rows)
         if (
             not new
             or len(set(names)) < least
-            or not inside[own].any()
+            or not inside[rows].any()
             or (related and not names_its_kind(group[0][1].noun, names))
         ):
             continue
-        phrases = sorted(new, key=lambda name: (-said[name], name))
-        parent, agreement = _find_parent(graph, own, schema)
-        usual = is_usual(group[0][1].noun, (graph.head_types[at] for at in own))
+        phrases = sorted(new, key=lambda name: (-wordings[name], name))
+        parent, agreement = _find_parent(graph, rows, schema)
+        usual = is_usual(group[0][1].noun, (graph.head_types[row] for row in rows))
         fault = None if usual is not False else "no_name_for_these"
         if holds_kinds(parent, schema):
             fault = "a_property_says_it"
@@ -275,8 +275,8 @@ def propose_classes(
                 domain=parent,
                 range=None,
                 phrases=tuple(phrases),
-                facts=tuple(own),
-                score=float(inside[own].sum()),
+                facts=tuple(rows),
+                score=float(inside[rows].sum()),
                 agreement=agreement,
                 existing=known.get(key) if not shared else None,
                 doubt="" if usual else f"{phrases[0]!r} mostly means something else",
@@ -287,8 +287,8 @@ def propose_classes(
 
 
 def _find_parent(graph: GraphLayer, places: Sequence[int], schema: Schema) -> tuple[str, float]:
-    """The class of most of the facts' heads, and the share of those with a class that are of it."""
-    heads = [Named("", graph.heads[at], graph.head_types[at]) for at in places]
+    """The class of most of the facts' heads, and its share of the heads with a class."""
+    heads = [Named("", graph.heads[row], graph.head_types[row]) for row in places]
     parent = find_class(heads, schema, wider=False)
     classed = [head for head in heads if schema.class_for_type(head.type)] or heads
     fitting = sum(fit_class(head, parent, schema) is not None for head in classed)
@@ -306,24 +306,24 @@ _COMPARED = 60
 def place_beside(
     proposals: Sequence[Proposal], schema: Schema, *, similarity: float, embedder: Embedder
 ) -> list[Proposal]:
-    """The properties with `existing`, `splits` or `inverse` where the ontology has the like.
+    """The properties, with `existing`, `splits` or `inverse` where the ontology has a similar one.
 
-    Another name: a wording that means the same of ends that fit. A part: one that says more, of
-    the same kind of subject. `doubt`: a wording as near as `similarity` where the meaning of one is
-    not known, or one that is another name from the other end; a person decides. A wording that
-    means the same of other ends asks for wider ends, not for another property: a fault.
+    `existing`: a wording has the same meaning and the ends fit. `splits`: its meaning is narrower,
+    for the same kind of subject. `doubt`: a wording is as near as `similarity` and the meaning of
+    either is unknown, or it is the other name of an inverse; a person decides. A wording with the
+    same meaning but other ends calls for wider ends, not for another property: a fault.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
     comparer = Comparer(embedder)
     if not pairs or not proposals:
         return list(proposals)
     known = embed_finite(embedder, [phrase for _, phrase in pairs])
-    own = embed_finite(embedder, [proposal.label for proposal in proposals])
+    vectors = embed_finite(embedder, [proposal.label for proposal in proposals])
     placed = []
-    for proposal, vector in zip(proposals, own, strict=True):
+    for proposal, vector in zip(proposals, vectors, strict=True):
         cosines = np.round(known @ vector, 6)
         nearest = np.argsort(-cosines, kind="stable")[:_NEAREST].tolist()
-        near = [(*pairs[at], float(cosines[at])) for at in nearest]
+        near = [(*pairs[index], float(cosines[index])) for index in nearest]
         placed.append(_place(proposal, near, schema, similarity, comparer))
     return placed
 
@@ -335,42 +335,42 @@ def _place(
     similarity: float,
     comparer: Comparer,
 ) -> Proposal:
-    own, said = comparer.read(proposal.label), proposal.fault
+    reading, fault = comparer.read(proposal.label), proposal.fault
     for prop, phrase, cosine in near:
         verdict = comparer.compare(proposal.label, phrase)
         same = verdict.likeness == "equivalent"
-        other = comparer.read(phrase)
-        meanings = {own.meaning, other.meaning}
+        known = comparer.read(phrase)
+        meanings = {reading.meaning, known.meaning}
         if same and verdict.turned:
             if turned := _turn(proposal, prop, phrase, schema):
                 return turned
             continue
         if _fits_ends(proposal, prop, schema):
-            if same and own.key != other.key and None not in meanings and len(meanings) > 1:
+            if same and reading.key != known.key and None not in meanings and len(meanings) > 1:
                 return replace(proposal, doubt=f"“{phrase}” says it in another of its senses")
             if same:
                 return replace(proposal, existing=prop.iri, notes=(f"says “{phrase}”",))
-            unknown = None in (name_meaning(own), name_meaning(other))
+            unknown = None in (name_meaning(reading), name_meaning(known))
             if verdict.likeness == "different" and cosine >= similarity and unknown:
                 why = f"cosine {cosine:.2f} to “{phrase}” ({prop.label})"
                 return replace(proposal, doubt=why)
         elif same:
-            said = "another_says_it"
+            fault = "another_says_it"
         narrower = verdict.likeness == "narrower" and not verdict.turned
-        part = narrower or _is_past_of(own, other)
+        part = narrower or _is_past_of(reading, known)
         if part and schema.is_subclass(proposal.domain, prop.domain):
             why = f"is a case of “{phrase}” ({prop.label})"
             return replace(proposal, splits=prop.iri, notes=(why,))
-    return replace(proposal, fault=said)
+    return replace(proposal, fault=fault)
 
 
 def _turn(
     proposal: Proposal, prop: OntologyProperty, phrase: str, schema: Schema
 ) -> Proposal | None:
-    """The proposal as what a property reads from its other end; None where the ends forbid it.
+    """The proposal as the inverse of a property; None where the ends forbid it.
 
-    Where that has a property, it may be another name for it. A new inverse needs the same ends: a
-    narrower one would say of all that the property holds of that it is of the narrower class.
+    Where the property has an inverse, the proposal may be another name for that. A new inverse
+    needs the same ends: narrower ones would put all ends of the property into the narrower class.
     """
     why = f"reads “{phrase}” from the other end"
     opposite = schema.property_by_iri.get(prop.inverse_of or "")
@@ -381,38 +381,38 @@ def _turn(
     return None
 
 
-def _is_past_of(own: Reading, other: Reading) -> bool:
-    """Whether one says of the past what the other says of any time: `is a former member of`."""
-    same = own.key == other.key or (own.meaning is not None and own.meaning == other.meaning)
-    alike = (own.turned, own.negated) == (other.turned, other.negated)
-    return same and alike and own.qualities - other.qualities == {"former"}
+def _is_past_of(new: Reading, known: Reading) -> bool:
+    """Whether a wording states of the past what the known one states: `is a former member of`."""
+    same = new.key == known.key or (new.meaning is not None and new.meaning == known.meaning)
+    alike = (new.turned, new.negated) == (known.turned, known.negated)
+    return same and alike and new.qualities - known.qualities == {"former"}
 
 
 def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
-    """Whether each end is of the property's class, above or below it."""
+    """Whether the class of each end equals the property's, or lies above or below it."""
     ends = (proposal.domain, prop.domain), (proposal.range or THING, prop.range)
-    return all(one == THING or may_share(one, other, schema) for one, other in ends)
+    return all(proposed == THING or may_share(proposed, known, schema) for proposed, known in ends)
 
 
 def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals; the later of two properties that say one thing, either way, has a fault."""
+    """The proposals; the later of two equivalent properties, in either direction, has a fault."""
     comparer = Comparer(embedder)
-    found, earlier = list(proposals), list[str]()
-    for at, own in enumerate(found[:_COMPARED]):
-        if own.kind == "class":
+    marked, earlier = list(proposals), list[str]()
+    for index, proposal in enumerate(marked[:_COMPARED]):
+        if proposal.kind == "class":
             continue
-        likeness = (comparer.compare(own.label, other).likeness for other in earlier)
-        if "equivalent" in likeness and not own.inverse:
-            found[at] = replace(own, fault=own.fault or "another_says_it")
-        earlier.append(own.label)
-    return found
+        likeness = (comparer.compare(proposal.label, label).likeness for label in earlier)
+        if "equivalent" in likeness and not proposal.inverse:
+            marked[index] = replace(proposal, fault=proposal.fault or "another_says_it")
+        earlier.append(proposal.label)
+    return marked
 
 
 # All proposals of a graph (PolyRAG §III-B).
 
 _NEW = 0.25
-"""Novelty that the facts of a proposal need together: what the ontology all but says in other words
-is proposed only where many facts say it."""
+"""Novelty that the facts of a proposal need together: a wording close to one of the ontology is
+proposed only where many facts have it."""
 
 
 def propose(
@@ -435,9 +435,9 @@ def draw_proposals(
     settings: CompleteSettings,
     embedder: Embedder,
 ) -> Completion:
-    """The layers as they were compared, with the proposals that follow from priority and region."""
+    """The compared layers, with the proposals that follow from priority and region."""
     placed = _propose_properties(graph, ontology, compared, settings, embedder)
-    clusters = [found for found in placed if not found.existing]
+    clusters = [drafted for drafted in placed if not drafted.existing]
     placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         placed = [p if p.existing else replace(p, score=compared.weigh(p.facts)) for p in placed]
@@ -457,9 +457,9 @@ def _propose_properties(
 ) -> list[Proposal]:
     """The wordings that are other names of properties, then a property for each cluster.
 
-    Each wording is compared with the ontology by itself: what is another name leaves the clusters,
-    and so does what a person has to decide about (`doubt`), a proposal of its own. Of one with too
-    few facts for a proposal, that is seen when it is about to share a cluster.
+    Each wording is compared with the ontology by itself. Another name leaves the clusters, and so
+    does a wording that a person has to decide about (`doubt`): it becomes a separate proposal. A
+    wording with too few facts for a proposal is compared only where it would share a cluster.
     """
     schema = ontology.schema
     comparer = Comparer(embedder)
@@ -469,50 +469,50 @@ def _propose_properties(
     starts = np.searchsorted(units.unit_of[facts], np.arange(len(units) + 1))
 
     def draft(group: Sequence[int], least: int, counted: Mask) -> Proposal | None:
-        """The property of a group of units, from their facts that are counted."""
+        """The property of a group of units, from their `counted` facts."""
         places = np.sort(np.concatenate([facts[starts[u] : starts[u + 1]] for u in group]))
         places = places[counted[places]]
         if len(places) < least:
             return None
         is_open = ontology.is_open
-        own = graph, ontology.classes, units.turned, places, schema, least
-        return draft_property(*own, is_open=is_open)
+        inputs = graph, ontology.classes, units.turned, places, schema, least
+        return draft_property(*inputs, is_open=is_open)
 
     def place(drafts: Iterable[Proposal]) -> list[Proposal]:
         similarity = settings.alias_similarity
         return place_beside(list(drafts), schema, similarity=similarity, embedder=embedder)
 
     def place_alone(some: Iterable[int], least: int) -> dict[int, Proposal]:
-        """Those of some units that by themselves are, or may be, another name."""
-        drafts = {unit: found for unit in some if (found := draft([unit], least, units.new))}
+        """The units, with their proposals, that by themselves are or may be another name."""
+        drafts = {unit: proposal for unit in some if (proposal := draft([unit], least, units.new))}
         placed = zip(drafts, place(drafts.values()), strict=True)
-        return {unit: found for unit, found in placed if found.existing or found.doubt}
+        return {unit: proposal for unit, proposal in placed if proposal.existing or proposal.doubt}
 
     known = place_alone(range(len(units)), settings.min_support)
     chosen = np.array([u for u in np.flatnonzero(units.missing) if u not in known], dtype=np.int64)
-    own = [
-        found if found.existing else replace(found, score=float(units.missing[unit]))
-        for unit, found in known.items()
-        if found.existing or units.missing[unit]
+    alone = [
+        proposal if proposal.existing else replace(proposal, score=float(units.missing[unit]))
+        for unit, proposal in known.items()
+        if proposal.existing or units.missing[unit]
     ]
     if not len(chosen):
-        return own
-    if ontology.is_open:  # few facts place a wording badly: each meaning is a property of its own
+        return alone
+    if ontology.is_open:  # few facts place a wording badly: each meaning is a separate property
         groups = [[unit] for unit in chosen.tolist()]
     else:
         points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
-        meanings = [name_meaning(comparer.read(units.texts[at])) for at in chosen.tolist()]
+        meanings = [name_meaning(comparer.read(units.texts[unit])) for unit in chosen.tolist()]
         clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
         groups = [chosen[cluster].tolist() for cluster in clusters]
     least = settings.min_support
     shared = (g for g in groups if len(g) > 1 and units.missing[g].sum() >= least)
     apart = place_alone((u for group in shared for u in group if units.support[u] < least), 1)
-    groups = [kept for group in groups if (kept := [u for u in group if u not in apart])]
+    groups = [retained for group in groups if (retained := [u for u in group if u not in apart])]
     drafts = (draft(group, least, units.inside) for group in groups)
-    return own + [found for found in place(filter(None, drafts)) if not found.existing]
+    return alone + [p for p in place(filter(None, drafts)) if not p.existing]
 
 
-# Wordings that are no property of their own: they give a name, or say what a class says.
+# Wordings that make no property: they give a name, or state a class.
 
 _NAMING = frozenset(
     "also_called abbreviated_as birth_name familiar_name formerly_named given_new_name goes_by "
@@ -526,7 +526,7 @@ _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<
 
 _DATES = {XSD + "gYear": "year", XSD + "date": "date"}
 _SENSES = 6
-"""Meanings of a verb from which it says too little without a word beside it."""
+"""Senses of a verb from which it is too vague without another word."""
 _LONGEST = 5
 """Words of a wording that may name a property."""
 _BEING = re.compile(
@@ -536,10 +536,10 @@ _BEING = re.compile(
 
 def is_wording(words: str) -> bool:
     """Whether words may name a relation: few, no name, number or second clause among them."""
-    own, first = words.split(), name_property(words).partition(" ")[0]
+    parts, first = words.split(), name_property(words).partition(" ")[0]
     joins = first in QUESTION_WORDS | JOINING  # a column's header: `what it does`
     plain = words.islower() and words.replace(" ", "").isalpha()
-    return len(own) <= _LONGEST and plain and not joins
+    return len(parts) <= _LONGEST and plain and not joins
 
 
 def is_vague(wording: str) -> bool:
@@ -549,10 +549,10 @@ def is_vague(wording: str) -> bool:
 
 
 def name_property(wording: str, range_iri: str | None = None) -> str:
-    """The name one would write for a wording: `licensed to` of `was licensed to`.
+    """The name of a wording as a property: `licensed to` of `was licensed to`.
 
-    `editor` of `has editor`, and of dates `year built` of `was built in`; what is no name then
-    stays as it is.
+    `editor` of `has editor`, and of dates `year built` of `was built in`. A wording that would
+    leave no name is returned unchanged.
     """
     name = _BEING.sub("", wording, count=1) if _BEING.match(wording) else wording
     verb, _, link = name.partition(" ")
@@ -562,24 +562,24 @@ def name_property(wording: str, range_iri: str | None = None) -> str:
 
 
 def is_naming(wording: str) -> bool:
-    """Whether a wording says what a thing is called, or that both ends are one (`is known as`)."""
+    """Whether a wording gives the name of a thing, or equates both ends (`is known as`)."""
     senses = [sense for sense, _ in load_lexicon().find_senses(read_frame(wording))]
     plain = [sense for sense in senses if not sense.weak] or senses
     return bool(plain) and sum(s.meaning.name in _NAMING for s in plain) * 2 > len(plain)
 
 
 def says_being(reading: Reading) -> bool:
-    """Whether a wording says what a thing is, or no more than that something may be so."""
+    """Whether a wording states what a thing is, or only a possibility."""
     return reading.meaning in _BEINGS or bool(reading.qualities)
 
 
 def find_kind(wording: str) -> tuple[str, bool] | None:
-    """The kind in `is <kind> in`, `of` or `by`, and whether that and a place are all it says.
+    """The kind in `is <kind> in`, `of` or `by`, and whether only a place follows it.
 
-    `is school in` says a class and a place, `is mayor of` more, `is active in` no kind.
+    `is school in` states a class and a place, `is mayor of` a relation, `is active in` no kind.
     """
-    found = _KIND.fullmatch(wording.strip().lower())
-    words = found["kind"].split() if found else []
-    if not found or "to" in words or (found["link"] == "in" and is_quality(words[-1])):
+    match = _KIND.fullmatch(wording.strip().lower())
+    words = match["kind"].split() if match else []
+    if not match or "to" in words or (match["link"] == "in" and is_quality(words[-1])):
         return None
-    return found["kind"], found["link"] == "in"
+    return match["kind"], match["link"] == "in"

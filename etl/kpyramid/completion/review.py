@@ -27,7 +27,7 @@ Row = Mapping[str, object]
 
 @dataclass
 class Decided:
-    """The file's new text, and what happened to each proposal: kind, label, iri and how."""
+    """The file's new text, and the result for each proposal: kind, label, IRI and action."""
 
     text: str
     done: list[dict[str, str]] = field(default_factory=list)
@@ -35,17 +35,17 @@ class Decided:
 
 
 def find_file(given: Path | None, settings: CompleteSettings) -> Path | None:
-    """The decisions file: the one given, else that of the settings, if they name one."""
+    """The decisions file: the one given, else that of the settings, else None."""
     if given is not None:
         return given
     return None if settings.decisions is None else Path(settings.decisions)
 
 
 def read_file(path: Path | None) -> tuple[str, Decisions]:
-    """A file's text and entries; none where it is not there yet.
+    """A file's text and entries; both empty where the file does not exist yet.
 
     Raises:
-        InputError: it cannot be read, or contradicts itself.
+        InputError: the file cannot be read, or contradicts itself.
     """
     text = read_text(path) if path is not None and path.exists() else ""
     return text, parse_decisions(text, str(path or "no decisions file"))
@@ -53,9 +53,9 @@ def read_file(path: Path | None) -> tuple[str, Decisions]:
 
 @contextmanager
 def hold_file(path: Path) -> Iterator[None]:
-    """Locks the folder of a decisions file, waiting until no other process holds it.
+    """Locks the folder of a decisions file, waiting until no other process holds the lock.
 
-    The folder is locked, since the file is replaced as a whole; it is made if need be.
+    The folder is locked, since the file is replaced as a whole; it is created if missing.
     """
     folder = path.resolve().parent
     folder.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def decide(
     label: str | None = None,
     note: str = "",
 ) -> Decided:
-    """The file's text with a decision on each of the chosen rows, all else as it was.
+    """The file's text with a decision on each of the chosen rows added.
 
     Accepting a proposal also accepts those it depends on: classes that are its ends, a property
     that it splits or inverts. `rows`: all proposals of the snapshot; `schema`: its ontology;
@@ -106,7 +106,7 @@ class _Writer:
     def decide(
         self, decision: Literal["accept", "reject"], row: Row, label: str | None, note: str
     ) -> None:
-        entry = self.decisions.find_own(row)
+        entry = self.decisions.find_written_for(row)
         if entry is not None:
             self._confirm(entry, decision, row, label)
         elif decision == "accept" and row["state"] == "alias":
@@ -137,7 +137,7 @@ class _Writer:
         self._add(_make_entry("accept", row, values, note=note), row, "accepted")
 
     def _require_free(self, row: Row, label: str) -> None:
-        """Passes when no class or property, and no entry of the kind, is called so already."""
+        """Raises an InputError where a class, property or entry of the kind has the label."""
         kind = str(row["kind"])
         terms = self.schema.classes if kind == "class" else self.schema.properties
         others = [term for term in terms if term.iri != row["iri"]]
@@ -152,20 +152,20 @@ class _Writer:
         raise InputError(f"--label {label!r} is the label of {whose}, already; give another one")
 
     def _accept_needed(self, row: Row) -> dict[str, str]:
-        """Accepts the proposals that one depends on; their IRIs now, by column."""
+        """Accepts the proposals on which a row depends; returns their new IRIs by column."""
         self._open.add(str(row["iri"]))
         values: dict[str, str] = {}
         for name in ("domain", "range", "splits", "inverse_of"):
             needed = self.by_iri.get(str(row[name]))
             if needed is None:
                 continue
-            entry = self.decisions.find_own(needed)
+            entry = self.decisions.find_written_for(needed)
             if entry is not None and entry.decision == "accept":
                 values[name] = entry.iri or str(needed["iri"])
             elif name == "inverse_of" and (
                 needed["state"] != "accepted" or entry or needed["iri"] in self._open
             ):
-                values[name] = ""  # it is stated once, by the one that is accepted last
+                values[name] = ""  # the inverse is stated once, in the entry accepted last
             elif entry is not None:
                 raise InputError(
                     f"{row['label']} depends on {needed['label']}, which "
@@ -189,8 +189,8 @@ def _make_entry(
     decision: Literal["accept", "reject"], row: Row, values: Mapping[str, str], *, note: str
 ) -> Decision:
     names = ("label", "domain", "range", "definition", "inverse_of", "splits")
-    said = {**{name: cast("str", row[name]) for name in names}, **values}
-    given = {name: value for name, value in said.items() if value}
+    values_by_name = {**{name: cast("str", row[name]) for name in names}, **values}
+    given = {name: value for name, value in values_by_name.items() if value}
     return Decision(
         decision=decision,
         kind=cast("Literal['class', 'property']", row["kind"]),
@@ -201,5 +201,5 @@ def _make_entry(
 
 
 def _say(row: Row, iri: str | None, how: str) -> dict[str, str]:
-    said = {name: str(row[name]) for name in ("proposal_id", "kind", "label", "iri")}
-    return {**said, "iri": iri or said["iri"], "how": how}
+    shown = {name: str(row[name]) for name in ("proposal_id", "kind", "label", "iri")}
+    return {**shown, "iri": iri or shown["iri"], "how": how}

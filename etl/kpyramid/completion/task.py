@@ -1,4 +1,4 @@
-"""What a model is asked about proposals: their names, and whether the ontology has them."""
+"""The task of a model that names proposals and judges whether the ontology has them."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -23,12 +23,12 @@ from kpyramid.llm.task import (
 
 _PHRASES = 5
 _CHARACTERS = 160
-"""Of a wording, a definition or a fact that a prompt shows."""
+"""Most characters of a wording, a definition or a fact in a prompt."""
 _flatten = partial(flatten, most=_CHARACTERS)
 _LONGEST_NAME = 48
 _MOST_WORDS = 6
 _DEFINITION = (12, 300)
-"""Characters of a definition."""
+"""Least and most characters of a definition."""
 _NAME = re.compile(r"[^\W\d_][\w'’/-]*(?: [\w'’/-]+)*")
 
 _INSTRUCTIONS = """\
@@ -86,7 +86,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Nameless:
-    """A proposal in words; `nearest` are the IRIs of what it may be another name for."""
+    """A proposal in words; `nearest`: IRIs of the terms for which it may be another name."""
 
     kind: Literal["class", "property"]
     label: str
@@ -97,13 +97,13 @@ class Nameless:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What it is in every round, whatever the ontology then has."""
+        """Its identity in every round, independent of the ontology."""
         return (self.kind, self.label, self.ends)
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What a model says of a proposal; `existing` is an IRI, None of what is new."""
+    """A model's answer on a proposal; `existing` is an IRI, or None where the verdict is "new"."""
 
     name: str
     definition: str
@@ -132,13 +132,13 @@ def ask_for_names(
     language: str,
     max_tokens: int,
 ) -> Request:
-    """The request for a batch of proposals; `known` has what each may be another name for."""
+    """The request for a batch of proposals; `known`: their nearest terms by IRI."""
     listed = _list_known(batch)
     lines = ["The ontology has"]
     for number, iri in enumerate(listed, 1):
         entry = known[iri]
-        said = f": {_flatten(entry.comment)}" if entry.comment else ""
-        lines.append(f"{number}. {_flatten(entry.label)}{_show_ends(entry.ends)}{said}")
+        comment = f": {_flatten(entry.comment)}" if entry.comment else ""
+        lines.append(f"{number}. {_flatten(entry.label)}{_show_ends(entry.ends)}{comment}")
     for number, proposal in enumerate(batch, 1):
         near = [listed.index(iri) + 1 for iri in proposal.nearest]
         lines += [
@@ -158,13 +158,13 @@ def _write_system(domain: str, language: str) -> str:
 
 
 def parse_names(content: str, batch: Sequence[Nameless]) -> dict[int, Named]:
-    """What the reply says, by a proposal's place in the batch; some may be missing.
+    """The answers of a reply by a proposal's index in the batch; some may be missing.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or speaks of what was not listed.
+        ReplyError: it is no JSON of the schema, or refers to an entry that was not listed.
     """
     listed = _list_known(batch)
-    found: dict[int, Named] = {}
+    names: dict[int, Named] = {}
     for entry in parse_json(content, _Reply).proposals:
         if not 0 < entry.proposal <= len(batch):
             raise ReplyError(FailureKind.INVALID, f"there is no proposal {entry.proposal}")
@@ -176,12 +176,12 @@ def parse_names(content: str, batch: Sequence[Nameless]) -> dict[int, Named]:
         name, definition = (" ".join(words.split()) for words in (entry.name, entry.definition))
         name = name.rstrip(".")
         name = name[:1].lower() + name[1:] if name[1:2].islower() else name
-        found.setdefault(entry.proposal - 1, Named(name, definition, entry.verdict, existing))
-    return found
+        names.setdefault(entry.proposal - 1, Named(name, definition, entry.verdict, existing))
+    return names
 
 
 def find_fault(named: Named, known: Collection[str]) -> str | None:
-    """Why an answer cannot be used; None if it can. `known`: the IRIs that it may speak of."""
+    """The reason why an answer cannot be used, or None; `known`: the IRIs that it may name."""
     if named.existing is not None and named.existing not in known:
         return "it was compared with what it does not fit"
     if named.verdict == "same":

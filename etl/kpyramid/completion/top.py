@@ -1,8 +1,8 @@
-"""The first classes of an ontology that is made from the corpus: nouns that it is about.
+"""The first classes of an ontology that is made from the corpus: the nouns that are its terms.
 
-Termhood in the sense of Frantzi et al. (2000): what heads compounds of its own (`savings account`)
-and is spoken of in several places is a term; a noun that stands for a quantity, a relation or a
-time (`number`, `part`, `way`), or mostly for one of something (`use of`), is none.
+Termhood in the sense of Frantzi et al. (2000): a noun that heads compounds (`savings account`) and
+occurs in several places is a term; a noun for a quantity, a relation or a time (`number`, `part`,
+`way`), or one that mostly has a complement (`use of`), is not.
 """
 
 from collections import Counter, defaultdict
@@ -23,24 +23,24 @@ from kpyramid.ontology.proposals import coin_iri, name_class
 from kpyramid.ontology.schema import Schema
 
 MOST = 30
-"""Classes that a person can look through."""
+"""Classes that a person can review."""
 _LEAST = 3
-"""Chunks, or different names, that speak of what a class is made of."""
+"""Chunks, or different compounds, in which the noun of a class must occur."""
 _THINGS = frozenset("pgloaABFPMSU")
-"""Senses (`load_nouns`) of what is a thing by itself."""
+"""Senses (`load_nouns`) of nouns for independent things."""
 _HEADED = {"": 2, "c": 2, "t": 2, "e": 3}
-"""Compounds that a noun has to head which WordNet lacks, or which is for what is said, done or
-happens; 3 for any other sense."""
+"""Compounds that a noun must head, by its first sense: none in WordNet, communication, act, event;
+3 for any other sense."""
 _MEASURE = "x"
 _OF = 0.5
-"""Share of a noun's uses that say of what it is one, above which it tells a relation."""
+"""Share of a noun's uses with the complement `of` above which it denotes a relation."""
 _NAMED = frozenset("ORG FAC LOC PRODUCT EVENT WORK_OF_ART LAW".split())
-"""Types of names that end in what they name."""
+"""Types of names whose last word is the kind of the thing."""
 
 
 @dataclass(slots=True)
 class _Uses:
-    """How a corpus uses a noun: where, in which compounds and names, how often with `of`."""
+    """The uses of a noun in a corpus: chunks, compounds and names, and how many with `of`."""
 
     chunks: set[str] = field(default_factory=set)
     compounds: set[str] = field(default_factory=set)
@@ -52,7 +52,7 @@ class _Uses:
 
     @property
     def weight(self) -> int:
-        """How much of the corpus is about it."""
+        """Number of chunks, compounds and facts with it."""
         return len(self.chunks) + len(self.compounds) + self.facts
 
     def is_term(self) -> bool:
@@ -80,9 +80,9 @@ def draft_classes(
     """Rows of `proposals`, without support, of the classes that a corpus needs below `schema`'s.
 
     `phrases`: words, type and chunk of each mention; `ends`: words and type of each end of a fact.
-    What `former`, the last ontology, has of these comes first, so that a growing corpus keeps its
-    names; then the nouns of most facts, `MOST` in all. What `decisions` accepts stands, and what it
-    rejects is left out.
+    Classes of `former`, the last ontology, come first, so that a growing corpus retains its names;
+    then the nouns of greatest weight, `MOST` in all. Classes that `decisions` accepts are included,
+    those that it rejects are left out.
 
     Raises:
         InputError: an entry of the decisions does not fit the ontology; names it.
@@ -93,17 +93,17 @@ def draft_classes(
     uses = _read_uses(phrases, ends, Kinds(schema), embedder, old)
     taken = {THING, *schema.class_by_iri, *(str(row["iri"]) for row in rows)}
     order = sorted(uses, key=lambda key: (not uses[key].known, -uses[key].weight, key))
-    for own in (uses[key] for key in order):
-        words = sorted(own.words, key=lambda word: (word not in old, -own.words[word], word))
+    for use in (uses[key] for key in order):
+        words = sorted(use.words, key=lambda word: (word not in old, -use.words[word], word))
         decided = decisions.find("class", words[0], words)
-        if decided is not None or len(rows) >= MOST or not (own.known or own.is_term()):
+        if decided is not None or len(rows) >= MOST or not (use.known or use.is_term()):
             continue
         parent = _find_parent(words[0], schema)
         iri = coin_iri("class", words[0], schema.base, taken)
         taken.add(iri)
-        # No fact: readers see a definition who may not see the documents that state the facts.
-        said = f"A kind of {name_class(parent, schema)} that the texts call “{words[0]}”."
-        row = {"iri": iri, "label": words[0], "definition": said, "domain": parent}
+        # It quotes no facts: readers see a definition who may not see the documents.
+        definition = f"A kind of {name_class(parent, schema)} that the texts call “{words[0]}”."
+        row = {"iri": iri, "label": words[0], "definition": definition, "domain": parent}
         rows.append({**row, "kind": "class", "phrases": words, "decided_by": "rules", "note": ""})
     return [{**_BLANK, **row} for row in rows]
 
@@ -117,9 +117,9 @@ _BLANK = {
 def keep_properties(
     former: Schema, schema: Schema, decisions: Decisions
 ) -> list[dict[str, object]]:
-    """Rows of `proposals`, without support, of the properties that the last ontology had.
+    """Rows of `proposals`, without support, of the properties of the last ontology.
 
-    Left out are those between classes that `schema` lacks, and those that a person decided on.
+    Properties of classes that `schema` lacks, and those that a person decided on, are left out.
     """
     ends = {THING, *schema.class_by_iri} | DATATYPES
     rows: list[dict[str, object]] = []
@@ -143,7 +143,7 @@ def _read_uses(
     embedder: Embedder,
     old: set[str],
 ) -> dict[str, _Uses]:
-    """The nouns of the phrases by what nouns for one kind agree in."""
+    """The uses of the phrases' nouns, those for the same kind together, by their common name."""
 
     @cache
     def read(words: str, kind: str) -> Kind | None:
@@ -154,50 +154,50 @@ def _read_uses(
         lemma = lemmatise(noun.noun) if noun else ""
         if noun is None or (named and not noun.before):
             return None
-        # `mice` has a singular; `opera` and `training` are none of opus and train
+        # `mice` has a singular; `opera` and `training` are not forms of opus and train
         if lemma == noun.noun or noun.noun.endswith(("a", "ing")):
             return noun
         singular = find_noun(lemma, kinds)
         return singular and noun._replace(noun=singular.noun, plural=True)
 
-    found: defaultdict[str, _Uses] = defaultdict(_Uses)
+    by_noun: defaultdict[str, _Uses] = defaultdict(_Uses)
     for words, kind, chunk in phrases:
         noun = read(words, kind)
         if noun is None:
             continue
-        own = found[noun.noun]
-        own.words[noun.noun] += 1
-        own.related += noun.completed
-        own.plural |= noun.plural
+        use = by_noun[noun.noun]
+        use.words[noun.noun] += 1
+        use.related += noun.completed
+        use.plural |= noun.plural
         before = noun.before[-1:]
-        if is_written_as_name(words):  # one firm's name in many places makes no kind of firm
-            own.compounds.add(words.casefold())
+        if is_written_as_name(words):  # a firm's name in many places makes no kind of firm
+            use.compounds.add(words.casefold())
             continue
-        own.chunks.add(chunk)
+        use.chunks.add(chunk)
         if before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
-            own.compounds.add(before[0])
+            use.compounds.add(before[0])
     for end in ends:
         noun = read(*end)
-        if noun is not None and noun.noun in found:
-            found[noun.noun].facts += 1
+        if noun is not None and noun.noun in by_noun:
+            by_noun[noun.noun].facts += 1
     joined: defaultdict[str, _Uses] = defaultdict(_Uses)
-    alike = group_alike(found, embedder) if found else {}
+    alike = group_alike(by_noun, embedder) if by_noun else {}
     for word, key in alike.items():
-        one, all_ = found[word], joined[key]
-        all_.chunks |= one.chunks
-        all_.compounds |= one.compounds
-        all_.words += one.words
-        all_.facts += one.facts
-        all_.related += one.related
-        all_.plural |= one.plural
+        use_of_word, all_ = by_noun[word], joined[key]
+        all_.chunks |= use_of_word.chunks
+        all_.compounds |= use_of_word.compounds
+        all_.words += use_of_word.words
+        all_.facts += use_of_word.facts
+        all_.related += use_of_word.related
+        all_.plural |= use_of_word.plural
         all_.known |= word in old
     return joined
 
 
 def _find_parent(noun: str, schema: Schema) -> str:
-    """The upper class of what a noun names, by the type of its names; else the most general."""
+    """The upper class for a noun, by the type of things that it denotes; else the top class."""
     label = find_kind_label(noun)
-    if label and not is_usual(noun, [label]):  # a label is a firm of musicians, but not first
+    if label and not is_usual(noun, [label]):  # the first sense of `label` is no record firm
         label = None
     top = next(c.iri for c in schema.classes if not {*c.parents} & schema.class_by_iri.keys())
     return schema.class_for_type(label or "") or top

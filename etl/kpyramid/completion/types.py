@@ -1,4 +1,4 @@
-"""What completion reads and finds."""
+"""Input and output of completion: the two layers, proposals, priorities."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from kpyramid.storage.columns import TextColumn
 LITERAL = "LITERAL"
 """Type of a tail that is no entity."""
 Pair = tuple[str, str]
-"""Ids of a fact's head and tail; of a literal tail its text."""
+"""Ids of a fact's head and tail; for a literal tail its text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphLayer:
     """The facts of the knowledge graph, as columns of equal length n; `LITERAL` types a literal.
 
-    `head_keys`, `tail_keys`: the ids of the ends, of a literal its text.
+    `head_keys`, `tail_keys`: the ids of the ends, for a literal its text.
     """
 
     heads: Sequence[str]
@@ -53,8 +53,8 @@ class GraphLayer:
 class OntologyLayer:
     """The schema and the values that its instances state, as columns of equal length m.
 
-    `classes`: the class of an individual, by its id. `is_open`: whether the corpus makes it, so
-    that what has no class may be an end of a property.
+    `classes`: the class of an individual, by its id. `is_open`: whether the ontology is made from
+    the corpus, so that a thing without a class may be an end of a property.
     """
 
     schema: Schema
@@ -69,12 +69,12 @@ class OntologyLayer:
 class Proposal:
     """A class or property that the ontology lacks.
 
-    `facts`: places in the graph's columns of the facts that support it.
-    `existing`: IRI of what it is only another name for; its phrases become alternative labels.
+    `facts`: indices in the graph's columns of the facts that support it.
+    `existing`: IRI of the term for which it is another name; its phrases become its labels.
     `splits`: IRI of the property of which it states a part (`department`: `past`, `current`).
-    `inverse`: IRI of the existing property that it turns round.
+    `inverse`: IRI of the existing property of which it is the inverse.
     `agreement`: share of the support that fits domain and range by the types of its ends.
-    `doubt`: why a person has to say whether it is only another name. `fault`: why it is not
+    `doubt`: why a person has to decide whether it is another name. `fault`: why it is not
     proposed at all.
     """
 
@@ -99,8 +99,8 @@ class Proposal:
 class Phrases:
     """The phrases of one layer, as columns of equal length p, and the layer's moments.
 
-    `facts`: how many facts or values say each. `points`: its place on the first two axes of the
-    shared space, shape (p, 2); a space of one axis has 0 on the second. `log_graph`,
+    `facts`: number of facts or values with each. `points`: coordinates on the first two axes of the
+    shared space, shape (p, 2); 0 on the second in a space with one axis. `log_graph`,
     `log_ontology`: log densities of both layers there, in nats. `moments`: of the embeddings.
     """
 
@@ -123,10 +123,10 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Completion:
-    """What the ontology lacks: priorities, and proposals, the best first.
+    """Priorities of the graph's phrases, and proposals, the best first.
 
     `measure`: places both layers in one space, which only priorities by density need. `phrase_of`:
-    the place of each fact's phrase in the graph's layer, shape (n,). `sign`, `log_magnitude`,
+    the index of each fact's phrase in the graph's layer, shape (n,). `sign`, `log_magnitude`,
     `region`: the priority of each phrase of that layer, as -1, 0 or 1 times exp of the log (0.0
     where the sign is 0), and whether it is in the priority region.
     """
@@ -144,13 +144,13 @@ class Completion:
         return float(self.sign[places] @ np.exp(self.log_magnitude[places]))
 
 
-def may_share(one: str, other: str, schema: Schema) -> bool:
-    """Whether a thing can be of both classes: one is the other or above it."""
-    return schema.is_subclass(one, other) or schema.is_subclass(other, one)
+def may_share(left: str, right: str, schema: Schema) -> bool:
+    """Whether a thing can be of both classes: they are equal, or one is above the other."""
+    return schema.is_subclass(left, right) or schema.is_subclass(right, left)
 
 
 def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:
-    """Which facts join two ends that are subject and value already, in either direction."""
+    """Which facts join the subject and value of a known value, in either direction, shape (n,)."""
     known: set[Pair] = set(ontology.pairs)
     known |= {(b, a) for a, b in known}
     return np.fromiter((pair in known for pair in graph.walk_pairs()), bool, count=len(graph))

@@ -1,4 +1,4 @@
-"""Condensation (PolyRAG III-C): facts that say the same become one, around ontology anchors.
+"""Condensation (PolyRAG §III-C): merging of equivalent facts, and of broader ones near anchors.
 
 Imports the graph, the ontology and embeddings; imported by the pipeline.
 """

@@ -1,4 +1,4 @@
-"""Condensation by a model (f_con): which facts that the rules left apart say the same."""
+"""Condensation by a model (f_con): merging of equivalent facts that the rules left apart."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from kpyramid.llm.task import (
 from kpyramid.ontology.schema import Schema
 
 _CHARACTERS = 120
-"""Of a name or a wording that a prompt shows."""
+"""Most characters of a name or a wording in a prompt."""
 _flatten = partial(flatten, most=_CHARACTERS)
 
 _INSTRUCTIONS = """\
@@ -94,7 +94,7 @@ class Question:
 
 
 Same = tuple[int, ...]
-"""Places of a question's facts that say the same, the best first."""
+"""Indices of a question's facts that say the same, the best first."""
 
 
 class _Group(Strict):
@@ -118,14 +118,14 @@ def ask_what_is_same(
     """The request for a batch of sets."""
     lines: list[str] = []
     number = 0
-    for at, question in enumerate(batch, 1):
-        lines += ["", f"Set {at}: {_flatten(question.about)}"]
+    for set_number, question in enumerate(batch, 1):
+        lines += ["", f"Set {set_number}: {_flatten(question.about)}"]
         for fact in question.facts:
             number += 1
             lines.append(f"{number}. {' | '.join(map(_flatten, fact))}")
         if question.examples:
-            told = "; ".join(f"{_flatten(a)} and {_flatten(b)}" for a, b in question.examples)
-            lines.append(f"All of it is also said of {told}.")
+            further = "; ".join(f"{_flatten(a)} and {_flatten(b)}" for a, b in question.examples)
+            lines.append(f"All of it is also said of {further}.")
     system = _write_system(domain, language)
     return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
 
@@ -137,13 +137,13 @@ def _write_system(domain: str, language: str) -> str:
 
 
 def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tuple[Same, ...]]:
-    """The groups that the reply finds, by a set's place in the batch; sets may be missing.
+    """The groups of equivalent facts in a reply, by index of the set; sets may be missing.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or groups what was not offered together.
+        ReplyError: it is no JSON of the schema, or groups facts of different sets.
     """
-    places = [(at, place) for at, q in enumerate(batch) for place in range(len(q.facts))]
-    found: dict[int, tuple[Same, ...]] = {}
+    places = [(index, place) for index, q in enumerate(batch) for place in range(len(q.facts))]
+    by_set: dict[int, tuple[Same, ...]] = {}
     for entry in parse_json(content, _Reply).sets:
         if not 0 < entry.set <= len(batch):
             raise ReplyError(FailureKind.INVALID, f"there is no set {entry.set}")
@@ -162,8 +162,8 @@ def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tup
             seen |= members
             if others := sorted(members - {group.best}):
                 groups.append(tuple(places[number - 1][1] for number in (group.best, *others)))
-        found.setdefault(entry.set - 1, tuple(groups))
-    return found
+        by_set.setdefault(entry.set - 1, tuple(groups))
+    return by_set
 
 
 TASK = Task(
@@ -183,11 +183,11 @@ TASK = Task(
 def list_neighbourhoods(
     graph: Graph, made: Condensation, ids: Sequence[str], schema: Schema
 ) -> list[Neighbourhood]:
-    """The facts left apart, by pair of ends and anchor (f_con's X_k); each in one at most.
+    """The facts left apart, by pair of ends and anchor (f_con's X_k); a fact is in one at most.
 
     `ids`: keys of the facts by row.
     """
-    found = []
+    groups = []
     for mergers in made.apart:
         by_anchor: dict[tuple[str, bool], list[Merger]] = defaultdict(list)
         for merger in mergers:
@@ -201,15 +201,15 @@ def list_neighbourhoods(
                 kind = schema.class_for_type(left[0].fact.ends[0])
                 domain = schema.class_by_iri[kind].label if kind else None
                 places = [merger.fact.place for merger in left]
-                facts = tuple(Statement(ids[at], *graph.tell(at)) for at in places)
-                found.append(Neighbourhood(schema.property_by_iri[iri].label, domain, facts))
-    return found
+                facts = tuple(Statement(ids[row], *graph.tell(row)) for row in places)
+                groups.append(Neighbourhood(schema.property_by_iri[iri].label, domain, facts))
+    return groups
 
 
 def merge_agreed(made: Condensation, ids: Sequence[str], agreed: Iterable[tuple[str, str]]) -> None:
-    """Merges what a model agreed to: keys of a fact that goes and of the one that stays."""
-    row = {key: at for at, key in enumerate(ids)}
-    goes = {row[one]: row[other] for one, other in agreed}
+    """Merges the agreed pairs of keys: of the fact that goes, and of the fact that stays."""
+    row = {key: index for index, key in enumerate(ids)}
+    goes = {row[gone]: row[stay] for gone, stay in agreed}
     by_place = {merger.fact.place: merger for mergers in made.apart for merger in mergers}
     for place in sorted(goes):
         stays = place
@@ -220,35 +220,35 @@ def merge_agreed(made: Condensation, ids: Sequence[str], agreed: Iterable[tuple[
 
 
 _FACTS = 40
-"""Numbered facts in a request, about: some 900 tokens."""
+"""Numbered facts in a request: about 900 tokens."""
 _EXAMPLES = 2
-"""Ends that a question shows of all that are told in the same wordings."""
+"""Pairs of ends that a question shows of all that have the same wordings."""
 
 _Anchor = tuple[str, str | None]
-_Said = tuple[str, bool]
+_Form = tuple[str, bool]
 """A wording, and whether it reads from the neighbourhood's tail to its head."""
-_Pair = frozenset[_Said]
+_Pair = frozenset[_Form]
 Bars = Callable[[Statement, Statement], bool]
-"""Whether two facts of the same ends cannot say the same, whatever a model holds of them."""
+"""Whether two facts of the same ends cannot be equivalent, whatever the model answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condensed:
-    """Which facts are said by others: (key of the one that goes, key of the one that stays)."""
+    """The merged facts, as pairs: key of the fact that goes, key of the fact that stays."""
 
     merged: tuple[tuple[str, str], ...]
     losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """A neighbourhood by its wordings, turned so that the first of them reads forwards.
+class _Worded:
+    """A neighbourhood's facts by wording, directed so that the first wording reads forwards.
 
-    Facts of one wording are several where their tails are values.
+    A wording has several facts where their tails are values.
     """
 
     anchor: _Anchor
-    facts: Mapping[_Said, Sequence[Statement]]
+    facts: Mapping[_Form, Sequence[Statement]]
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -256,28 +256,28 @@ class _Told:
         return first.head, first.tail
 
     @property
-    def said(self) -> tuple[_Said, ...]:
+    def forms(self) -> tuple[_Form, ...]:
         return tuple(sorted(self.facts))
 
-    def show(self, said: _Said) -> tuple[str, str, str]:
-        return self.facts[said][0].triple
+    def show(self, form: _Form) -> tuple[str, str, str]:
+        return self.facts[form][0].triple
 
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """What is asked once for all ends: wordings of an anchor, and the ends that show them."""
+    """A question asked once for all ends: wordings near an anchor, and example ends."""
 
     anchor: _Anchor
-    said: tuple[_Said, ...]
+    forms: tuple[_Form, ...]
     pairs: frozenset[_Pair]
-    examples: Sequence[_Told]
+    examples: Sequence[_Worded]
 
     @property
     def question(self) -> Question:
         label, domain = self.anchor
         about = f"{label} ({domain})" if domain else label
         first, *others = self.examples
-        return Question(about, tuple(map(first.show, self.said)), tuple(o.ends for o in others))
+        return Question(about, tuple(map(first.show, self.forms)), tuple(o.ends for o in others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,129 +291,129 @@ class Condenser:
     concurrency: int
 
     def condense(self, neighbourhoods: Sequence[Neighbourhood], bars: Bars) -> Condensed:
-        """Merges within neighbourhoods; the same wordings near one anchor are asked about once.
+        """Merges facts within neighbourhoods; equal wordings near an anchor are asked about once.
 
-        A pair that `bars` is never merged, and a loss where the model would have it so.
+        A pair for which `bars` is true is never merged; it is a loss where the model merges it.
 
         Raises:
-            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+            BudgetError, EndpointError: no further call can be made; earlier answers remain.
         """
-        told = [found for n in neighbourhoods if len((found := _tell(n)).facts) > 1]
-        same, best, losses = self._ask(_list_sets(told))
+        groups = [worded for n in neighbourhoods if len((worded := _group_wordings(n)).facts) > 1]
+        same, best, losses = self._ask(_list_sets(groups))
         merged: list[tuple[str, str]] = []
         barred: dict[tuple[_Anchor, _Pair], Loss] = {}
-        for one in told:
-            facts = [(said, fact) for said in one.said for fact in one.facts[said]]
+        for worded in groups:
+            facts = [(form, fact) for form in worded.forms for fact in worded.facts[form]]
             agreed: set[frozenset[str]] = set()
-            for (said, first), (other, second) in combinations(facts, 2):
-                pair = frozenset((said, other))
-                if (one.anchor, pair) not in same or not (
+            for (form, first), (second_form, second) in combinations(facts, 2):
+                pair = frozenset((form, second_form))
+                if (worded.anchor, pair) not in same or not (
                     _says(first, second) or _says(second, first)
                 ):
                     continue
                 if bars(first, second):
-                    barred[one.anchor, pair] = _refuse(one.anchor, first, second)
+                    barred[worded.anchor, pair] = _refuse(worded.anchor, first, second)
                 else:
                     agreed.add(frozenset((first.key, second.key)))
             for group in _group(facts, agreed):
-                full = [e for e in group if all(_says(e[1], other) for _, other in group)]
-                _, stays = min(full, key=lambda e: (-best[one.anchor, e[0]], e[0]))
+                full = [e for e in group if all(_says(e[1], broader) for _, broader in group)]
+                _, stays = min(full, key=lambda e: (-best[worded.anchor, e[0]], e[0]))
                 merged += [(fact.key, stays.key) for _, fact in group if fact != stays]
         return Condensed(tuple(sorted(merged)), (*losses, *barred.values()))
 
     def _ask(
         self, sets: Sequence[_Set]
-    ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Said]], list[Loss]]:
-        """The pairs that say the same, how often each wording was the best, what got no answer."""
+    ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Form]], list[Loss]]:
+        """The equivalent pairs, how often each wording was the best, and the unanswered sets."""
         batches = cut_batches(
-            sets, name=lambda s: str((s.anchor, s.said)), weigh=lambda s: len(s.said), size=_FACTS
+            sets, name=lambda s: str((s.anchor, s.forms)), weigh=lambda s: len(s.forms), size=_FACTS
         )
 
         def pose(batch: Sequence[_Set]) -> tuple[Request, Parse[dict[int, tuple[Same, ...]]]]:
-            asked = [one.question for one in batch]
+            asked = [each.question for each in batch]
             request = ask_what_is_same(
                 asked, domain=self.domain, language=self.language, max_tokens=self.max_tokens
             )
             return request, partial(parse_what_is_same, batch=asked)
 
         same: set[tuple[_Anchor, _Pair]] = set()
-        best: Counter[tuple[_Anchor, _Said]] = Counter()
+        best: Counter[tuple[_Anchor, _Form]] = Counter()
         losses = []
         for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
                 continue
-            left = [_show(one) for at, one in enumerate(batch) if at not in answer]
+            left = [_show(each) for i, each in enumerate(batch) if i not in answer]
             why = "the reply leaves it out; left apart"
             losses += [Loss("llm_invalid", each, f"{why}: {each}") for each in left]
-            for one, group in ((batch[at], g) for at, own in answer.items() for g in own):
-                said = [one.said[place] for place in group]
-                pairs = set(map(frozenset, combinations(said, 2))) & one.pairs
-                same |= {(one.anchor, pair) for pair in pairs}
-                best[one.anchor, said[0]] += 1
+            for asked, group in ((batch[i], g) for i, groups in answer.items() for g in groups):
+                forms = [asked.forms[place] for place in group]
+                pairs = set(map(frozenset, combinations(forms, 2))) & asked.pairs
+                same |= {(asked.anchor, pair) for pair in pairs}
+                best[asked.anchor, forms[0]] += 1
         return same, best, losses
 
 
-def _tell(neighbourhood: Neighbourhood) -> _Told:
-    facts: dict[_Said, list[Statement]] = defaultdict(list)
+def _group_wordings(neighbourhood: Neighbourhood) -> _Worded:
+    facts: dict[_Form, list[Statement]] = defaultdict(list)
     statements = sorted(neighbourhood.statements, key=lambda s: (s.relation, s.head, s.key))
     for statement in statements:
         facts[statement.relation, statement.head != statements[0].head].append(statement)
-    return _Told((neighbourhood.anchor, neighbourhood.anchor_class), facts)
+    return _Worded((neighbourhood.anchor, neighbourhood.anchor_class), facts)
 
 
-def _list_sets(told: Sequence[_Told]) -> list[_Set]:
-    """What is to be asked so that every pair of wordings near an anchor is asked about once."""
-    groups: dict[tuple[_Anchor, tuple[_Said, ...]], list[_Told]] = defaultdict(list)
-    for one in told:
-        groups[one.anchor, one.said].append(one)
+def _list_sets(groups_worded: Sequence[_Worded]) -> list[_Set]:
+    """The sets of wordings that cover every pair near an anchor once."""
+    groups: dict[tuple[_Anchor, tuple[_Form, ...]], list[_Worded]] = defaultdict(list)
+    for worded in groups_worded:
+        groups[worded.anchor, worded.forms].append(worded)
     covered: set[tuple[_Anchor, _Pair]] = set()
     sets = []
-    # The largest first: they have most of the smaller ones' pairs.
-    for anchor, said in sorted(groups, key=lambda place: (-len(place[1]), str(place))):
+    # The largest first: they include most pairs of the smaller sets.
+    for anchor, forms in sorted(groups, key=lambda place: (-len(place[1]), str(place))):
         pairs = frozenset(
-            pair for pair in map(frozenset, combinations(said, 2)) if (anchor, pair) not in covered
+            pair for pair in map(frozenset, combinations(forms, 2)) if (anchor, pair) not in covered
         )
         if pairs:
             covered |= {(anchor, pair) for pair in pairs}
-            asked = tuple(sorted(frozenset[_Said]().union(*pairs)))
-            shown = nsmallest(  # by names, whatever the order of what is given
+            asked = tuple(sorted(frozenset[_Form]().union(*pairs)))
+            shown = nsmallest(  # by names, independent of the order of the input
                 _EXAMPLES,
-                groups[anchor, said],
-                key=lambda one: (one.ends, tuple(map(one.show, one.said))),
+                groups[anchor, forms],
+                key=lambda worded: (worded.ends, tuple(map(worded.show, worded.forms))),
             )
             sets.append(_Set(anchor, asked, pairs, shown))
     return sets
 
 
-def _says(one: Statement, other: Statement) -> bool:
-    """Whether a fact's value says the other's; entities of one pair of ends are the same."""
-    if one.head != other.head or one.tail == other.tail:
+def _says(left: Statement, right: Statement) -> bool:
+    """Whether the left fact's value includes the right one's; true for entities as tails."""
+    if left.head != right.head or left.tail == right.tail:
         return True
-    return read_value(one.tail).says(read_value(other.tail))
+    return read_value(left.tail).says(read_value(right.tail))
 
 
 def _group(
-    facts: Iterable[tuple[_Said, Statement]], agreed: set[frozenset[str]]
-) -> list[list[tuple[_Said, Statement]]]:
-    """Groups of two and more in which all say the same as all others."""
-    groups: list[list[tuple[_Said, Statement]]] = []
-    for said, fact in facts:
+    facts: Iterable[tuple[_Form, Statement]], agreed: set[frozenset[str]]
+) -> list[list[tuple[_Form, Statement]]]:
+    """Groups of two or more facts that were pairwise agreed to be equivalent."""
+    groups: list[list[tuple[_Form, Statement]]] = []
+    for form, fact in facts:
         for group in groups:
-            if all(frozenset((fact.key, other.key)) in agreed for _, other in group):
-                group.append((said, fact))
+            if all(frozenset((fact.key, member.key)) in agreed for _, member in group):
+                group.append((form, fact))
                 break
         else:
-            groups.append([(said, fact)])
+            groups.append([(form, fact)])
     return [group for group in groups if len(group) > 1]
 
 
-def _refuse(anchor: _Anchor, one: Statement, other: Statement) -> Loss:
-    pair = f"{one.relation} / {other.relation}"
-    facts = "; ".join(" | ".join(statement.triple) for statement in (one, other))
+def _refuse(anchor: _Anchor, left: Statement, right: Statement) -> Loss:
+    pair = f"{left.relation} / {right.relation}"
+    facts = "; ".join(" | ".join(statement.triple) for statement in (left, right))
     return Loss("llm_contrary", f"{anchor[0]}: {pair}", f"cannot say the same: {facts}")
 
 
-def _show(one: _Set) -> str:
-    return f"{one.anchor[0]}: {' / '.join(wording for wording, _ in one.said)}"
+def _show(asked: _Set) -> str:
+    return f"{asked.anchor[0]}: {' / '.join(wording for wording, _ in asked.forms)}"

@@ -1,4 +1,4 @@
-"""Facts that cannot hold together: they are reported, none is removed."""
+"""Contradictions: facts that cannot hold together are reported, and none is removed."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,17 +30,17 @@ _Relation: TypeAlias = tuple[str, str]
 _AMOUNT, _THING = "amount", "thing"
 _TURNED = "^"
 _NEUTRAL = frozenset("in on at to of for by as year date day".split())
-"""Words at the end of a relation that say no other time or amount: `founded in`, `founding year`,
-not `chair from`."""
+"""Words at the end of a relation that do not change its time or amount: `founded in`, `founding
+year`, but not `chair from`."""
 _LEAST, _SHARE = 3, 0.6
-"""Subjects of a relation, and the share of them that have one value, for it to have one."""
+"""Least subjects of a relation, and least share of them with one value, for it to be single."""
 _MOST = 16
-"""Values of one subject that are compared with each other."""
+"""Most values of a subject that are compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a fact gives a subject; `entity` is -1 for a literal, whose value is `canonical`."""
+    """A subject's value by a fact; `entity` is -1 for a literal, whose value is `canonical`."""
 
     row: int
     subject: int
@@ -52,7 +52,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Facts, by row, of which at most one holds; `anchor` is the property that has one value."""
+    """Rows of facts of which at most one holds; `anchor`: the property that has one value."""
 
     kind: Kind
     anchor: str | None
@@ -68,39 +68,39 @@ def find_contradictions(
     schema: Schema,
     sources: Sequence[frozenset[int]],
 ) -> list[Contradiction]:
-    """The contradictions among the condensed facts; what holds at different times is none.
+    """The contradictions among the condensed facts; facts of different times are compatible.
 
     `sources`: the documents that state each fact of the graph, as numbers.
     """
     times = _unite_times(graph, made)
     contrary = []
-    for found in made.contraries:
-        rows = tuple(sorted((found.one.place, found.other.place)))
+    for pair in made.contraries:
+        rows = tuple(sorted((pair.left.place, pair.right.place)))
         is_over = differ_in_time(*(times.get(row, ()) for row in rows))
         if not is_over and all(made.stands[row] == row for row in rows):
-            contrary.append(Contradiction("contrary", None, rows, found.reason))
+            contrary.append(Contradiction("contrary", None, rows, pair.reason))
     every = [
         *contrary,
         *_find_denied(graph, made, standards, times),
         *_find_second_values(graph, made, stated, standards, schema, times),
         *_find_several(graph, made, standards, times, sources),
     ]
-    return [*{one.rows: one for one in reversed(every)}.values()][::-1]
+    return [*{each.rows: each for each in reversed(every)}.values()][::-1]
 
 
 def _unite_times(graph: Graph, made: Condensation) -> Times:
     """The times of the condensed facts, by row."""
-    found: dict[int, tuple[Time, ...]] = defaultdict(tuple)
-    for row, own in graph.times.items():
+    times: dict[int, tuple[Time, ...]] = defaultdict(tuple)
+    for row, stated in graph.times.items():
         if made.how[row] != "broader":
-            found[int(made.stands[row])] += own
-    return found
+            times[int(made.stands[row])] += stated
+    return times
 
 
 def _find_denied(
     graph: Graph, made: Condensation, standards: Sequence[Standard], times: Times
 ) -> Iterator[Contradiction]:
-    """Facts that one text states and another denies, of one standard relation and its ends."""
+    """Pairs of a stated and a denied fact with the same standard relation and ends."""
     if not graph.denied:
         return
     standing = made.stands == np.arange(len(graph))
@@ -110,7 +110,7 @@ def _find_denied(
         tail, standard = int(graph.tails[row]), standards[row]
         value: object = tail if tail >= 0 else read_value(graph.texts[graph.literals[row]])
         if tail >= 0 and graph.names[tail] == graph.names[tail].lower():
-            value = normalise_name(graph.names[tail])  # a common noun is a thing of its document
+            value = normalise_name(graph.names[tail])  # common nouns are entities per document
         ends: tuple[object, object] = (int(graph.heads[row]), value)
         return (standard.name, *(ends[::-1] if standard.turned and tail >= 0 else ends))
 
@@ -119,8 +119,8 @@ def _find_denied(
     for row in sorted({*graph.denied} - {*graph.corrected}):
         for twin in stated.get(read_ends(row), ()):
             if not differ_in_time(times.get(row, ()), times.get(twin, ())):
-                name, said, value = graph.tell(row)
-                detail = f"{name}: {graph.tell(twin)[1]} {value}, and {deny(said)} {value}"
+                name, wording, value = graph.tell(row)
+                detail = f"{name}: {graph.tell(twin)[1]} {value}, and {deny(wording)} {value}"
                 yield Contradiction("denied", None, (twin, row), detail)
 
 
@@ -132,18 +132,18 @@ def _find_second_values(
     schema: Schema,
     times: Times,
 ) -> Iterator[Contradiction]:
-    """Subjects to which facts give several values of a property that has one.
+    """Subjects with several values of a property that allows one.
 
-    Only facts count that state the property in words of the ontology, or that have its name as
-    standard relation, and fit its domain and range.
-    Two places or things may both hold where a fact joins them, as a town and its country.
+    A fact counts if it states the property in words of the ontology, or has the property's name as
+    its standard relation, and fits its domain and range. Two places or things are compatible where
+    a fact joins them, as a town and its country.
     """
     entailed = {
         wording: [pair for iri in sorted(iris) for pair in schema.find_entailed(iri)]
         for wording, iris in stated.items()
     }
     named = {p.label: schema.find_entailed(p.iri) for p in schema.properties}
-    telling = np.isin(graph.relations, [at for at, w in enumerate(graph.wordings) if w in entailed])
+    telling = np.isin(graph.relations, [i for i, w in enumerate(graph.wordings) if w in entailed])
     telling |= np.fromiter((standard.name in named for standard in standards), np.bool_, len(graph))
     standing = (made.stands == np.arange(len(graph))) & graph.plain
     values: dict[tuple[str, int], list[_Value]] = defaultdict(list)
@@ -152,24 +152,24 @@ def _find_second_values(
         name, turned = standards[row].name, standards[row].turned
         pairs |= {(iri, swapped != turned) for iri, swapped in named.get(name, ())}
         for iri, swapped in sorted(pairs):
-            found = _read_fact(row, swapped, schema.property_by_iri.get(iri), graph, schema)
-            if found is not None:
-                values[iri, found.subject].append(found)
-    several = {key: found for key, found in values.items() if len(found) > 1}
+            value = _read_fact(row, swapped, schema.property_by_iri.get(iri), graph, schema)
+            if value is not None:
+                values[iri, value.subject].append(value)
+    several = {key: given for key, given in values.items() if len(given) > 1}
     joined = _list_joined(graph) if several else np.zeros(0, dtype=np.int64)
-    for (iri, subject), told in sorted(several.items()):
+    for (iri, subject), given in sorted(several.items()):
         against = {
             value
-            for one, other in combinations(told[:_MOST], 2)
-            if not _agree(one, other, graph, joined)
-            and not differ_in_time(times.get(one.row, ()), times.get(other.row, ()))
-            for value in (one, other)
+            for left, right in combinations(given[:_MOST], 2)
+            if not _agree(left, right, graph, joined)
+            and not differ_in_time(times.get(left.row, ()), times.get(right.row, ()))
+            for value in (left, right)
         }
         if against:
             ordered = sorted(against, key=lambda value: value.row)
-            said = ", ".join(dict.fromkeys(value.text for value in ordered))
+            listed = ", ".join(dict.fromkeys(value.text for value in ordered))
             label = schema.property_by_iri[iri].label
-            detail = f"{graph.names[subject]}: {label} has one value, not {said}"
+            detail = f"{graph.names[subject]}: {label} has one value, not {listed}"
             yield Contradiction("functional", iri, tuple(v.row for v in ordered), detail)
 
 
@@ -180,12 +180,12 @@ def _find_several(
     times: Times,
     sources: Sequence[frozenset[int]],
 ) -> Iterator[Contradiction]:
-    """Subjects with several values of a relation that mostly has one, as this graph uses it.
+    """Subjects with several values of a relation that mostly has one in this graph.
 
     A relation is taken with the kind of its values: dates, numbers on one scale, or named things,
-    these from either end. Amounts have one value in every graph, of one group and time. A common
-    noun means its document's own thing, save where what the documents say of it mostly agrees: a
-    handbook's "test centre" is one.
+    these from either end. Amounts of the same group and time have one value in every graph. A
+    common noun denotes a separate thing in each document, unless the documents mostly agree on it:
+    a handbook's "test centre" is a single thing.
     """
     stated: dict[int, frozenset[int]] = defaultdict(frozenset)
     for row, standing in enumerate(made.stands.tolist()):
@@ -208,8 +208,8 @@ def _find_several(
     nouns = [_join_nouns(subjects, graph) for subjects in groups.values()]
     shared = [
         not list_against(relation, values)
-        for relation, found in zip(groups, nouns, strict=True)
-        for values in found.values()
+        for relation, by_subject in zip(groups, nouns, strict=True)
+        for values in by_subject.values()
         if len({value.subject for value in values}) > 1
     ]
     agreeing = sum(shared)
@@ -218,63 +218,63 @@ def _find_several(
     for relation, subjects in sorted(groups.items()):
         against = {subject: list_against(relation, values) for subject, values in subjects.items()}
         is_amount = relation[0] == _AMOUNT
-        told = [
+        repeated = [
             subject
             for subject, values in subjects.items()
             if len(frozenset().union(*(stated[value.row] for value in values))) > 1
         ]
-        if not is_amount and not _has_one(relation, against, told):
+        if not is_amount and not _is_single(relation, against, repeated):
             continue
         for subject, pairs in sorted(against.items()):
             if pairs:
                 rows = tuple(sorted({value.row for pair in pairs for value in pair}))
-                said = "; ".join(" ".join(graph.tell(row)) for row in rows)
-                detail = f"{graph.names[subject]} has one value of this, not several: {said}"
+                facts = "; ".join(" ".join(graph.tell(row)) for row in rows)
+                detail = f"{graph.names[subject]} has one value of this, not several: {facts}"
                 yield Contradiction("amount" if is_amount else "single", None, rows, detail)
 
 
 def _join_nouns(subjects: Mapping[int, Sequence[_Value]], graph: Graph) -> dict[int, list[_Value]]:
-    """The subjects, common nouns that are written alike as one: of several words, or plurals."""
+    """Values by subject; equal common nouns (of several words, or plurals) become one subject."""
     first: dict[str, int] = {}
-    found: dict[int, list[_Value]] = defaultdict(list)
+    joined: dict[int, list[_Value]] = defaultdict(list)
     for subject, values in subjects.items():
         noun = normalise_name(graph.names[subject])
         is_noun = graph.types[subject] == UNKNOWN and (" " in noun or lemmatise(noun) != noun)
-        found[first.setdefault(noun, subject) if is_noun else subject] += values
-    return found
+        joined[first.setdefault(noun, subject) if is_noun else subject] += values
+    return joined
 
 
-def _has_one(
-    relation: _Relation, against: Mapping[int, Sequence[object]], told: Sequence[int]
+def _is_single(
+    relation: _Relation, against: Mapping[int, Sequence[object]], repeated: Sequence[int]
 ) -> bool:
-    """Whether a relation mostly has one value, by the share of its subjects that have one.
+    """Whether a relation mostly has one value, by the share of its subjects with one value.
 
-    Of the subjects of which several documents state it (`told`) half have to agree, by Laplace's
-    rule of succession: what one document states says nothing of how many values there may be.
-    Numbers and dates, of which a thing seldom has several, have one success more before the count,
-    and what things have from their other end one less: many are born in one town.
+    Of the subjects that several documents give a value (`repeated`), half must agree, by Laplace's
+    rule of succession; a single document does not show how many values are possible. The prior has
+    one success more for numbers and dates, of which a thing seldom has several, and one less for a
+    relation read from its tail: many people are born in one town.
     """
     single = sum(not pairs for pairs in against.values())
-    agreeing = sum(not against[subject] for subject in told)
+    agreeing = sum(not against[subject] for subject in repeated)
     lead = 2 if relation[1] != _THING else 0 if relation[0].startswith(_TURNED) else 1
     return (
         len(against) >= _LEAST
         and single >= _SHARE * len(against)
-        and 2 * (agreeing + lead) >= len(told) + lead + 1
+        and 2 * (agreeing + lead) >= len(repeated) + lead + 1
     )
 
 
 def _list_readings(
     row: int, standard: Standard, graph: Graph
 ) -> Iterator[tuple[_Relation, _Value]]:
-    """What a fact says of its subject, and, of two named things, of its object."""
+    """The relation and value that a fact gives its head and, for two named things, its tail."""
     head, tail = int(graph.heads[row]), int(graph.tails[row])
     _, wording, text = graph.tell(row)
     quantity = read_quantity(text)
     if quantity is not None:
         kind = quantity.kind
-        said = wording if kind == "date" else standard.name
-        lemmas = [*normalise_relation(said).lemmas]
+        named = wording if kind == "date" else standard.name
+        lemmas = [*normalise_relation(named).lemmas]
         while len(lemmas) > 1 and lemmas[-1] in _NEUTRAL:
             lemmas.pop()
         kind = " ".join(word for word in kind.split() if lemmatise(word) not in lemmas)
@@ -286,31 +286,31 @@ def _list_readings(
             (_TURNED + standard.name, ends[::-1]),
         ):
             text = graph.names[value]
-            if text != text.lower():  # a common noun may be one of several of its kind
+            if text != text.lower():  # a common noun may denote any of several things
                 yield (name, _THING), _Value(row, subject, value, text, text)
 
 
-def _are_apart(one: _Value, other: _Value, graph: Graph, times: Times) -> bool:
+def _are_apart(left: _Value, right: _Value, graph: Graph, times: Times) -> bool:
     """Whether two values hold at different times or in different circumstances.
 
-    What was is none of what is: "was chair" and "is chair".
+    A past state is apart from a present one: "was chair" and "is chair".
     """
-    first, second = (dict(graph.qualifiers.get(value.row, ())) for value in (one, other))
+    first, second = (dict(graph.qualifiers.get(value.row, ())) for value in (left, right))
     roles = (first.keys() | second.keys()) - {DOCUMENT}
-    if one.quantity is None or one.quantity.kind == "date":
+    if left.quantity is None or left.quantity.kind == "date":
         roles &= (first.keys() & second.keys()) - {"time"}
-    past = [is_past_state(graph.tell(value.row)[1]) for value in (one, other)]
+    past = [is_past_state(graph.tell(value.row)[1]) for value in (left, right)]
     return (
         any(first.get(role) != second.get(role) for role in roles)
-        or (one.quantity is None and past[0] != past[1])
-        or differ_in_time(times.get(one.row, ()), times.get(other.row, ()))
+        or (left.quantity is None and past[0] != past[1])
+        or differ_in_time(times.get(left.row, ()), times.get(right.row, ()))
     )
 
 
 def _read_fact(
     row: int, swapped: bool, prop: OntologyProperty | None, graph: Graph, schema: Schema
 ) -> _Value | None:
-    """The value that a fact gives of a property, None where the property may have several."""
+    """The value of a property by a fact; None where it does not fit or allows several values."""
     head, tail = int(graph.heads[row]), int(graph.tails[row])
     subject, value = (tail, head) if swapped else (head, tail)
     if prop is None or subject < 0 or (value < 0) != prop.is_datatype:
@@ -322,35 +322,35 @@ def _read_fact(
     canonical = text if value >= 0 else parse_literal(text, prop.range)
     class_iri = schema.class_for_type(graph.types[value]) if value >= 0 else prop.range
     ends = ((kind, prop.domain), (class_iri, prop.range))
-    fits = all(own is not None and schema.is_subclass(own, wanted) for own, wanted in ends)
+    fits = all(cls is not None and schema.is_subclass(cls, wanted) for cls, wanted in ends)
     return _Value(row, subject, value, text, canonical) if fits and canonical else None
 
 
-def _agree(one: _Value, other: _Value, graph: Graph, joined: Integers) -> bool:
-    """Whether both values can hold: they are one, or one is in the other."""
-    if one.quantity and other.quantity:
-        return one.quantity.agrees(other.quantity)
-    if one.entity < 0 or other.entity < 0:
-        return one.canonical == other.canonical
-    words = [WORD.findall(value.text.casefold()) for value in (one, other)]
+def _agree(left: _Value, right: _Value, graph: Graph, joined: Integers) -> bool:
+    """Whether both values can hold: they are equal, or one contains or locates the other."""
+    if left.quantity and right.quantity:
+        return left.quantity.agrees(right.quantity)
+    if left.entity < 0 or right.entity < 0:
+        return left.canonical == right.canonical
+    words = [WORD.findall(value.text.casefold()) for value in (left, right)]
     if _says_name(*words) or _says_name(*words[::-1]):
         return True
     places = [(tuple(each) in STATES, tuple(each) in REGIONS) for each in words]
     if places[0] != places[1]:
         return True  # a town may lie in a country, whether a text says so or not
-    pair = sorted((one.entity, other.entity))
+    pair = sorted((left.entity, right.entity))
     code = pair[0] * len(graph.names) + pair[1]
-    at = int(np.searchsorted(joined, code))
-    return at < len(joined) and int(joined[at]) == code
+    index = int(np.searchsorted(joined, code))
+    return index < len(joined) and int(joined[index]) == code
 
 
 def _says_name(words: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether all words of a name are among those of another, one letter for a word with it."""
+    """Whether a name's words are among those of another; an initial matches a word."""
     return all(any(o == w or (len(w) == 1 and o[0] == w) for o in others) for w in words)
 
 
 def _list_joined(graph: Graph) -> Integers:
-    """The pairs of entities that a fact joins, each as one number, in order."""
+    """The pairs of entities that a fact joins, each coded as an integer, ascending."""
     between = (graph.tails >= 0) & graph.plain
     heads, tails = graph.heads[between], graph.tails[between]
     lower, upper = np.minimum(heads, tails), np.maximum(heads, tails)

@@ -1,4 +1,4 @@
-"""Facts that say what others say in more detail: a day of its year, "Lund, Sweden" of "Lund"."""
+"""More detailed facts: a day for its year, "Lund, Sweden" for "Lund"."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,22 +12,22 @@ from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.numerics.arrays import Integers
 
 _MOST = 64
-"""Facts of one subject and object that are compared with each other."""
+"""Most facts of one subject and object that are compared with each other."""
 _PLACED = frozenset({"in", "at"})
-"""Roles of a place that no recogniser took for one."""
+"""Roles of a place that no recogniser tagged."""
 
 
 def group_details(graph: Graph, rows: Iterable[int]) -> list[list[int]]:
-    """Plain facts of one subject whose objects can be one thing, told more or less precisely."""
+    """Groups of plain facts of a subject whose objects can be one thing, in more or less detail."""
     values = read_values(graph)
-    found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    groups: dict[tuple[int, str], list[int]] = defaultdict(list)
     plain = graph.plain
     for row in rows:
         if not plain[row]:
             continue
         core = _find_core(row, graph, values)
-        found[int(graph.heads[row]), core].append(row)
-    return [group[:_MOST] for group in found.values() if len(group) > 1]
+        groups[int(graph.heads[row]), core].append(row)
+    return [group[:_MOST] for group in groups.values() if len(group) > 1]
 
 
 def link_details(
@@ -37,11 +37,11 @@ def link_details(
     comparer: Comparer,
     compare: Compare,
 ) -> dict[int, int]:
-    """For standing facts the one that says all of it and more; by rows.
+    """The more detailed fact of each standing fact that has one; by rows.
 
-    It has the same subject, a wording that says the other's, an object as precise or more so (a
-    day of the year, the name with what it is in), and all that qualifies the other. What is denied
-    is linked to nothing: of that the broader says more. `qualifiers`: of the standing facts.
+    It has the same subject, a wording that entails the other's, an object at least as precise (a
+    day of the year, a place with the name of its region), and all qualifiers of the other. Denied
+    facts are not linked: of these the broader one says more. `qualifiers`: of the standing facts.
     """
     values = read_values(graph)
     held = {
@@ -51,31 +51,31 @@ def link_details(
     links: dict[int, int] = {}
     standing = np.flatnonzero(made.stands == np.arange(len(graph))).tolist()
     for group in group_details(graph, standing):
-        said = [row for row in group if not comparer.read(graph.tell(row)[1]).negated]
+        stated = [row for row in group if not comparer.read(graph.tell(row)[1]).negated]
         facts = {
-            row: read_fact(graph, row, values[at] if (at := graph.literals[row]) >= 0 else None)
-            for row in said
+            row: read_fact(graph, row, values[i] if (i := graph.literals[row]) >= 0 else None)
+            for row in stated
         }
 
-        def says(one: int, other: int, facts: Mapping[int, Fact] = facts) -> bool:
+        def says(left: int, right: int, facts: Mapping[int, Fact] = facts) -> bool:
             return (
-                _has_object(one, other, graph)
-                and held.get(one, set()) >= held.get(other, set())
-                and says_all(facts[one], facts[other], compare)
+                _has_object(left, right, graph)
+                and held.get(left, set()) >= held.get(right, set())
+                and says_all(facts[left], facts[right], compare)
             )
 
         more = {
-            row: [one for one in said if one != row and says(one, row) and not says(row, one)]
-            for row in said
+            row: [by for by in stated if by != row and says(by, row) and not says(row, by)]
+            for row in stated
         }
-        for row, found in more.items():
-            if found:  # what nothing says in more detail comes first
-                links[row] = min((bool(more[one]), one) for one in found)[1]
+        for row, fuller in more.items():
+            if fuller:  # a fact without a more detailed one comes first
+                links[row] = min((bool(more[by]), by) for by in fuller)[1]
     return links
 
 
 def _find_core(row: int, graph: Graph, values: Sequence[Value]) -> str:
-    """What the objects of a fact and of a less precise one have in common."""
+    """A key that the object of a fact shares with that of a less precise one."""
     tail = int(graph.tails[row])
     if tail < 0:
         return f"{LITERAL} {values[graph.literals[row]].stem}"
@@ -83,44 +83,44 @@ def _find_core(row: int, graph: Graph, values: Sequence[Value]) -> str:
 
 
 def _cut_name(name: str) -> str:
-    """A name without what stands behind its first comma."""
+    """A name up to its first comma, normalised."""
     return normalise_name(name.partition(", ")[0])
 
 
-def _has_object(one: int, other: int, graph: Graph) -> bool:
-    """Whether the first fact's object is the other's, or its name goes on where that one ends."""
-    first, second = int(graph.tails[one]), int(graph.tails[other])
+def _has_object(left: int, right: int, graph: Graph) -> bool:
+    """Whether the left fact's object is the right one's, or its name extends that one's."""
+    first, second = int(graph.tails[left]), int(graph.tails[right])
     if first < 0 or second < 0 or first == second:
-        return (first < 0) == (second < 0)  # values are compared by what they say
+        return (first < 0) == (second < 0)  # literals are compared by their values
     return _cut_name(graph.names[first]) == normalise_name(graph.names[second])
 
 
-# The facts of the graph that the condensed graph does not say.
+# The facts of the graph that the condensed graph does not state.
 
 
 def list_lost(
-    said: Graph, standing: Graph, stands: Integers, trusted: Sequence[bool], compare: Compare
+    full: Graph, standing: Graph, stands: Integers, trusted: Sequence[bool], compare: Compare
 ) -> Iterator[tuple[int, str]]:
-    """The facts that their condensed fact does not say, by row, and why.
+    """Rows of the facts of `full` that their condensed fact does not state, each with the reason.
 
-    `stands`: for each fact the row of its condensed fact in `standing`, -1 for none. `trusted`:
-    rows that a model merged; their wordings are not compared. Both graphs use the same tables of
-    entities and relations.
+    `stands`: row of each fact's condensed fact in `standing`, -1 for none, shape (n,). `trusted`:
+    whether a model merged the fact; its wording is then not compared. Both graphs use the same
+    tables of entities and relations.
     """
     for row in np.flatnonzero(stands < 0).tolist():
         yield row, "it stands in no condensed fact"
     rows = np.flatnonzero(stands >= 0)
     over = stands[rows]
     same = (
-        (said.heads[rows] == standing.heads[over])
-        & (said.relations[rows] == standing.relations[over])
-        & (said.tails[rows] == standing.tails[over])
-        & (_unite_texts(said, standing)[rows] == standing.literals[over])
+        (full.heads[rows] == standing.heads[over])
+        & (full.relations[rows] == standing.relations[over])
+        & (full.tails[rows] == standing.tails[over])
+        & (_unite_texts(full, standing)[rows] == standing.literals[over])
     )
     for row in rows[~same].tolist():
         place = int(stands[row])
-        fact, by = _turn_fact(said, row), _turn_fact(standing, place)
-        ends = {int(said.heads[row]), int(said.tails[row])}
+        fact, by = _turn_fact(full, row), _turn_fact(standing, place)
+        ends = {int(full.heads[row]), int(full.tails[row])}
         if ends != {int(standing.heads[place]), int(standing.tails[place])}:
             yield row, "it is about other things"
         elif by.value is not None and fact.value is not None and not by.value.says(fact.value):
@@ -130,15 +130,15 @@ def list_lost(
             yield row, f"{by.wording!r} does not say {fact.wording!r}: {verdict.reason}"
 
 
-def _unite_texts(said: Graph, standing: Graph) -> Integers:
-    """The literals of the first graph by their places in the second; -2 for those it lacks."""
-    place = {text: at for at, text in enumerate(standing.texts)}
-    places = np.array([*(place.get(text, -2) for text in said.texts), -1], dtype=np.int64)
-    return places[said.literals]
+def _unite_texts(full: Graph, standing: Graph) -> Integers:
+    """Each fact's literal in `full` as an index in `standing.texts`; -2 where that lacks it."""
+    place = {text: index for index, text in enumerate(standing.texts)}
+    places = np.array([*(place.get(text, -2) for text in full.texts), -1], dtype=np.int64)
+    return places[full.literals]
 
 
 def _turn_fact(graph: Graph, row: int) -> Fact:
-    """A fact, flipped where its head is the later of two entities."""
+    """A fact, flipped where its head is the entity with the higher index."""
     tail = int(graph.tails[row])
     value = read_value(graph.tell(row)[2]) if tail < 0 else None
     return read_fact(graph, row, value, flipped=0 <= tail < int(graph.heads[row]))

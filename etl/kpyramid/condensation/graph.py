@@ -1,4 +1,4 @@
-"""What condensation reads: facts as columns, in words, and the values of literals."""
+"""Input of condensation: facts as columns, facts in words, and values of literals."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,9 +17,9 @@ from kpyramid.ontology.names import XSD
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One fact in words; `key` names it, `tail` is an entity's name or a literal.
+    """A fact in words; `key` identifies it, `tail` is an entity's name or a literal.
 
-    `qualifiers`: role and value of each circumstance that a statement about it must tell.
+    `qualifiers`: role and value of each circumstance that a statement about it must include.
     """
 
     key: str
@@ -40,21 +40,21 @@ class Statement:
 
     @property
     def held(self) -> str:
-        """What qualifies it, to stand behind its words."""
+        """The qualifiers in brackets, to follow the fact's words."""
         return f" ({'; '.join(write_qualifiers(self.qualifiers))})" if self.qualifiers else ""
 
     @property
     def text(self) -> str:
-        """All of it, on one line."""
+        """The fact with its qualifiers, on one line."""
         return f"{self.head} {self.relation} {self.tail}{self.held}"
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """Facts of one pair of ends around one anchor that no rule merged.
+    """Facts of a pair of ends around an anchor that no rule merged.
 
-    `anchor`: the property's label. `anchor_class`: the label of its subjects' class, None when it
-    is not known. A statement that reads the other way round has head and tail swapped.
+    `anchor`: the property's label. `anchor_class`: the label of its subjects' class, None if
+    unknown. A statement that reads in the opposite direction has head and tail swapped.
     """
 
     anchor: str
@@ -71,16 +71,16 @@ _LEAD = re.compile(
     r"^(?:(?:on|in|the|year|of|(?:mon|tues|wednes|thurs|fri|satur|sun)day,?)\s+)+", re.IGNORECASE
 )
 _VAGUE = re.compile(r"\b(?:from|since|during|early|mid|late)\b|\bmid-", re.IGNORECASE)
-"""Words that `parse_literal` passes over, and that say when, not which date."""
+"""Words that `parse_literal` ignores, but that make a date vague."""
 _GROUPED = re.compile(r"(?<![\d,.])\d{1,3}(?:,\d{3})+(?![\d,])")
 _DECIMAL = re.compile(r"(?P<before>[-+~$€£¥]?\d+)\.(?P<after>\d*?)0*(?P<unit>(?:[^\d.].*)?)")
-"""A number that stands first: `5.0 km` is 5 km, `Python 3.10` is not `Python 3.1`."""
+"""A leading number: `5.0 km` is 5 km, but `Python 3.10` is not `Python 3.1`."""
 _DATES = ("date", "gYearMonth", "gYear")
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A literal's value: values can be of one thing only where `stem` is equal.
+    """A literal's value; values with different `stem` differ.
 
     `rest`: month and day of a date whose stem is its year, as far as they are stated.
     """
@@ -90,18 +90,18 @@ class Value:
 
     @property
     def type(self) -> str:
-        """What a recogniser would call it."""
+        """The type that a recogniser would give it."""
         if self.stem.startswith("year "):
             return "DATE"
         return "CARDINAL" if _NUMBER.match(self.stem) else LITERAL
 
-    def says(self, other: "Value") -> bool:
-        """Whether this value is the other or a more precise one: `5 May 1950` says `1950`."""
-        return self.stem == other.stem and self.rest[: len(other.rest)] == other.rest
+    def says(self, broader: "Value") -> bool:
+        """Whether this value equals or refines a broader one: `5 May 1950` says `1950`."""
+        return self.stem == broader.stem and self.rest[: len(broader.rest)] == broader.rest
 
 
 def read_value(literal: str) -> Value:
-    """The value of a literal: dates by year, month and day; numbers without marks of thousands.
+    """The value of a literal: dates by year, month and day; numbers without thousands separators.
 
     Units are not converted: "5 km" and "5,000 m" differ.
     """
@@ -109,9 +109,9 @@ def read_value(literal: str) -> Value:
     date = _LEAD.sub("", text)
     if not _VAGUE.search(date):
         for name in _DATES:
-            found = parse_literal(date, XSD + name)
-            if found is not None:
-                year, *rest = found.split("-")
+            iso = parse_literal(date, XSD + name)
+            if iso is not None:
+                year, *rest = iso.split("-")
                 return Value(f"year {year}", tuple(rest))
     number = _DECIMAL.fullmatch(text)
     if number:
@@ -128,12 +128,12 @@ Qualifiers = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Facts as columns of equal length n: places of heads, relations and tails in their tables.
+    """Facts as columns of equal length n: indices of heads, relations and tails in their tables.
 
-    `tails`: -1 where the tail is a literal; `literals`: the place of its text in `texts`, else -1.
+    `tails`: -1 where the tail is a literal; `literals`: the index of its text in `texts`, else -1.
     `names`, `types`: of the entities. `wordings`, `support`: of the relations. `qualifiers`: of the
-    facts that have any, by row; `times`: those among them. `denied`: rows that the text denies;
-    `corrected`: rows that a person says do not hold.
+    facts that have any, by row; `times`: the times among them. `denied`: rows that the text denies;
+    `corrected`: rows that a person marked as false.
     """
 
     heads: Integers
@@ -158,7 +158,7 @@ class Graph:
 
     @property
     def plain(self) -> Mask:
-        """The facts that neither the text denies nor a person corrected."""
+        """The facts that are neither denied by the text nor corrected by a person, shape (n,)."""
         mask = np.ones(len(self), dtype=np.bool_)
         mask[[*self.denied, *self.corrected]] = False
         return mask
@@ -172,14 +172,14 @@ _POSSESSIVE = re.compile(r"(?P<owner>.+)['’]s? (?P<noun>[^'’]+)")
 
 
 def unfold_nouns(graph: Graph) -> Graph:
-    """The graph with facts whose end names a relation put as that relation.
+    """The graph with relational nouns moved from the ends of copular facts into their wordings.
 
-    `Ida | is the | manager of Lund` says `Ida | is the manager of | Lund`, and
-    `Lund's manager | is | Ida` says `Lund | has manager | Ida`. The things must be of the graph.
+    `Ida | is the | manager of Lund` becomes `Ida | is the manager of | Lund`, and `Lund's manager |
+    is | Ida` becomes `Lund | has manager | Ida`, where the thing is an entity of the graph.
     """
     copulas = {
-        at: frame
-        for at, wording in enumerate(graph.wordings)
+        index: frame
+        for index, wording in enumerate(graph.wordings)
         if (frame := read_frame(wording)).key in _COPULAS
     }
     rows = np.flatnonzero(np.isin(graph.relations, list(copulas))).tolist()
@@ -191,16 +191,16 @@ def unfold_nouns(graph: Graph) -> Graph:
         frame, wording = copulas[relation], graph.wordings[relation]
         of_tail, of_head = _split_ends(graph, row)
         noun, thing = of_tail
-        found = named.get(thing, -1)
-        if found >= 0 and found != head:
-            said, tails[row] = f"{wording} {noun}", found
+        entity = named.get(thing, -1)
+        if entity >= 0 and entity != head:
+            words, tails[row] = f"{wording} {noun}", entity
         else:
             noun, thing = of_head
-            found = named.get(thing, -1)
-            if found in (-1, tail) or not _is_name(graph, row, frame):
+            entity = named.get(thing, -1)
+            if entity in (-1, tail) or not _is_name(graph, row, frame):
                 continue
-            said, heads[row] = f"has {noun}", found
-        relations[row] = places.setdefault(said, len(graph.wordings) + len(places))
+            words, heads[row] = f"has {noun}", entity
+        relations[row] = places.setdefault(words, len(graph.wordings) + len(places))
     if not places:
         return graph
     return replace(
@@ -214,45 +214,45 @@ def unfold_nouns(graph: Graph) -> Graph:
 
 
 def _find_named(graph: Graph, wanted: Collection[str]) -> dict[str, int]:
-    """The entity that alone has a name, for some names in their normal form; -1 of several."""
-    found: dict[str, int] = {}
-    for at, name in enumerate(map(normalise_name, graph.names)):
+    """The entity with each wanted normalised name; -1 where several have it."""
+    entities: dict[str, int] = {}
+    for index, name in enumerate(map(normalise_name, graph.names)):
         if name in wanted:
-            found[name] = -1 if name in found else at
-    return found
+            entities[name] = -1 if name in entities else index
+    return entities
 
 
 def _split_ends(graph: Graph, row: int) -> tuple[tuple[str, str], tuple[str, str]]:
-    """What a fact's tail and its head may say: the noun, and the thing that it is of."""
+    """The relational noun and its complement in a fact's tail and in its head; else empty."""
     tail = int(graph.tails[row])
     of_tail = _split_noun(graph.names[tail]) if tail >= 0 else ("", "")
     return of_tail, _split_owner(graph.names[int(graph.heads[row])])
 
 
 def _split_noun(name: str) -> tuple[str, str]:
-    """A noun with its preposition, and the thing after it: `manager of`, `lund`; else nothing."""
+    """A noun with its preposition, and its complement: `manager of`, `lund`; else empty."""
     words = name.split()
     words = words[1:] if words and words[0].casefold() in ARTICLES else words
-    for at, word in enumerate(words):
-        if word in PREPOSITIONS and 0 < at < len(words) - 1:
-            return " ".join(words[: at + 1]), normalise_name(" ".join(words[at + 1 :]))
+    for index, word in enumerate(words):
+        if word in PREPOSITIONS and 0 < index < len(words) - 1:
+            return " ".join(words[: index + 1]), normalise_name(" ".join(words[index + 1 :]))
         if not word.replace("-", "").isalpha() or not word.islower():
             break
     return "", ""
 
 
 def _split_owner(name: str) -> tuple[str, str]:
-    """What something has, and the thing: of `Lund's manager`, `manager of Lund`; else nothing."""
-    found = _POSSESSIVE.fullmatch(name)
-    if found:
-        noun = found["noun"]
-        return (noun, normalise_name(found["owner"])) if noun.islower() else ("", "")
+    """A relational noun and its owner, of `Lund's manager` or `manager of Lund`; else empty."""
+    match = _POSSESSIVE.fullmatch(name)
+    if match:
+        noun = match["noun"]
+        return (noun, normalise_name(match["owner"])) if noun.islower() else ("", "")
     noun, thing = _split_noun(name)
     return (noun.removesuffix(" of"), thing) if noun.endswith(" of") else ("", "")
 
 
 def _is_name(graph: Graph, row: int, frame: Frame) -> bool:
-    """Whether a fact says which one its head is, not of what kind: a value or a name is given."""
+    """Whether a fact identifies its head by a value or name rather than classifying it."""
     tail = int(graph.tails[row])
     plain = not (frame.negated or frame.qualities)
     return plain and (tail < 0 or not graph.names[tail].islower())
@@ -264,10 +264,10 @@ def read_values(graph: Graph) -> tuple[Value, ...]:
 
 
 def find_shared_ends(graph: Graph, values: Sequence[Value]) -> Iterator[Integers]:
-    """The rows of plain facts that have both ends in common, where there are several.
+    """Groups of two or more rows of plain facts with the same ends.
 
-    Ends are a pair of entities, whichever is the head, or a head and literals that can be one
-    value. Time grows with n log n.
+    Ends are a pair of entities in either order, or a head and literals that can be the same value.
+    Time grows with n log n.
     """
     stems: dict[str, int] = {}
     stem_of = np.array([stems.setdefault(v.stem, len(stems)) for v in values], dtype=np.int64)

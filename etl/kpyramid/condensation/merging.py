@@ -1,4 +1,4 @@
-"""Which facts become one: anchors, neighbours, and verdicts on pairs (PolyRAG III-C)."""
+"""Merging of facts: anchors, neighbours, and verdicts on pairs (PolyRAG §III-C)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -27,15 +27,15 @@ from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.settings import CondenseSettings
 
-# Facts of one pair of ends: which say the same, and which say more than others.
+# Facts of a pair of ends: equivalent ones, and broader ones.
 
 Ends = tuple[str, str]
 Compare = Callable[[str, str, Ends], Verdict]
-"""What a wording says of another; `Ends` are the types of the first one's head and tail."""
+"""The verdict on a wording and another; `Ends`: types of the first wording's head and tail."""
 How: TypeAlias = Literal["kept", "equivalent", "turned", "broader", "llm"]
 
 _MOST = 64
-"""Condensed facts of one pair of ends that a further fact is compared with."""
+"""Condensed facts of a pair of ends with which a further fact is compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class Fact:
     """A triple of a pair of ends.
 
     `place`: its row in the table. `flipped`: it reads from the pair's second end to its first.
-    `value`: of a literal tail. `anchors`: the anchors it is near to, each as a property and
-    whether it reads the other way round, written alike for a property and its inverse. `times`:
-    those that qualify it.
+    `value`: of a literal tail. `anchors`: the near anchors, each as a property and whether the
+    fact reads in its opposite direction; a property and its inverse share a name. `times`: the
+    times that qualify it.
     """
 
     place: int
@@ -73,7 +73,7 @@ def read_fact(
 
 @dataclass(frozen=True, slots=True)
 class Merger:
-    """A fact and what was merged into it, each with the reason; the first is itself, `kept`."""
+    """A fact and those merged into it, each with the reason; the first is itself, `kept`."""
 
     fact: Fact
     merged: list[tuple[Fact, How]]
@@ -83,31 +83,31 @@ class Merger:
 class Contrary:
     """Two facts of the same ends that cannot both hold."""
 
-    one: Fact
-    other: Fact
+    left: Fact
+    right: Fact
     reason: str
 
 
 def guard_comparer(comparer: Comparer) -> Compare:
-    """Compares as the comparer does, but a possibility is different from a fact.
+    """Compares as the comparer does, except that a possibility is different from a fact.
 
-    `was born in` says all that `may have been born in` says, yet the uncertainty is worth keeping.
+    `was born in` entails `may have been born in`, yet merging them would lose the uncertainty.
     """
 
-    def compare(one: str, other: str, ends: Ends) -> Verdict:
-        if comparer.read(one).modal != comparer.read(other).modal:
+    def compare(left: str, right: str, ends: Ends) -> Verdict:
+        if comparer.read(left).modal != comparer.read(right).modal:
             return Verdict("different", False, "one states a fact, the other a possibility")
-        return comparer.compare(one, other, ends)
+        return comparer.compare(left, right, ends)
 
     return compare
 
 
 def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
-    """The facts of one pair of ends, merged; `facts` in order of preference, the best first.
+    """The facts of a pair of ends, merged; `facts` in order of preference, the best first.
 
-    A fact joins the first that says the same, near an anchor or not. A broader fact is absorbed
-    only near an anchor, by one that says all that it and its equals say, and not of another time.
-    Each is compared with the fact that will stand for it, never along a chain.
+    A fact joins the first equivalent one, near an anchor or not. A broader fact is absorbed only
+    near an anchor, by a fact of a compatible time that entails it and all its equivalents. Each is
+    compared with the fact that will stand for it, never along a chain.
     """
     mergers: list[Merger] = []
     for fact in facts:
@@ -124,73 +124,73 @@ def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
 
 
 def list_contraries(mergers: Sequence[Merger], compare: Compare) -> list[Contrary]:
-    """The facts that cannot hold with each other."""
+    """The pairs of facts that cannot both hold."""
     facts = [merger.fact for merger in mergers[:_MOST]]
     return [
-        Contrary(one, other, _judge(one, other, compare).reason)
-        for at, one in enumerate(facts)
-        for other in facts[at + 1 :]
-        if _is_contrary(one, other, compare)
+        Contrary(left, right, _judge(left, right, compare).reason)
+        for index, left in enumerate(facts)
+        for right in facts[index + 1 :]
+        if _is_contrary(left, right, compare)
     ]
 
 
 def says_all(narrow: Fact, broad: Fact, compare: Compare) -> bool:
-    """Whether a fact says what the other says, or more."""
+    """Whether the first fact entails the second."""
     return _says(narrow, broad, compare) is not None
 
 
 def _absorb(mergers: Sequence[Merger], compare: Compare) -> list[Merger]:
-    """The mergers whose facts no other says, with those that they say."""
+    """The mergers that no other entails, with the facts of those that they entail."""
     few = mergers[:_MOST]
     sayers = {
-        at: [
-            other
-            for other, by in enumerate(few)
-            if other != at
+        index: [
+            wider
+            for wider, by in enumerate(few)
+            if wider != index
             and by.fact.anchors & merger.fact.anchors
             and not differ_in_time(by.fact.times, merger.fact.times)
             and all(_says(by.fact, member, compare) for member, _ in merger.merged)
             and not _says(merger.fact, by.fact, compare)
         ]
-        for at, merger in enumerate(few)
+        for index, merger in enumerate(few)
     }
     left = []
-    for at, merger in enumerate(mergers):
-        stays = [other for other in sayers.get(at, ()) if not sayers[other]]
+    for index, merger in enumerate(mergers):
+        stays = [wider for wider in sayers.get(index, ()) if not sayers[wider]]
         if not stays:
             left.append(merger)
-        for other in stays[:1]:
-            mergers[other].merged.extend((member, "broader") for member, _ in merger.merged)
+        for wider in stays[:1]:
+            mergers[wider].merged.extend((member, "broader") for member, _ in merger.merged)
     return left
 
 
-def _says(one: Fact, other: Fact, compare: Compare) -> Literal["equivalent", "narrower"] | None:
-    """Whether the first fact says the second: the same, or more."""
+def _says(narrow: Fact, broad: Fact, compare: Compare) -> Literal["equivalent", "narrower"] | None:
+    """Whether the first fact is equivalent to the second, narrower, or neither (None)."""
     same = True
-    if one.value is not None and other.value is not None:
-        if not one.value.says(other.value):
+    if narrow.value is not None and broad.value is not None:
+        if not narrow.value.says(broad.value):
             return None
-        same = other.value.says(one.value)
-    if one.wording == other.wording and one.flipped == other.flipped:
+        same = broad.value.says(narrow.value)
+    if narrow.wording == broad.wording and narrow.flipped == broad.flipped:
         return "equivalent" if same else "narrower"
-    verdict = _judge(one, other, compare)
-    if not _fits(verdict, one, other) or verdict.likeness not in ("equivalent", "narrower"):
+    verdict = _judge(narrow, broad, compare)
+    if not _fits(verdict, narrow, broad) or verdict.likeness not in ("equivalent", "narrower"):
         return None
     return "equivalent" if same and verdict.likeness == "equivalent" else "narrower"
 
 
-def _is_contrary(one: Fact, other: Fact, compare: Compare) -> bool:
-    verdict = _judge(one, other, compare)
-    return verdict.likeness == "contrary" and _fits(verdict, one, other)
+def _is_contrary(left: Fact, right: Fact, compare: Compare) -> bool:
+    verdict = _judge(left, right, compare)
+    return verdict.likeness == "contrary" and _fits(verdict, left, right)
 
 
-def _fits(verdict: Verdict, one: Fact, other: Fact) -> bool:
-    """Whether the verdict is on these facts, which read one way, or one of them the other way."""
-    return verdict.symmetric or verdict.turned == (one.flipped != other.flipped)
+def _fits(verdict: Verdict, left: Fact, right: Fact) -> bool:
+    """Whether the verdict's direction fits these facts, which read alike or in opposite ways."""
+    return verdict.symmetric or verdict.turned == (left.flipped != right.flipped)
 
 
-def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:
-    return compare(one.wording, other.wording, one.ends)
+def _judge(left: Fact, right: Fact, compare: Compare) -> Verdict:
+    return compare(left.wording, right.wording, left.ends)
 
 
 # The nearest vectors.
@@ -198,17 +198,17 @@ def _judge(one: Fact, other: Fact, compare: Compare) -> Verdict:
 Cosines = npt.NDArray[np.float64]
 
 _DECIMALS = 6
-"""Digits of a cosine that do not depend on how a product is cut into blocks."""
+"""Digits of a cosine that do not depend on the blocks of a product."""
 _BLOCK = 2**25
-"""Cosines that are held at a time: 128 MB."""
+"""Cosines in memory at a time: 128 MB."""
 
 
 def find_nearest(
     queries: Matrix, points: Matrix, k: int, least: float
 ) -> Iterator[tuple[Integers, Cosines]]:
-    """Per query the at most k points of cosine `least` and more: best first, ties by place.
+    """For each query, indices and cosines of up to k points of cosine `least` or more.
 
-    `queries` (q, d) and `points` (n, d), at least one, have rows of unit length.
+    The best come first, ties by index. `queries` (q, d) and `points` (n, d), n > 0, have unit rows.
     """
     k = min(k, len(points))
     size = max(1, _BLOCK // len(points))
@@ -222,18 +222,18 @@ def find_nearest(
             yield near[order].astype(np.int64), rounded[order]
 
 
-# Anchors: which wordings lie near a property of a class (PolyRAG §III-C).
+# Anchors: wordings near a property of a class (PolyRAG §III-C).
 
 _Class = str | None
-"""Of a head or tail; None where it is not known.
+"""Class of a head or tail; None if unknown.
 
-That of a literal is `LITERAL` and the datatypes that it can be a value of.
+The class of a literal is `LITERAL` with the datatypes of which it can be a value.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A property of a class; `class_iri` is None where the subjects' class is not known."""
+    """A property of a class; `class_iri` is None where the subjects' class is unknown."""
 
     property_iri: str
     class_iri: str | None
@@ -245,23 +245,22 @@ def find_anchors(
     settings: CondenseSettings,
     embedder: Embedder,
 ) -> list[tuple[Anchor, ...]]:
-    """For each phrase the anchors it is near to, the nearest first.
+    """The anchors near each phrase, the nearest first.
 
-    A phrase is a wording with the classes of its head and tail. It is near an anchor when it is
-    among the anchor's k nearest, its cosine suffices, and its ends fit the property. Wordings are
-    compared without the subject's class, which only selects them: with its name before them all
-    wordings would be alike.
+    A phrase is a wording with the classes of its head and tail. It is near an anchor if it is among
+    the anchor's k nearest, its cosine suffices, and its ends fit the property. The subject's class
+    only selects wordings and is not part of the compared text: it would make all wordings similar.
 
     Raises:
         InputError: the embedding of a wording is not finite.
     """
-    said = sorted({wording for wording, _, _ in phrases})
+    wordings = sorted({wording for wording, _, _ in phrases})
     named = [(p, text) for p in schema.properties for text in (p.label, *p.alt_labels)]
-    if not said or not named:
+    if not wordings or not named:
         return [() for _ in phrases]
     queries = embed_finite(embedder, [text for _, text in named])
-    points = embed_finite(embedder, said)
-    place = {wording: at for at, wording in enumerate(said)}
+    points = embed_finite(embedder, wordings)
+    place = {wording: i for i, wording in enumerate(wordings)}
     used: dict[_Class, dict[_Class, set[int]]] = defaultdict(lambda: defaultdict(set))
     for wording, head, tail in phrases:
         used[head][tail].add(place[wording])
@@ -269,27 +268,27 @@ def find_anchors(
     for head, by_tail in used.items():
         ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
         for tail, places in by_tail.items():
-            fitting = [at for at, (p, _) in enumerate(named) if can_join(head, tail, p, schema)]
+            fitting = [i for i, (p, _) in enumerate(named) if can_join(head, tail, p, schema)]
             rows = np.array(sorted(places))
             best: dict[tuple[str, int], float] = {}
             nearest = find_nearest(
                 queries[fitting], points[rows], settings.neighbours, settings.anchor_similarity
             )
-            for at, (found, cosines) in zip(fitting, nearest, strict=True):
-                for row, cosine in zip(rows[found].tolist(), cosines.tolist(), strict=True):
-                    key = named[at][0].iri, row
+            for i, (indices, cosines) in zip(fitting, nearest, strict=True):
+                for row, cosine in zip(rows[indices].tolist(), cosines.tolist(), strict=True):
+                    key = named[i][0].iri, row
                     best[key] = max(best.get(key, cosine), cosine)
             for (iri, row), cosine in best.items():
                 ranked[iri].append((-cosine, row, tail))
         for iri, neighbours in ranked.items():
             order = sorted(neighbours, key=lambda n: (n[0], n[1], n[2] or ""))
             for distance, row, tail in order[: settings.neighbours]:
-                near[said[row], head, tail].append((distance, iri))
+                near[wordings[row], head, tail].append((distance, iri))
     return [tuple(Anchor(iri, p[1]) for _, iri in sorted(near.get(p, ()))) for p in phrases]
 
 
 def can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
-    """Whether a property can join things of these classes; what is not known may fit."""
+    """Whether a property can join things of these classes; an unknown class may fit."""
     if not is_near(head, prop.domain, schema):
         return False
     if tail is not None and tail.startswith(LITERAL):
@@ -299,14 +298,14 @@ def can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema)
     return is_near(tail, prop.range, schema)
 
 
-def is_near(found: _Class, wanted: str, schema: Schema) -> bool:
-    """Whether a thing of one class can be one of the other: an organisation may be a school."""
-    return found is None or schema.is_subclass(found, wanted) or schema.is_subclass(wanted, found)
+def is_near(known: _Class, wanted: str, schema: Schema) -> bool:
+    """Whether a thing of a known class can be of the wanted: an organisation may be a school."""
+    return known is None or schema.is_subclass(known, wanted) or schema.is_subclass(wanted, known)
 
 
-# The condensed graph: which fact stands for which, and what contradicts what.
+# The condensed graph: the fact that stands for each fact, and contrary facts.
 
-Said: TypeAlias = tuple[str, _Class, _Class]
+Phrase: TypeAlias = tuple[str, _Class, _Class]
 """A wording with the classes of its head and tail."""
 Stated = Mapping[str, Set[str]]
 """The properties that a wording states in words of the ontology."""
@@ -317,10 +316,10 @@ _Form = tuple[str, bool, bool]
 class Linked:
     """The phrases of the facts, and the anchors near each, the nearest first.
 
-    `phrase_of[row]`: the place of a fact's phrase in `phrases` and in `near`.
+    `phrase_of[row]`: the index of a fact's phrase in `phrases` and in `near`.
     """
 
-    phrases: Sequence[Said]
+    phrases: Sequence[Phrase]
     near: Sequence[tuple[Anchor, ...]]
     phrase_of: Integers
 
@@ -331,10 +330,10 @@ class Linked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condensation:
-    """`stands[row]`: the row of the fact that stands for a fact, itself if nothing else does.
+    """The result of condensation; `stands[row]`: the row of the fact that stands for a fact.
 
-    `how`: why, for each row. `apart`: facts of one pair of ends that no rule merged, where
-    several are near one anchor.
+    `how`: the reason for each row. `apart`: the mergers of each pair of ends of which several
+    unmerged facts are near one anchor.
     """
 
     stands: Integers
@@ -346,7 +345,7 @@ class Condensation:
 def link_facts(
     graph: Graph, schema: Schema, settings: CondenseSettings, embedder: Embedder
 ) -> Linked:
-    """The anchors that each fact is near to.
+    """The anchors near each fact.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -362,13 +361,13 @@ def link_facts(
         min(kinds.find_by_name(name, kind), default=None) or schema.class_for_type(kind)
         for name, kind in zip(graph.names, graph.types, strict=True)
     )
-    own = chain(named, values)
-    class_of = np.array([classes.setdefault(c, len(classes)) for c in own], dtype=np.int64)
+    ends = chain(named, values)
+    class_of = np.array([classes.setdefault(c, len(classes)) for c in ends], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
-    said = np.stack([graph.relations, class_of[graph.heads], class_of[tails]])
+    columns_of_facts = np.stack([graph.relations, class_of[graph.heads], class_of[tails]])
     size = len(graph.wordings), len(classes), len(classes)
-    found, phrase_of = np.unique(np.ravel_multi_index(said, size), return_inverse=True)
-    columns, names = np.unravel_index(found, size), list(classes)
+    codes, phrase_of = np.unique(np.ravel_multi_index(columns_of_facts, size), return_inverse=True)
+    columns, names = np.unravel_index(codes, size), list(classes)
     phrases = [
         (graph.wordings[relation], names[head], names[tail])
         for relation, head, tail in zip(*(c.tolist() for c in columns), strict=True)
@@ -377,9 +376,9 @@ def link_facts(
 
 
 def list_compared(graph: Graph) -> set[str]:
-    """The wordings of facts that have both ends in common with others."""
+    """The wordings of facts that share both ends with other facts."""
     groups = find_shared_ends(graph, read_values(graph))
-    return {graph.wordings[at] for rows in groups for at in graph.relations[rows].tolist()}
+    return {graph.wordings[code] for rows in groups for code in graph.relations[rows].tolist()}
 
 
 def condense_graph(
@@ -390,9 +389,9 @@ def condense_graph(
     compare: Compare,
     stood: Collection[int],
 ) -> Condensation:
-    """The facts, merged with those of the same ends that say the same, or more around an anchor.
+    """The facts merged with equivalent ones of the same ends, or narrower ones near an anchor.
 
-    `stood`: rows of facts that stood for others before.
+    `stood`: rows of facts that stood for others in the previous build.
     """
     values = read_values(graph)
     forms = {p.iri: _find_form(p.iri, schema) for p in schema.properties}
@@ -424,10 +423,10 @@ def _list_facts(
     turn: Callable[[tuple[Anchor, ...], bool], frozenset[tuple[str, bool]]],
     stood: Collection[int],
 ) -> list[Fact]:
-    """The facts of one pair of ends, those first that will stand for others.
+    """The facts of a pair of ends, in order of preference to stand for others.
 
-    The more precise of two values, then what the ontology says in these words, then what stood
-    before, then what is told most often.
+    The more precise value comes first, then a wording of the ontology, then a fact that stood
+    before, then the most frequent relation.
     """
     ranked = []
     first = min(int(graph.heads[row]) for row in rows)
@@ -443,7 +442,7 @@ def _list_facts(
 
 
 def _find_form(iri: str, schema: Schema) -> _Form:
-    """How a property and its inverse are written alike: a name, whether turned, or both ways."""
+    """A common form of a property and its inverse: name, whether turned, whether symmetric."""
     inverse = schema.property_by_iri[iri].inverse_of
     both = inverse == iri or SYMMETRIC_PROPERTY in schema.find_characteristics(iri)
     name = min(iri, inverse or iri)

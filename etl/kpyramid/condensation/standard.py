@@ -1,4 +1,4 @@
-"""Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
+"""Standard relations: a common name for all wordings of a relation, if possible the ontology's."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
-from kpyramid.condensation.merging import Ends, Linked, Said, can_join
+from kpyramid.condensation.merging import Ends, Linked, Phrase, can_join
 from kpyramid.documents.words import PREPOSITIONS, is_past, lemmatise, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
     Comparer,
@@ -25,7 +25,7 @@ from kpyramid.ontology.population.checking import find_head
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _Key: TypeAlias = tuple[str, bool, frozenset[str]]
-"""What the wordings of a relation have in common: meaning or base form, denial, qualities."""
+"""Shared by the wordings of a relation: meaning or base form, whether denied, and qualities."""
 _Read: TypeAlias = tuple[_Key, bool]
 """A relation, and whether the wording reads from its tail to its head."""
 _Name: TypeAlias = tuple[str, bool]
@@ -33,10 +33,10 @@ _Name: TypeAlias = tuple[str, bool]
 _HAS = ("has ", "have ")
 _PLACES = frozenset({"located_in", "part_of_place"})
 _GUESSED = frozenset({"PERSON", "ORG"})
-"""What a tagger calls most names that it does not know: a number or a date that a property takes
-says more of what a thing is."""
+"""Types that a tagger gives most unknown names: a number or a date as value of a property is
+better evidence of what the thing is."""
 _NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
-"""Types of tails that no object property of an ontology has, though no class says so."""
+"""Types of tails that no object property has, although no class excludes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Standard:
 
 @dataclass(frozen=True, slots=True)
 class _Phrase:
-    """A wording with the classes and the types of its ends, as `count` facts have it.
+    """A wording with the classes and the types of its ends, and the number of facts with it.
 
-    `has_ended`: it tells of a state that is over.
+    `has_ended`: it describes a state that has ended.
     """
 
-    said: Said
+    form: Phrase
     ends: Ends
     count: int
     read: _Read
@@ -62,8 +62,8 @@ class _Phrase:
 
     @property
     def has_value(self) -> bool:
-        """Whether its tail is a value, not a thing."""
-        return self.ends[1] == "CARDINAL" or (self.said[2] or "").startswith(LITERAL)
+        """Whether its tail is a value rather than a thing."""
+        return self.ends[1] == "CARDINAL" or (self.form[2] or "").startswith(LITERAL)
 
 
 def name_relations(
@@ -71,9 +71,9 @@ def name_relations(
 ) -> list[Standard]:
     """The standard relation of each fact.
 
-    Wordings are one relation where they have one meaning between ends of their types. It is called
-    by the property that it states between such ends (an anchor, PolyRAG §III-C) by its words or by
-    what its objects are, else as most of its facts are.
+    Wordings are of one relation if they have the same meaning between ends of their types. Its name
+    is that of the property that it states between such ends (an anchor, PolyRAG §III-C), by its
+    words or by its objects; else its most frequent wording.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
     classes = sum(not prop.is_datatype for prop in schema.properties)
@@ -82,7 +82,7 @@ def name_relations(
     bare = VAGUE | HOLDING if loose else VAGUE
     stating = _list_properties(phrases, properties, schema, comparer, bare)
     names = _choose_names(phrases, stating, schema)
-    chosen = [names[at] for at in phrase_of]
+    chosen = [names[index] for index in phrase_of]
     for rows, label in _list_vouched(graph, phrases, phrase_of, stating, schema, comparer):
         for row in rows:
             chosen[row] = Standard(label, False)
@@ -92,19 +92,19 @@ def name_relations(
 def keep_names(
     chosen: Sequence[Standard], former: Mapping[int, Standard], schema: Schema, known: Schema
 ) -> list[Standard]:
-    """The standard relation of each fact, by the name that most facts of it had before.
+    """The standard relation of each fact, with the name that most facts of the relation had before.
 
-    `former`: by row, of facts that had one. A property that the schema did not have then, `known`,
-    or had with other ends, gives its name to what states it now, and one that left to nothing.
+    `former`: earlier standard relations, by row. `known`: the earlier schema. A property that is
+    new since then, or has other ends, names the facts that state it; a removed one names none.
     """
     now, then = ({(p.label, p.domain, p.range) for p in s.properties} for s in (schema, known))
-    new, gone = ({label for label, *_ in one - other} for one, other in ((now, then), (then, now)))
+    new, gone = ({label for label, *_ in a - b} for a, b in ((now, then), (then, now)))
     former = {row: standard for row, standard in former.items() if standard.name not in gone}
     had: dict[str, Counter[_Name]] = defaultdict(Counter)
     for row, standard in former.items():
         name, turned = chosen[row].name, chosen[row].turned
         had[name][standard.name, standard.turned != turned] += 1
-    kept = []
+    standards = []
     for row, standard in enumerate(chosen):
         counts = had[standard.name]
         if row in former and standard.name not in new:
@@ -112,22 +112,22 @@ def keep_names(
         elif counts and standard.name not in new:
             name, way = min(counts, key=lambda name: (-counts[name], name))
             standard = Standard(name, way != standard.turned)
-        kept.append(standard)
-    return kept
+        standards.append(standard)
+    return standards
 
 
 def _list_phrases(
     graph: Graph, linked: Linked, comparer: Comparer
 ) -> tuple[list[_Phrase], Sequence[int]]:
-    """The phrases of the graph, and the place of each fact's."""
+    """The phrases of the graph, and the index of each fact's phrase."""
     types: dict[str, int] = {}
-    own = [*graph.types, *(value.type for value in read_values(graph))]
-    type_of = np.array([types.setdefault(kind, len(types)) for kind in own], dtype=np.int64)
+    kinds = [*graph.types, *(value.type for value in read_values(graph))]
+    type_of = np.array([types.setdefault(kind, len(types)) for kind in kinds], dtype=np.int64)
     tails = np.where(graph.tails < 0, len(graph.types) + graph.literals, graph.tails)
     rows = np.stack([linked.phrase_of, type_of[graph.heads], type_of[tails]])
-    found, phrase_of = np.unique(rows, axis=1, return_inverse=True)
+    columns, phrase_of = np.unique(rows, axis=1, return_inverse=True)
     phrase_of = phrase_of.ravel()
-    counts = np.bincount(phrase_of[graph.plain], minlength=found.shape[1])
+    counts = np.bincount(phrase_of[graph.plain], minlength=columns.shape[1])
     names, phrases = list(types), []
     stems = {_find_stem(wording) for wording in graph.wordings if not is_past(wording)}
 
@@ -135,21 +135,21 @@ def _list_phrases(
     def has_ended(wording: str) -> bool:
         return _is_over(wording) or (is_past(wording) and _find_stem(wording) in stems)
 
-    both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # one object for all that are equal
-    for (at, head, tail), count in zip(found.T.tolist(), counts.tolist(), strict=True):
-        said, ends = linked.phrases[at], (names[head], names[tail])
+    both, reads = dict[Ends, Ends](), dict[_Read, _Read]()  # equal values share an object
+    for (index, head, tail), count in zip(columns.T.tolist(), counts.tolist(), strict=True):
+        form, ends = linked.phrases[index], (names[head], names[tail])
         ends = both.setdefault(ends, ends)
-        read = _find_read(said[0], ends, comparer)
-        if _is_vague(said):
-            read = (said[0], *read[0][1:]), False
+        read = _find_read(form[0], ends, comparer)
+        if _is_vague(form):
+            read = (form[0], *read[0][1:]), False
         read = reads.setdefault(read, read)
-        phrases.append(_Phrase(said, ends, count, read, has_ended(said[0])))
+        phrases.append(_Phrase(form, ends, count, read, has_ended(form[0])))
     return phrases, phrase_of.tolist()
 
 
-def _is_vague(said: Said, bare: Set[str] = VAGUE) -> bool:
-    """Whether a bare verb says nothing without a kind of tail: "made" of a debut, not of a film."""
-    lemmas, tail = normalise_relation(said[0]).lemmas, said[2]
+def _is_vague(form: Phrase, bare: Set[str] = VAGUE) -> bool:
+    """Whether a bare verb is vague without a class of tail: "made" of a debut, not of a film."""
+    lemmas, tail = normalise_relation(form[0]).lemmas, form[2]
     return len(lemmas) == 1 and lemmas[0] in bare and (tail is None or tail.startswith(LITERAL))
 
 
@@ -160,7 +160,7 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
         qualities |= {"past"}
     above = load_lexicon().find_above(reading.meaning) if reading.meaning else {}
     if turned and wording.startswith(_HAS) and not _PLACES.isdisjoint(above):
-        # `has town` is said of a land with towns and of a shop.
+        # `has town` may describe a land with towns or a shop.
         return (key, reading.negated, qualities), False
     if reading.meaning:
         key = f"[{reading.meaning}]"
@@ -175,7 +175,7 @@ def _find_read(wording: str, ends: Ends, comparer: Comparer) -> _Read:
 
 
 def _broaden(read: _Read) -> Iterator[_Read]:
-    """The same relation by the more general meanings of the lexicon."""
+    """The relation with each more general meaning of the lexicon."""
     (key, negated, qualities), turned = read
     if key.startswith("["):
         for name, flipped in load_lexicon().find_above(key[1:-1]).items():
@@ -191,9 +191,9 @@ def _list_properties(
 ) -> list[frozenset[_Name]]:
     """The properties that each phrase states, with whether it reads from value to subject.
 
-    Its ends fit, and it states them in words of the ontology, in others of one meaning or of a
-    narrower one, or in its words with more beside them; the first of these decides. A state that
-    has ended is what a property of former ones says of things of such classes, if any.
+    The ends must fit, and the wording must be one of the ontology, have the same or a narrower
+    meaning, or contain the ontology's words; the first of these decides. A state that has ended is
+    stated by a property of former states (`former member of`), if one fits the classes.
     """
     names = {prop.iri: (prop.label, *prop.alt_labels) for prop in properties}
 
@@ -201,7 +201,7 @@ def _list_properties(
     def read_names(
         ends: Ends, head: str | None, tail: str | None
     ) -> tuple[list[_Name], dict[_Read, set[_Name]]]:
-        found: dict[_Read, set[_Name]] = defaultdict(set)
+        stating: dict[_Read, set[_Name]] = defaultdict(set)
         fitting = [
             (prop.iri, turned)
             for prop in properties
@@ -219,27 +219,27 @@ def _list_properties(
             )
             ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
             (words, negated, qualities), way = max(ordered, key=reads.__getitem__)
-            found[(words, negated, qualities), way != turned].add((iri, turned))
+            stating[(words, negated, qualities), way != turned].add((iri, turned))
             if not is_present(names[iri][0]):
-                found[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
-        return fitting, found
+                stating[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
+        return fitting, stating
 
     def list_stated(phrase: _Phrase) -> Set[_Name]:
-        if _is_vague(phrase.said, bare):
+        if _is_vague(phrase.form, bare):
             return frozenset()
-        wording, head, tail = phrase.said
+        wording, head, tail = phrase.form
         fitting, known = read_names(phrase.ends, head, tail)
-        found = set(known.get(phrase.read, ()))
-        for broad in () if found else _broaden(phrase.read):
-            found |= known.get(broad, set())
-        found = found or {
+        stated = set(known.get(phrase.read, ()))
+        for broad in () if stated else _broaden(phrase.read):
+            stated |= known.get(broad, set())
+        stated = stated or {
             (iri, turned)
             for iri, turned in fitting
             if not (turned and wording.startswith(_HAS))
             if any(says_more(wording, name, turned) for name in names[iri])
         }
         straight = {(iri, turned) for iri, turned in fitting if iri in former and not turned}
-        return straight if found and straight and phrase.has_ended and tail is not None else found
+        return straight if stated and straight and phrase.has_ended and tail is not None else stated
 
     former = {prop.iri for prop in properties if _is_former(prop) and not prop.is_datatype}
     shared: dict[frozenset[_Name], frozenset[_Name]] = {}
@@ -247,30 +247,30 @@ def _list_properties(
 
 
 def _trust(kind: str, head: str | None, prop: OntologyProperty) -> str | None:
-    """The class of a head as far as it can forbid a property; None: it cannot."""
+    """The class of a head where it can rule out a property, else None."""
     is_measured = prop.is_datatype and prop.range != XSD + "string"
     return None if is_measured and kind in _GUESSED else head
 
 
 def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
-    """Whether a fact's tail can be the subject: no value, and no noun where a domain is asked."""
+    """Whether a fact's tail can be the subject: no value, and no noun where a domain is given."""
     return not prop.is_datatype and (tail is not None or kind not in OPEN or prop.domain == THING)
 
 
-# Properties that a wording states by what its objects are, where no word says so.
+# Properties that a wording states by its objects rather than by its words.
 
 _LEAST = 3
-"""Facts of a wording whose objects are looked at."""
+"""Least facts of a wording whose objects are considered."""
 _SHARE = 0.2
-"""Share of a wording's objects with one head noun, from which they are a group of their own."""
+"""Share of a wording's objects with the same head noun from which they are a separate group."""
 _VOUCHED, _ALONE, _FORMER = 0.5, 0.65, 0.25
-"""Cosine of the wording with the noun of its objects and a property's phrase, from which it states
-the property: where the objects vouch for it; where nothing does; of a state that has ended and a
-property of such. Of 851 facts of an invented press, on which none of them was chosen, all got
-the right name."""
+"""Least cosine of a wording with its objects' noun and a property's phrase for it to state the
+property: with support by the objects; without; for a state that has ended and a property of former
+states. Of 851 facts of an invented press, on which none of them was chosen, all got the right
+name."""
 _KNOWN, _REPEATED = 5, 0.3
-"""Facts of a property, and the share of them whose object is told twice, from which it is known by
-its objects: what has others states something else."""
+"""Least facts of a property, and least share of them with a repeated object, for its objects to be
+known: a wording with other objects states something else."""
 _DOUBTFUL = frozenset({"possible", "duty", "future", "intended", "wished", "nearly", "partly"})
 
 
@@ -282,11 +282,11 @@ def _list_vouched(
     schema: Schema,
     comparer: Comparer,
 ) -> Iterator[tuple[Sequence[int], str]]:
-    """Facts whose objects vouch for a property that their wording is near: rows, and its label.
+    """Rows of facts whose objects support a property near their wording, with its label.
 
-    Ends, meaning and polarity fit, and of a state that has ended a property of former ones is
-    told, where there is one of such ends. The facts of a wording are parted by the head nouns of
-    their objects where many share one: "Department of Optics", "Department of Law".
+    Ends, meaning and polarity fit; a state that has ended gets a property of former states, where
+    one has such ends. The facts of a wording are split by the head nouns of their objects where
+    many share a noun: "Department of Optics", "Department of Law".
     """
     near = [(prop, text) for prop in schema.properties for text in (prop.label, *prop.alt_labels)]
     meanings: dict[str, set[str]] = defaultdict(set)
@@ -296,14 +296,14 @@ def _list_vouched(
     objects = np.where(graph.tails < 0, len(graph.names) + graph.literals, graph.tails).tolist()
     held: dict[str, Counter[int]] = defaultdict(Counter)
     alike: dict[tuple[str, _Read, bool], list[int]] = defaultdict(list)
-    for row, at in enumerate(phrase_of):
-        phrase, head = phrases[at], phrases[at].said[1]
-        for iri, turned in stating[at]:
+    for row, index in enumerate(phrase_of):
+        phrase, head = phrases[index], phrases[index].form[1]
+        for iri, turned in stating[index]:
             meanings[iri] |= _list_meanings(phrase.read)
             if not turned:
                 held[iri][objects[row]] += 1
-        frame = read_frame(phrase.said[0])
-        if not (stating[at] or head is None or frame.negated or frame.qualities & _DOUBTFUL):
+        frame = read_frame(phrase.form[0])
+        if not (stating[index] or head is None or frame.negated or frame.qualities & _DOUBTFUL):
             alike[head, phrase.read, phrase.has_ended].append(row)
     find_noun = cache(find_head)
     groups: list[tuple[_Phrase, str, list[int]]] = []
@@ -313,24 +313,24 @@ def _list_vouched(
         for row in rows:
             noun = find_noun(texts[objects[row]])
             parts[noun if nouns[noun] >= max(_LEAST, _SHARE * len(rows)) else ""].append(row)
-        for noun, own in parts.items():
-            counts = Counter(phrase_of[row] for row in own)
-            usual = min(counts, key=lambda at: (-counts[at], phrases[at].said[0]))
-            if len(own) >= _LEAST:
-                groups.append((phrases[usual], noun, own))
+        for noun, part in parts.items():
+            counts = Counter(phrase_of[row] for row in part)
+            usual = min(counts, key=lambda index: (-counts[index], phrases[index].form[0]))
+            if len(part) >= _LEAST:
+                groups.append((phrases[usual], noun, part))
     if not groups or not near:
         return
-    said = [f"{phrase.said[0]} {noun}".strip() for phrase, noun, _ in groups]
-    cosines = comparer.embed(said) @ comparer.embed([text for _, text in near]).T
+    described = [f"{phrase.form[0]} {noun}".strip() for phrase, noun, _ in groups]
+    cosines = comparer.embed(described) @ comparer.embed([text for _, text in near]).T
     for (phrase, noun, rows), row in zip(groups, np.round(cosines, 6).tolist(), strict=True):
-        ends = [phrases[phrase_of[at]].said[1:] for at in rows]
+        ends = [phrases[phrase_of[r]].form[1:] for r in rows]
         fits = {
             prop.iri
             for prop in schema.properties
             if 2 * sum(can_join(*both, prop, schema) for both in ends) >= len(rows)
         }
         former = {prop.iri for prop, _ in near if prop.iri in fits and _is_former(prop)}
-        if phrase.has_ended and (former or _is_over(phrase.said[0])):
+        if phrase.has_ended and (former or _is_over(phrase.form[0])):
             fits = former
         else:
             fits -= former
@@ -338,7 +338,7 @@ def _list_vouched(
         for (prop, _), cosine in zip(near, row, strict=True):
             agrees = not (known and meanings[prop.iri]) or known & meanings[prop.iri]
             if prop.iri in fits and agrees:
-                least = _ask(prop, noun, [objects[at] for at in rows], ends, held[prop.iri])
+                least = _ask(prop, noun, [objects[r] for r in rows], ends, held[prop.iri])
                 if cosine >= (_FORMER if prop.iri in former else least):
                     best = max(best, (cosine, prop.label))
         if best[1]:
@@ -352,7 +352,7 @@ def _ask(
     ends: Sequence[tuple[str | None, str | None]],
     held: Counter[int],
 ) -> float:
-    """The cosine from which facts state a property; above 1 where their objects speak against."""
+    """The least cosine for facts to state a property; above 1 where their objects rule it out."""
     twice = sum(count for count in held.values() if count > 1)
     if held.total() >= _KNOWN and twice >= _REPEATED * held.total():
         shared = sum(thing in held for thing in objects) / len(objects)
@@ -371,13 +371,13 @@ def _is_over(wording: str) -> bool:
 
 
 def _list_meanings(read: _Read) -> set[str]:
-    """The meaning of the lexicon, and those above it."""
+    """The meaning in the lexicon, and the more general ones; empty without a meaning."""
     key = read[0][0]
     return {key[1:-1], *load_lexicon().find_above(key[1:-1])} if key.startswith("[") else set()
 
 
 def _find_stem(wording: str) -> str:
-    """A wording's base form, the same of `works in` and `worked at`."""
+    """A wording's base form, the same for `works in` and `worked at`."""
     words = read_frame(wording).key.removeprefix("~").split()
     return " ".join([*words[:-1], "in"] if words[-1:] == ["at"] else words)
 
@@ -385,34 +385,34 @@ def _find_stem(wording: str) -> str:
 def _choose_names(
     phrases: Sequence[_Phrase], stating: Sequence[frozenset[_Name]], schema: Schema
 ) -> list[Standard]:
-    """The name of each phrase: of a property and its inverse the one that more facts state.
+    """The name of each phrase: of a property and its inverse, the one that more facts state.
 
-    A full date is called by a property of days, though a property of years fits it too.
+    A full date takes a property of dates, although a property of years fits it too.
 
-    Without a property it is called as most others of its relation that have values too, or things.
+    Without a property, it is the relation's most frequent wording with values, or with things.
     """
     weight: Counter[str] = Counter()
-    for phrase, found in zip(phrases, stating, strict=True):
-        weight.update({iri: phrase.count for iri, turned in found if not turned})
-    own: list[_Name | None] = []
+    for phrase, stated in zip(phrases, stating, strict=True):
+        weight.update({iri: phrase.count for iri, turned in stated if not turned})
+    names: list[_Name | None] = []
     worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
-    for phrase, found in zip(phrases, stating, strict=True):
+    for phrase, stated in zip(phrases, stating, strict=True):
         key, turned = phrase.read
-        inverses = ((schema.property_by_iri[iri].inverse_of, not way) for iri, way in found)
-        pairs = {*found, *((iri, way) for iri, way in inverses if iri is not None)}
+        inverses = ((schema.property_by_iri[iri].inverse_of, not way) for iri, way in stated)
+        pairs = {*stated, *((iri, way) for iri, way in inverses if iri is not None)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
             iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
-            own.append((schema.property_by_iri[iri].label, way != turned))
+            names.append((schema.property_by_iri[iri].label, way != turned))
         else:
-            own.append(None)
-            worded[key, phrase.has_value][phrase.said[0], turned] += phrase.count
+            names.append(None)
+            worded[key, phrase.has_value][phrase.form[0], turned] += phrase.count
     usual = {
         group: min(counts, key=lambda name: (-counts[name], name))
         for group, counts in worded.items()
     }
     chosen = (
         (*(name or usual[phrase.read[0], phrase.has_value]), phrase.read[1])
-        for phrase, name in zip(phrases, own, strict=True)
+        for phrase, name in zip(phrases, names, strict=True)
     )
     return [Standard(name, way != turned) for name, way, turned in chosen]

@@ -1,6 +1,6 @@
-"""The other half of f_con: what the facts of a subject near an anchor say together, in a sentence.
+"""The second half of f_con: a sentence that states several facts of a subject near an anchor.
 
-A model writes it and cites facts by number; what they do not bear out by rules is refused.
+A model writes it and cites facts by number; rules refuse a sentence that the facts do not support.
 """
 
 import math
@@ -29,13 +29,13 @@ from kpyramid.llm.task import (
 )
 
 _CHARACTERS = 300
-"""Of a fact that a prompt shows; one that is longer is not summarised."""
+"""Most characters of a fact in a prompt; longer facts are not summarised."""
 _MOST = 12
-"""Facts that one statement may cite: those of a subject with more are shared out evenly."""
+"""Facts that a statement may cite; the facts of a subject with more are divided evenly."""
 _FACTS = 40
-"""Numbered facts in a request, about: some 1,000 tokens."""
+"""Numbered facts in a request: about 1,000 tokens."""
 _SILENT = ARTICLES | frozenset("and at in of on".split())
-"""Words that a statement may add. Every other one, `not`, `was` and `by` too, is of the facts."""
+"""Words that a statement may add. All others, also `not`, `was` and `by`, must be of the facts."""
 _MARKS = frozenset(" .,;:'’()-–")
 """Marks that it may add."""
 
@@ -51,13 +51,13 @@ class Group:
 
     @property
     def name(self) -> str:
-        """What it is about, for people."""
+        """Subject and anchor, for messages."""
         return f"{self.facts[0].head}: {self.about}"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A statement that its facts bear out; `keys` are those of the facts that it cites, sorted."""
+    """A statement that its facts support; `keys`: sorted keys of the facts that it cites."""
 
     group: Group
     text: str
@@ -65,14 +65,14 @@ class Summary:
 
 
 def cut_groups(group: Group) -> Iterator[Group]:
-    """The facts of a group that can be shown, in groups of at most 12; of one alone none."""
+    """The facts of a group that fit a prompt, in groups of 2 to `_MOST`."""
     facts = sorted(
         (fact for fact in group.facts if len(flatten(fact.text, _CHARACTERS + 1)) <= _CHARACTERS),
         key=lambda fact: (fact.relation, fact.tail, fact.key),
     )
     if len(facts) > 1:
         count = math.ceil(len(facts) / _MOST)
-        for first, last in pairwise(len(facts) * at // count for at in range(count + 1)):
+        for first, last in pairwise(len(facts) * number // count for number in range(count + 1)):
             yield Group(group.head_id, group.anchor, group.about, tuple(facts[first:last]))
 
 
@@ -80,7 +80,7 @@ def cut_groups(group: Group) -> Iterator[Group]:
 class Summariser:
     """Writes statements for groups of facts; `concurrency` calls at a time.
 
-    `foresees`: in a plan, it goes on where facts are still to be merged.
+    `foresees`: in a plan, it continues where facts are still to be merged.
     """
 
     asker: Asker
@@ -91,10 +91,10 @@ class Summariser:
     foresees: bool = False
 
     def summarise(self, groups: Sequence[Group]) -> tuple[list[Summary], list[Loss]]:
-        """The statements that are borne out, and what was refused or got no answer.
+        """The supported statements, and a loss for each that was refused or got no answer.
 
         Raises:
-            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
+            BudgetError, EndpointError: no further call can be made; earlier answers remain.
         """
         parts = [part for group in groups for part in cut_groups(group)]
         batches = cut_batches(
@@ -110,45 +110,45 @@ class Summariser:
             )
             return request, partial(parse_statements, batch=batch)
 
-        found: list[Summary] = []
+        summaries: list[Summary] = []
         losses: list[Loss] = []
         for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; not summarised: {'; '.join(g.name for g in batch)}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
                 continue
-            for at, group in enumerate(batch):
-                if at not in answer:
+            for index, group in enumerate(batch):
+                if index not in answer:
                     detail = "the reply leaves it out; not summarised"
                     losses.append(Loss("llm_invalid", group.name, detail))
-                elif answer[at].text:
-                    made = verify_statement(answer[at], group)
+                elif answer[index].text:
+                    made = verify_statement(answer[index], group)
                     if isinstance(made, Summary):
-                        found.append(made)
+                        summaries.append(made)
                     else:
                         losses.append(made)
-        return found, losses
+        return summaries, losses
 
 
-# What bears a statement out.
+# Verification of a statement by its facts.
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A statement as a model gives it; `cited` are places in its group's facts, -1 beside them."""
+    """A model's statement; `cited`: indices in its group's facts, -1 for any other number."""
 
     text: str
     cited: tuple[int, ...]
 
 
 def verify_statement(claimed: Claimed, group: Group) -> Summary | Loss:
-    """The statement if the facts that it cites bear it out, else why they do not.
+    """The statement if the facts that it cites support it, else a loss with the reason.
 
-    It cites two facts or more of its group and no other (`llm_uncited`), has no word, number or
-    mark that none of them has (`llm_unsupported`), leaves none of their ends and qualifiers out
-    (`llm_incomplete`), has each fact's object behind that fact's wording and next to that fact's
-    times and places (`llm_unsupported`), and is no longer than they are together (`llm_longer`).
-    Words are compared by their stems.
+    It must cite two or more facts of its group and no other (`llm_uncited`), use only their words,
+    numbers and marks (`llm_unsupported`), include all their ends and qualifiers (`llm_incomplete`),
+    have each fact's object behind that fact's wording and next to that fact's times and places
+    (`llm_unsupported`), and be no longer than they are together (`llm_longer`). Words are compared
+    by their stems.
     """
 
     def refuse(reason: str, detail: str) -> Loss:
@@ -156,30 +156,30 @@ def verify_statement(claimed: Claimed, group: Group) -> Summary | Loss:
 
     if -1 in claimed.cited or len(claimed.cited) < 2:
         return refuse("uncited", "it does not cite two or more of its own facts and no other")
-    cited = [group.facts[at] for at in claimed.cited]
-    told = "; ".join(fact.text for fact in cited)
-    known = _list_stems(told)
+    cited = [group.facts[index] for index in claimed.cited]
+    stated = "; ".join(fact.text for fact in cited)
+    known = _list_stems(stated)
     if strange := sorted(_list_stems(claimed.text) - known - _SILENT):
         return refuse("unsupported", f"no fact that it cites says {', '.join(strange)}")
     signs = {c for c in claimed.text if not c.isalnum()}
-    if signs := signs - _MARKS - set(told):
+    if signs := signs - _MARKS - set(stated):
         return refuse("unsupported", f"no fact that it cites has {' '.join(sorted(signs))}")
     ends = " ; ".join(part for fact in cited for part in (fact.head, fact.tail, *fact.values))
     if left := sorted(_list_stems(ends) - _list_stems(claimed.text) - _SILENT):
         return refuse("incomplete", f"it cites facts and leaves out {', '.join(left)}")
     if fault := _find_misuse(claimed.text, cited):
         return refuse("unsupported", fault)
-    if len(claimed.text) > len(told):
+    if len(claimed.text) > len(stated):
         return refuse("longer", "it is longer than the facts")
     return Summary(group, claimed.text, tuple(sorted(fact.key for fact in cited)))
 
 
 def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
-    """What a statement says with another fact's wording or circumstance; empty without any.
+    """The first object that has another fact's wording or circumstance, in words; empty if none.
 
     A verb governs the objects behind it up to the next verb: the wording nearest before an object
-    is one that a fact has for it, and all of its own wording stands before. What holds of several
-    objects apart stands next to its own.
+    must be of a fact with that object, and all of the fact's wording must precede it. A qualifier
+    whose role has several values must stand next to its object.
     """
     words = _list_words(text)
     wordings = {fact.relation: _list_words(fact.relation) for fact in cited}
@@ -189,21 +189,21 @@ def _find_misuse(text: str, cited: Sequence[Statement]) -> str:
         for start in _find_runs(words, run)
     )
     for fact in cited:
-        own = {wordings[other.relation] for other in cited if other.tail == fact.tail}
+        fitting = {wordings[second.relation] for second in cited if second.tail == fact.tail}
         run, places = wordings[fact.relation], _find_runs(words, _list_words(fact.tail))
         says_much = not FUNCTION_WORDS.issuperset(list_plain_words(fact.relation))
-        before = ([(a + size, size, r) for a, size, r in begun if a + size <= at] for at in places)
+        before = ([(a + size, size, r) for a, size, r in begun if a + size <= i] for i in places)
         nearest = [max(each, key=lambda run: run[:2])[2] for each in before if each]
-        if says_much and not any(_is_within(run, words[:at]) for at in places):
+        if says_much and not any(_is_within(run, words[:i]) for i in places):
             return f"it leaves out that {fact.text}"
-        said = any(name == fact.relation for *_, name in begun)  # else in parts: "in A and for B"
-        if says_much and said and all(wordings[name] not in own for name in nearest):
+        whole = any(name == fact.relation for *_, name in begun)  # else in parts: "in A and for B"
+        if says_much and whole and all(wordings[name] not in fitting for name in nearest):
             return f"another wording stands before {fact.tail}"
         for role, value in fact.qualifiers:
-            values = {v for other in cited for r, v in other.qualifiers if r == role}
-            held = sorted((at, v) for v in values for at in _find_runs(words, _list_words(v)))
-            beside = {next((v for place, v in held if place > at), None) for at in places}
-            beside |= {next((v for place, v in held[::-1] if place < at), None) for at in places}
+            values = {v for second in cited for r, v in second.qualifiers if r == role}
+            held = sorted((place, v) for v in values for place in _find_runs(words, _list_words(v)))
+            beside = {next((v for place, v in held if place > i), None) for i in places}
+            beside |= {next((v for place, v in held[::-1] if place < i), None) for i in places}
             if len(values) > 1 and value not in beside:
                 return f"another {role} stands beside {fact.tail}"
     return ""
@@ -216,13 +216,13 @@ def _list_words(text: str) -> tuple[str, ...]:
 
 
 def _find_runs(words: Sequence[str], run: Sequence[str]) -> list[int]:
-    """The places where a run of words begins; none of an empty one."""
+    """The indices at which a run of words begins; an empty run has none."""
     size = len(run)
-    return [at for at in range(len(words) - size + 1) if size and words[at : at + size] == run]
+    return [i for i in range(len(words) - size + 1) if size and words[i : i + size] == run]
 
 
 def _is_within(run: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether words hold all of a run, in its order."""
+    """Whether `words` contain all words of a run, in order."""
     left = iter(words)
     return all(word in left for word in run)
 
@@ -297,8 +297,8 @@ def ask_for_statements(
     """The request for a batch of groups."""
     lines: list[str] = []
     number = 0
-    for at, group in enumerate(batch, 1):
-        lines += ["", f"Group {at}: {flatten(group.about, _CHARACTERS)}"]
+    for group_number, group in enumerate(batch, 1):
+        lines += ["", f"Group {group_number}: {flatten(group.about, _CHARACTERS)}"]
         for fact in group.facts:
             number += 1
             shown = flatten(" | ".join(fact.triple) + fact.held, 2 * _CHARACTERS)
@@ -314,20 +314,20 @@ def _write_system(domain: str, language: str) -> str:
 
 
 def parse_statements(content: str, batch: Sequence[Group]) -> Mapping[int, Claimed]:
-    """What the reply says, by a group's place in the batch; groups may be missing.
+    """The statements of a reply, by a group's index in the batch; groups may be missing.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or names a group that there is not.
+        ReplyError: it is no JSON of the schema, or names a group that does not exist.
     """
-    places = [(at, place) for at, group in enumerate(batch) for place in range(len(group.facts))]
-    found: dict[int, Claimed] = {}
+    places = [(i, place) for i, group in enumerate(batch) for place in range(len(group.facts))]
+    claims: dict[int, Claimed] = {}
     for row in parse_json(content, _Reply).groups:
         if not 0 < row.group <= len(batch):
             raise ReplyError(FailureKind.INVALID, f"there is no group {row.group}")
-        own = {number: at for number, (g, at) in enumerate(places, 1) if g == row.group - 1}
-        cited = sorted({own.get(number, -1) for number in row.facts})
-        found.setdefault(row.group - 1, Claimed(" ".join(row.statement.split()), tuple(cited)))
-    return found
+        fact_of = {number: fact for number, (g, fact) in enumerate(places, 1) if g == row.group - 1}
+        cited = sorted({fact_of.get(number, -1) for number in row.facts})
+        claims.setdefault(row.group - 1, Claimed(" ".join(row.statement.split()), tuple(cited)))
+    return claims
 
 
 TASK = Task(
@@ -341,7 +341,7 @@ TASK = Task(
         *(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, strict_schema(_Reply)),
         *(_CHARACTERS, _MOST, _FACTS),
     ),
-    # On the demo 359 facts of 142 groups, of 204 chunks; elsewhere a sixth of that at most.
+    # The demo has 359 facts in 142 groups of 204 chunks; other corpora have a sixth at most.
     expected=Expected(reply=1.0, per_chunk=0.05, characters=2_500, spread=(0.0, 4.0)),
     without='condense.summarise = "none": sentences that join several facts; the facts stay',
 )

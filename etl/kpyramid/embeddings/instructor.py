@@ -11,7 +11,7 @@ from kpyramid.errors import IntegrityError, SettingsError
 
 
 class InstructorEmbedder:
-    """An INSTRUCTOR model: the encoder reads the instruction, the mean leaves its tokens out.
+    """An INSTRUCTOR model: the encoder reads the instruction, the mean excludes its tokens.
 
     Texts go through one at a time, on one thread each: in a batch a vector would depend on the
     padding that its neighbours need, and on several threads on how many there are. torch is set to
@@ -33,8 +33,8 @@ class InstructorEmbedder:
         torch.set_num_threads(1)
         try:
             self._model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-            # Published folders say nothing of it, and the library's default is to take the
-            # instruction into the mean: other vectors, and no warning.
+            # Published folders do not state it, and the library includes the instruction in the
+            # mean by default: other vectors, without a warning.
             self._model.set_pooling_include_prompt(False)
             self._model.eval()
             # The tokenizer is set up by its first use, which no two threads may do at once.

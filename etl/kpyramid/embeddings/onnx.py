@@ -20,7 +20,7 @@ _PIECES_TOGETHER = 512
 
 
 class OnnxModel:
-    """A model with its tokenizer, which reads at most so many word pieces of a text or a pair.
+    """A model with its tokenizer, which reads at most `most_pieces` of a text or a pair.
 
     One session thread: a pure function may not depend on the number of cores.
 
@@ -55,11 +55,11 @@ class OnnxModel:
         return self._tokenizer.encode(text, pair)
 
     def run(self, encoded: Sequence["Encoding"]) -> Any:
-        """The first output, a row for each text or pair; all have as many word pieces."""
+        """The first output, a row for each text or pair; all have equal numbers of word pieces."""
         feed = {
-            "input_ids": [one.ids for one in encoded],
-            "attention_mask": [one.attention_mask for one in encoded],
-            "token_type_ids": [one.type_ids for one in encoded],
+            "input_ids": [item.ids for item in encoded],
+            "attention_mask": [item.attention_mask for item in encoded],
+            "token_type_ids": [item.type_ids for item in encoded],
         }
         taken = {k: np.array(v, np.int64) for k, v in feed.items() if k in self._inputs}
         return self._session.run(None, taken)[0]
@@ -68,9 +68,9 @@ class OnnxModel:
 class OnnxEmbedder:
     """A BERT-like encoder such as all-MiniLM-L6-v2 (384 dimensions).
 
-    `prefix` is put before each text, such as "query: ". Texts of as many word pieces go through
-    together, without padding, when the first such batch has the same bytes one by one: a model
-    that scales its activations over the whole batch has others, and reads each text alone.
+    `prefix` is put before each text, such as "query: ". Texts with equal numbers of word pieces are
+    encoded together, without padding, if the first such batch gives the same bytes as its texts one
+    by one: a model that scales its activations over the batch does not, and reads each text alone.
     """
 
     def __init__(self, name: str, model: Path, tokenizer: Path, prefix: str = "") -> None:
@@ -87,20 +87,20 @@ class OnnxEmbedder:
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
         encoded = [self._model.encode(self._prefix + text) for text in texts]
-        lengths = [len(one.ids) for one in encoded]
+        lengths = [len(item.ids) for item in encoded]
         rows: dict[int, Matrix] = {}
         for length in sorted({*lengths}):
-            group = [place for place, own in enumerate(lengths) if own == length]
+            group = [place for place, pieces in enumerate(lengths) if pieces == length]
             most = max(1, _PIECES_TOGETHER // length)
-            for part in (group[at : at + most] for at in range(0, len(group), most)):
-                rows.update(zip(part, self._run([encoded[at] for at in part]), strict=True))
+            for part in (group[first : first + most] for first in range(0, len(group), most)):
+                rows.update(zip(part, self._run([encoded[row] for row in part]), strict=True))
         return np.stack([rows[place] for place in range(len(texts))])
 
     def _run(self, encoded: Sequence["Encoding"]) -> list[Matrix]:
         """The vectors of texts of one length."""
         if self._takes_several or len(encoded) == 1:
             return [_average(tokens) for tokens in self._model.run(encoded)]
-        alone = [self._model.run([one])[0] for one in encoded]
+        alone = [self._model.run([item])[0] for item in encoded]
         if self._takes_several is None:
             self._takes_several = np.array_equal(self._model.run(encoded), alone)
         return [_average(tokens) for tokens in alone]

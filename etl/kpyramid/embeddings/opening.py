@@ -10,10 +10,10 @@ from kpyramid.embeddings.port import Embedder
 def open_embedder(
     name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
 ) -> Embedder:
-    """A model that runs here; an ONNX model with the same instruction is loaded once by a process.
+    """A local model; an ONNX model with the same instruction is loaded once per process.
 
     Raises:
-        SettingsError: it cannot be loaded.
+        SettingsError: the model cannot be loaded.
     """
     if provider == "instructor":
         from kpyramid.embeddings.instructor import InstructorEmbedder

@@ -33,7 +33,7 @@ def embed_finite(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     """The texts' vectors, shape (n, d).
 
     Raises:
-        InputError: one holds what is no number; names its text.
+        InputError: a vector is not finite; names its text.
     """
     vectors = embedder.embed(texts)
     if not len(vectors):

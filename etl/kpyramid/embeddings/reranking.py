@@ -1,4 +1,4 @@
-"""Rerankers: how well a text goes with a query, both read together."""
+"""Rerankers: scores of a text for a query, both encoded together."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -21,8 +21,8 @@ better, and each depends on its pair alone."""
 class CrossEncoder:
     """A cross-encoder exported to ONNX, such as bge-reranker or ms-marco-MiniLM.
 
-    `folder` holds `model.onnx` and `tokenizer.json`. Its one logit, or of two the difference, goes
-    through a sigmoid.
+    `folder` has `model.onnx` and `tokenizer.json`. The score is the sigmoid of its logit, or of the
+    difference of its two logits.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,5 +49,5 @@ class CrossEncoder:
 
 @lru_cache(maxsize=1)
 def open_cross_encoder(folder: Path) -> CrossEncoder:
-    """The cross-encoder of a folder, loaded when first asked for: loading one takes seconds."""
+    """The cross-encoder of a folder, loaded on first use, which takes seconds."""
     return CrossEncoder(folder)

@@ -1,4 +1,4 @@
-"""Sentence embeddings by an endpoint that speaks OpenAI's API: batches, and checks of replies."""
+"""Sentence embeddings by an endpoint with OpenAI's API: batches, and checks of replies."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from kpyramid.storage.items import split_by_size
 
 MOST_TEXTS = 256
 _MOST_BYTES = 200_000
-"""Of all texts of a request: OpenAI takes 300,000 tokens, and no token is shorter than a byte."""
+"""Most bytes of a request's texts: OpenAI accepts 300,000 tokens, each of a byte or more."""
 _LONGEST_TEXT = 8_000
-"""Bytes of one text: OpenAI's models take 8,191 tokens and refuse more. The rest is left out."""
+"""Most bytes of a text: OpenAI's models accept 8,191 tokens. The rest is left out."""
 
 
 class EmbeddingTransport:
@@ -49,14 +49,14 @@ class EmbeddingTransport:
 
 
 Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]], Source]
-"""Puts retries, limits and books around a transport; the second describes a call for the books."""
+"""Adds retries, limits and ledger to a transport; its second argument describes a call."""
 
 
 class ServedEmbedder:
-    """A model behind an endpoint; threads may share it. Only what it answers is taken for a vector.
+    """A model behind an endpoint; threads may share it.
 
-    `prefix`: put before every text. `stage` is for the books. `size`: the length of the vectors
-    that are stored; unless it or `dimensions` says it, the first reply does.
+    `prefix`: put before every text. `stage`: for the ledger. `size`: length of the stored vectors;
+    without it and `dimensions`, the first reply determines the length.
     """
 
     def __init__(
@@ -78,27 +78,27 @@ class ServedEmbedder:
         self._guard = Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder.embed`; a long text counts with its beginning.
+        """See `Embedder.embed`; of a long text only the beginning is embedded.
 
         Raises:
-            EndpointError: the endpoint cannot be used, or its vectors cannot.
-            BudgetError: the next call might pass the budget.
+            EndpointError: the endpoint or its vectors cannot be used.
+            BudgetError: the next call might exceed the budget.
         """
         if not texts:
             return np.zeros((0, 0), dtype=np.float32)
-        found: dict[str, Matrix] = {}
+        vectors: dict[str, Matrix] = {}
         for batch in cut_batches(texts):
-            self.embed_batch(batch, found.update)
-        return np.stack([found[text] for text in texts])
+            self.embed_batch(batch, vectors.update)
+        return np.stack([vectors[text] for text in texts])
 
     def embed_batch(
         self, texts: Sequence[str], keep: Callable[[Mapping[str, Matrix]], None]
     ) -> None:
-        """Hands over the vectors of texts that fit into one call.
+        """Passes the vectors of texts that fit into one call to `keep`.
 
         Raises:
-            EndpointError, BudgetError: see `embed`; the good vectors of a reply with bad ones are
-                handed over before.
+            EndpointError, BudgetError: see `embed`; the valid vectors of a reply with invalid ones
+                are passed first.
         """
         sent = tuple(Message("user", _shorten(self._prefix + text)) for text in texts)
         request = Request("embed", 1, sent, {}, max_tokens=0, stage=self._stage)
@@ -128,22 +128,22 @@ class ServedEmbedder:
             )
 
     def _read_vectors(self, raw: Mapping[str, JsonValue], count: int) -> list[Matrix | None]:
-        """By text, whatever the order of the reply; None for a vector that is none."""
+        """The vectors in the order of the texts; None for one that is not valid."""
         data = raw.get("data")
         items = data if isinstance(data, list) else []
-        found: dict[int, Matrix | None] = {}
+        vectors: dict[int, Matrix | None] = {}
         for item in items:
             index = item.get("index") if isinstance(item, Mapping) else None
-            if isinstance(index, bool) or not isinstance(index, int) or index in found:
-                # Nor can the other indices be trusted: a vector might be kept for another text.
-                raise self._refuse(f"item {len(found)} of the reply has no index of its own")
-            found[index] = _read_vector(item.get("embedding"))
-        if found.keys() != set(range(count)):
-            raise self._refuse(f"{len(found)} vectors came for {count} texts")
-        return [found[index] for index in range(count)]
+            if isinstance(index, bool) or not isinstance(index, int) or index in vectors:
+                # The other indices are unreliable too: a vector might be stored for another text.
+                raise self._refuse(f"item {len(vectors)} of the reply has no index of its own")
+            vectors[index] = _read_vector(item.get("embedding"))
+        if vectors.keys() != set(range(count)):
+            raise self._refuse(f"{len(vectors)} vectors came for {count} texts")
+        return [vectors[index] for index in range(count)]
 
     def _find_size(self, vectors: Collection[Matrix]) -> int | None:
-        """The length that vectors must have: that of those before, or else of most of these."""
+        """The length that vectors must have: that of earlier vectors, else of most of these."""
         ((size, count),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
         if 2 * count > len(vectors):
             if self._size not in (None, size):
@@ -157,16 +157,16 @@ class ServedEmbedder:
             self._size = size
         return self._size
 
-    def _refuse(self, problem: str, kept: int = 0) -> EndpointError:
+    def _refuse(self, problem: str, stored: int = 0) -> EndpointError:
         return EndpointError(
             f"the endpoint's embeddings with {self.name!r} cannot be used: {problem}. "
-            f"{kept or 'None'} of that reply are kept; embed.model must be an embedding model of "
+            f"{stored or 'None'} of that reply are kept; embed.model must be an embedding model of "
             "the endpoint at embed.base_url"
         )
 
 
 def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, as many at a time as one call takes."""
+    """The texts in order, in batches that fit into a call."""
 
     def weigh(text: str) -> int:
         return min(_LONGEST_TEXT, len(text.encode("utf-8", "replace")))
@@ -175,20 +175,20 @@ def cut_batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def describe_embedding(model: str, request: Request, key: str) -> Call:
-    """What the books say of a request of `ServedEmbedder`."""
+    """The ledger's entry of a request of `ServedEmbedder`."""
     call = describe_call(request, key, model)
     return replace(call, kind="embeddings", subject_characters=request.prompt_characters)
 
 
 def _shorten(text: str) -> str:
-    """What is sent for a text: never empty, which endpoints refuse."""
+    """The text to send: cut to `_LONGEST_TEXT`, and never empty, which endpoints refuse."""
     data = text.encode("utf-8", "replace")
     return data[:_LONGEST_TEXT].decode("utf-8", "ignore") or " "
 
 
 def _read_vector(values: JsonValue) -> Matrix | None:
-    """Of unit length; None when there is no such vector."""
-    # By their exact types: a truth value is an int too, and NumPy reads numbers in text.
+    """The vector scaled to unit length; None if it is not valid."""
+    # Exact types are checked: a bool is an int too, and NumPy reads numbers in text.
     if not isinstance(values, list) or not values or not {*map(type, values)} <= {int, float}:
         return None
     try:
@@ -211,8 +211,8 @@ def open_served(
 ) -> ServedEmbedder:
     """A model behind an endpoint; nothing is opened before the first text.
 
-    `llm` says how long to wait; `connect` puts retries, limits and books around the calls; `stage`
-    and `size` as of `ServedEmbedder`.
+    `llm`: settings with the time-out; `connect`: adds retries, limits and the ledger to the calls;
+    `stage`, `size`: as for `ServedEmbedder`.
     """
     place = LLMSettings(
         provider="openai",

@@ -1,7 +1,7 @@
-"""f_dis over a corpus: near duplicates that the rules left apart, and a model to confirm them.
+"""f_dis over a corpus: near duplicates that the rules left apart, confirmed by a model.
 
-The candidates are found by forms and vectors; a model only confirms (small ones corrupt names
-when they may write them). It answers in numbers, so it can merge nothing that was not offered.
+Candidates are retrieved by forms and vectors; a model only confirms (small models corrupt names
+that they may write). It answers in numbers, so it can merge only pairs that were offered.
 """
 
 from collections import Counter, defaultdict
@@ -30,18 +30,18 @@ from kpyramid.llm.task import (
 )
 
 _SIMILARITY = 0.75
-"""Cosine from which two wordings are worth a question; `husband of` and `wife of` have .87."""
+"""Cosine from which the model is asked about two wordings; `husband of` and `wife of` have .87."""
 _BUCKET = 24
-"""Wordings that may share a word before the word says too little."""
+"""Most wordings with a word for the word to make pairs; more frequent words are too general."""
 _MOST = 8
-"""Wordings in a group; more would be a topic, not a thing."""
+"""Most wordings in a group; more would be a topic, not a thing."""
 _BATCH = 40
-"""Wordings in a batch, about: with their facts some 1,200 tokens."""
+"""Wordings in a batch; with their facts about 1,200 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A name or a relation phrase; `key` is its cluster's, `fact` one in which it stands."""
+    """A name or a relation phrase; `key`: its cluster's key; `fact`: a fact that contains it."""
 
     key: str
     text: str
@@ -49,13 +49,13 @@ class Wording:
 
 
 Group = tuple[Wording, ...]
-"""Near duplicates of each other."""
+"""Wordings that are near duplicates of each other."""
 KeyPair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cluster that may have a duplicate: what it is called, its types, its words, one fact."""
+    """A cluster that may have a duplicate: its name, its words, its types, and a fact."""
 
     key: str
     text: str
@@ -65,23 +65,23 @@ class Candidate:
 
 
 def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Group]:
-    """Groups of near duplicates; a candidate is in one group at most, alone in none.
+    """Groups of two or more near duplicates; a candidate is in one group at most.
 
-    Only candidates that share a rare word are compared, by the cosine of their vectors, so time
-    grows with their number, not with its square.
+    Only candidates that share a rare word are compared, by the cosine of their vectors, so that
+    time grows with their number, not with its square.
     """
     by_key = {c.key: c for c in sorted(candidates, key=lambda c: c.key)}
     pairs = sorted(_list_pairs(by_key.values()))
     wanted = sorted({by_key[key].text for pair in pairs for key in pair})
     vectors = dict(zip(wanted, embedder.embed(wanted), strict=True)) if wanted else {}
     scored = []
-    for one, other in pairs:
-        cosine = float(np.dot(vectors[by_key[one].text], vectors[by_key[other].text]))
+    for left, right in pairs:
+        cosine = float(np.dot(vectors[by_key[left].text], vectors[by_key[right].text]))
         if cosine >= _SIMILARITY:
-            scored.append((-round(cosine, 6), one, other))
+            scored.append((-round(cosine, 6), left, right))
     members: dict[str, list[str]] = {}
-    for _, one, other in sorted(scored):  # the nearest first, so that a full group holds them
-        a, b = members.setdefault(one, [one]), members.setdefault(other, [other])
+    for _, left, right in sorted(scored):  # the nearest first, before a group is full
+        a, b = members.setdefault(left, [left]), members.setdefault(right, [right])
         if a is not b and len(a) + len(b) <= _MOST:
             a.extend(b)
             members.update(dict.fromkeys(b, a))
@@ -93,21 +93,21 @@ def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Gro
 
 
 def cut_groups(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
-    """The groups in runs for one request each; a new group changes few of them."""
+    """The groups in batches for one request each; a new group changes few batches."""
     return cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
 
 
 def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
-    """The key that each merged key becomes: the one of smallest rank that it is joined with."""
+    """The root of each merged key: the key of smallest rank in its set."""
     pairs = sorted(pairs)
     joined = Union((key for pair in pairs for key in pair), lambda key: rank[key])
-    for one, other in pairs:
-        joined.join(one, other)
+    for left, right in pairs:
+        joined.join(left, right)
     return joined.list_roots()
 
 
 def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
-    """Keys that share a word few have, and no types that differ."""
+    """Pairs of keys that share a rare word, and whose known types overlap."""
     candidates = list(candidates)
     bearers = Counter(word for c in candidates for word in c.words)
     by_word: dict[str, list[Candidate]] = defaultdict(list)
@@ -117,8 +117,8 @@ def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:
                 by_word[word].append(candidate)
     return {
         (min(a.key, b.key), max(a.key, b.key))
-        for found in by_word.values()
-        for a, b in combinations(found, 2)
+        for bearing in by_word.values()
+        for a, b in combinations(bearing, 2)
         if not a.types or not b.types or a.types & b.types
     }
 
@@ -127,7 +127,7 @@ def _name_group(group: Group) -> str:
     return "\n".join(wording.key for wording in group)
 
 
-# What the model is asked.
+# The task of the model.
 
 _INSTRUCTIONS = """\
 You compare {{ language }} {{ what }} from the {{ domain }} domain.
@@ -179,18 +179,18 @@ def ask_for_duplicates(
 
 
 def parse_duplicates(content: str, groups: Sequence[Group]) -> tuple[KeyPair, ...]:
-    """The pairs of keys that the reply holds for the same.
+    """The pairs of keys that the reply judges the same.
 
     Raises:
-        ReplyError: the reply is no JSON of the schema, or pairs what was not offered together.
+        ReplyError: the reply is no JSON of the schema, or pairs wordings of different groups.
     """
-    places = [(at, w.key) for at, group in enumerate(groups) for w in group]
+    places = [(index, w.key) for index, group in enumerate(groups) for w in group]
     pairs = set()
     for pair in parse_json(content, _Reply).same:
         if not (0 < pair.first <= len(places) and 0 < pair.second <= len(places)):
             raise ReplyError(FailureKind.INVALID, f"there is no wording {pair.first}-{pair.second}")
-        (one, first), (other, second) = places[pair.first - 1], places[pair.second - 1]
-        if one != other:
+        (left, first), (right, second) = places[pair.first - 1], places[pair.second - 1]
+        if left != right:
             raise ReplyError(FailureKind.INVALID, "wordings of two groups were paired")
         if first != second:
             pairs.add((min(first, second), max(first, second)))
@@ -198,11 +198,11 @@ def parse_duplicates(content: str, groups: Sequence[Group]) -> tuple[KeyPair, ..
 
 
 def _write_system(kind: str, domain: str, language: str) -> str:
-    what, one, warning = _KINDS[kind]
+    what, noun, warning = _KINDS[kind]
     return (
         Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
         .from_string(_INSTRUCTIONS)
-        .render(what=what, one=one, warning=warning, domain=domain, language=language, guard=GUARD)
+        .render(what=what, one=noun, warning=warning, domain=domain, language=language, guard=GUARD)
     )
 
 
@@ -219,7 +219,7 @@ TASK = Task(
     system=lambda s: _write_system("entities", s.cascade.domain, s.cascade.language),
     is_asked=lambda settings: settings.cascade.confirms_duplicates,
     shaping=(_INSTRUCTIONS, GUARD, str(_KINDS), strict_schema(_Reply)),
-    # On 1,985 chunks of MuSiQue: 0.03 per chunk of what GPT-3.5 read, 0.10 of what the rules read.
+    # On 1,985 chunks of MuSiQue: 0.03 per chunk that GPT-3.5 read, 0.10 per chunk by the rules.
     expected=Expected(reply=0.1, per_chunk=0.06, characters=2_550, spread=(0.2, 3.0)),
     without='cascade.disambiguation = "rules": near duplicates that no rule unites stay apart',
 )
@@ -244,10 +244,10 @@ class Disambiguator:
     concurrency: int
 
     def confirm(self, kind: str, groups: Sequence[Group]) -> Confirmed:
-        """Which of the `entities` or `relations` in each group are the same.
+        """The pairs of `entities` or `relations` within each group that are the same.
 
         Raises:
-            BudgetError, EndpointError: the answers so far are kept.
+            BudgetError, EndpointError: no further call can be made; earlier answers remain.
         """
         ask = partial(
             ask_for_duplicates,

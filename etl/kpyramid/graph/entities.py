@@ -1,8 +1,8 @@
-"""Entity resolution (f_dis): which names, in which documents, denote one entity.
+"""Entity resolution (f_dis): the entity that each name in each document denotes.
 
-Names that differ in case, marks, spaces or articles are one. A shorter form belongs to the one
-fuller name that it can stand for, and only with evidence: the same document, rare features that
-both share, the use of the corpus elsewhere. In doubt two names stay two.
+Names that differ only in case, marks, spaces or articles are equal. A shorter form is linked to the
+only fuller name that it can stand for, and only with evidence: the same document, shared rare
+features, or its usage elsewhere in the corpus. In doubt two names stay apart.
 """
 
 from array import array
@@ -36,22 +36,22 @@ from kpyramid.graph.names import (
 from kpyramid.graph.relations import Codes, Numbers, Union
 from kpyramid.keys import content_id
 
-# What a corpus says of each name, by document.
+# The uses of each name in a corpus, by document.
 
 UNKNOWN = "NOUN"
-"""The type of a mention that the entity recogniser does not know; any other type outvotes it."""
+"""The type of a mention that the recogniser does not tag; any other type outvotes it."""
 
 THING = "THING"
-"""The type of one word that its document says to be no person: a planet is no short form of one."""
+"""The type of a one-word name whose document states that it is no person, such as a planet."""
 
 _SHARE = 0.2
-"""Share of a name's typed mentions from which a type is one of its types."""
+"""Least share of a name's typed mentions for a type to count as one of its types."""
 
 _NAMING = frozenset("call dub know name nickname".split())
-"""Verbs that give a thing another name, which is no neighbour."""
+"""Verbs that give a thing another name; such a name is no neighbour."""
 
 _HELD = 8192
-"""Entries that are held at a time."""
+"""Entries in memory at a time."""
 
 Feature = tuple[str, str]
 """A neighbour's key, or a side and the relation there."""
@@ -60,27 +60,27 @@ Place = tuple[str, str]
 
 
 class Use(NamedTuple):
-    """One name as one fact uses it: at which side, of which relation, with what other name."""
+    """A name as used by a fact: its side, the relation, and the name at the other end."""
 
     name: str
     document: str
     type: str
     side: str
     relation: str
-    other: str
+    partner: str
     is_title: bool = False
-    """Whether it is the title of the document, which names what that is about; no fact's name.
+    """Whether it is the document's title, which names the document's subject, not a fact's end.
 
-    `other` is then the whole title, which may tell the name from its namesakes.
+    `partner` is then the whole title, which may distinguish the name from namesakes.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """All that is known of the wordings with one key, by document and in all documents.
+    """Types and features of the wordings with one key, by document and over all documents.
 
     `common`: most mentions have no type.
-    `rank`: fuller names come first; a short form belongs to a name of smaller rank only.
+    `rank`: fuller names come first; a short form is linked only to a name of smaller rank.
     """
 
     name: Name
@@ -93,12 +93,12 @@ class Entry:
 
 
 class Uses:
-    """The uses of each key: columns of numbers, and objects while they are looked at."""
+    """The uses of each key, stored as columns of numbers and read as objects."""
 
     def __init__(self, uses: Iterable[Use]) -> None:
         names: Codes[str] = Codes()
         words: list[Codes[Any]] = [names, *(Codes() for _ in Use._fields[1:])]
-        words[Use._fields.index("other")] = names
+        words[Use._fields.index("partner")] = names
         columns = [array("i") for _ in words]
         for use in uses:
             for column, codes, word in zip(columns, words, use, strict=True):
@@ -111,20 +111,20 @@ class Uses:
         listed = {id(codes): [*codes] for codes in words}
         self._words = [listed[id(codes)] for codes in words]
         self._columns = [np.array(column) for column in columns]
-        self._own = key_of[self._columns[0]]
-        self._order = np.argsort(self._own, kind="stable")
+        self._owners = key_of[self._columns[0]]
+        self._order = np.argsort(self._owners, kind="stable")
         numbers = np.arange(len(self._keys) + 1)
-        self._ends = np.searchsorted(self._own, numbers, sorter=self._order)
-        _, _, _, side, relation, other, title = self._columns
+        self._ends = np.searchsorted(self._owners, numbers, sorter=self._order)
+        _, _, _, side, relation, partner, title = self._columns
         naming = [not _NAMING.isdisjoint(words.split()) for words in self._relations]
         plain = (title == words[6].get(False, -1)) & ~np.array(naming, dtype=bool)[relation]
-        own = self._own[plain].astype(np.int64)
-        self._neighbours = _count_owners(own, key_of[other[plain]], len(self._keys))
-        said = relation[plain] * len(self._sides) + side[plain]
-        self._said = _count_owners(own, said, len(self._relations) * len(self._sides))
+        owners = self._owners[plain].astype(np.int64)
+        self._neighbours = _count_owners(owners, key_of[partner[plain]], len(self._keys))
+        usages = relation[plain] * len(self._sides) + side[plain]
+        self._bearers = _count_owners(owners, usages, len(self._relations) * len(self._sides))
 
     def __iter__(self) -> Iterator[str]:
-        """The keys that are used; others are those of neighbours."""
+        """The keys with uses; the remaining keys are those of neighbours only."""
         return compress(self._keys, np.diff(self._ends).tolist())
 
     def __getitem__(self, key: str) -> list[Use]:
@@ -135,44 +135,44 @@ class Uses:
         return self._order[self._ends[number] : self._ends[number + 1]]
 
     def judge(self, key: str) -> Name:
-        """The parts of the name that the wordings of a key are."""
+        """The parts of the name with a key, by its most frequent wording."""
         names = self._words[0]
-        own = self._columns[0][self._find(key)].tolist()
-        return _judge_name(key, Counter(names[name] for name in own))
+        numbers = self._columns[0][self._find(key)].tolist()
+        return _judge_name(key, Counter(names[name] for name in numbers))
 
     def find_key(self, name: str) -> str:
-        """The key of a name or a neighbour's."""
+        """The key of a name or of a neighbour."""
         number = int(self._key_of[self._names[name]])
         return self._keys[number]
 
     def walk_places(self) -> Iterator[Place]:
         """Key and document of each use, in their order."""
         documents = self._words[1]
-        for number, document in zip(self._own, self._columns[1], strict=True):
+        for number, document in zip(self._owners, self._columns[1], strict=True):
             yield self._keys[number], documents[document]
 
     def list_documents(self) -> Iterator[tuple[str, list[str]]]:
         """Each key with its documents, in order."""
         documents = self._words[1]
         for key in self:
-            own = self._columns[1][self._find(key)].tolist()
-            yield key, sorted({documents[document] for document in own})
+            numbers = self._columns[1][self._find(key)].tolist()
+            yield key, sorted({documents[document] for document in numbers})
 
     def list_titles(self) -> Iterator[Use]:
-        """Those that are titles."""
+        """The uses that are titles."""
         return self._take(np.flatnonzero(np.array(self._words[6])[self._columns[6]]))
 
-    def list_said(self, beginning: str) -> Iterator[Use]:
-        """Those whose relation begins so."""
-        found = [relation.startswith(beginning) for relation in self._words[4]]
-        return self._take(np.flatnonzero(np.array(found, dtype=bool)[self._columns[4]]))
+    def list_with_relation(self, beginning: str) -> Iterator[Use]:
+        """The uses whose relation begins with some words."""
+        matches = [relation.startswith(beginning) for relation in self._words[4]]
+        return self._take(np.flatnonzero(np.array(matches, dtype=bool)[self._columns[4]]))
 
     def count_bearers(self, feature: Feature) -> int:
-        """How many keys have a feature."""
+        """The number of keys with a feature."""
         where, what = feature
         if where == "neighbour":
             return int(self._neighbours[self._codes[what]])
-        return int(self._said[self._relations[what] * len(self._sides) + self._sides[where]])
+        return int(self._bearers[self._relations[what] * len(self._sides) + self._sides[where]])
 
     def _take(self, rows: Numbers) -> Iterator[Use]:
         columns = (
@@ -183,13 +183,13 @@ class Uses:
 
 
 def _count_owners(owners: Numbers, values: Numbers, most: int) -> Numbers:
-    """How many different owners each value has; values are less than `most`."""
+    """The number of different owners of each value below `most`, shape (most,)."""
     pairs = np.unique(owners * max(1, most) + values)
     return np.bincount(pairs % max(1, most), minlength=most)
 
 
 def _read_entry(uses: Uses, key: str) -> Entry:
-    """What the uses of one key say."""
+    """The entry of a key, from all its uses."""
     name = uses.judge(key)
     votes: Counter[str] = Counter()
     types: dict[str, Counter[str]] = defaultdict(Counter)
@@ -202,16 +202,16 @@ def _read_entry(uses: Uses, key: str) -> Entry:
         kind = THING if typed or untyped else use.type
         votes[kind] += 1
         types[use.document][kind] += 1
-        found = features[use.document]
+        known = features[use.document]
         if not use.is_title and _NAMING.isdisjoint(use.relation.split()):
-            found |= {("neighbour", uses.find_key(use.other)), (use.side, use.relation)}
+            known |= {("neighbour", uses.find_key(use.partner)), (use.side, use.relation)}
     everywhere = _list_types(votes)
-    features_in = {document: frozenset(found) for document, found in features.items()}
+    features_in = {document: frozenset(known) for document, known in features.items()}
     return Entry(
         name=name,
         common=2 * votes[UNKNOWN] > votes.total(),
         types=everywhere,
-        types_in={document: _list_types(own) or everywhere for document, own in types.items()},
+        types_in={document: _list_types(tally) or everywhere for document, tally in types.items()},
         features=frozenset().union(*features_in.values()),
         features_in=features_in,
         rank=_rank(name),
@@ -219,11 +219,11 @@ def _read_entry(uses: Uses, key: str) -> Entry:
 
 
 def _find_kind(use: Use) -> str | None:
-    """THING where the fact says that the name is of a kind of things, UNKNOWN of an open kind."""
+    """THING if the fact states that the name is a kind of thing, UNKNOWN if of an unknown kind."""
     if use.relation != IS_A or use.side != "head" or use.is_title:
         return None
-    words = parse_name(use.other).words
-    end = next((at for at, word in enumerate(words) if at and word in LINKS), len(words))
+    words = parse_name(use.partner).words
+    end = next((i for i, word in enumerate(words) if i and word in LINKS), len(words))
     label = find_kind_label(words[end - 1]) if end else "PERSON"
     return None if label == "PERSON" else UNKNOWN if label is None else THING
 
@@ -233,13 +233,13 @@ def _rank(name: Name) -> tuple[bool, int, int, int, str]:
 
 
 def vote_type(types: Mapping[str, int]) -> str:
-    """The most frequent type that says more than `NOUN`; ties go by alphabet."""
+    """The most frequent type other than `NOUN`, ties in alphabetical order; else `NOUN`."""
     named = [name for name in types if name != UNKNOWN]
     return min(named, key=lambda name: (-types[name], name)) if named else UNKNOWN
 
 
 def _list_types(votes: Mapping[str, int]) -> frozenset[str]:
-    """The types that say something and have their share of the votes that do."""
+    """The types other than `NOUN` with at least `_SHARE` of the votes for such types."""
     known = votes.keys() - {UNKNOWN}
     if len(known) < 2:
         return frozenset(known)
@@ -248,7 +248,7 @@ def _list_types(votes: Mapping[str, int]) -> frozenset[str]:
 
 
 def _judge_name(key: str, counts: Mapping[str, int]) -> Name:
-    """The most frequent wording's parts; proper when most uses are and none is all small."""
+    """The most frequent wording's parts; proper if most uses are, and no lone word is small."""
     name = parse_name(min(counts, key=lambda text: (-counts[text], -len(text), text)))
     proper = sum(count for text, count in counts.items() if parse_name(text).proper)
     common = len(name.words) == 1 and any(text.islower() for text in counts)
@@ -258,31 +258,31 @@ def _judge_name(key: str, counts: Mapping[str, int]) -> Name:
 # Fuller names that a short form can stand for.
 
 BUCKET = 64
-"""Fuller names looked at for one short form; one that fits more names is nobody's."""
+"""Most fuller names of a short form; a form that fits more names is linked to none."""
 
 _SAME = 3.0
-"""Weight of shared features that outweighs a fact in which both names stand."""
+"""Weight of shared features that outweighs a fact between both names."""
 _RESTATING = frozenset({"acronym", "frame", "order", "script"})
-"""Forms that a text may give beside the fuller name: `the United Nations is called UN`."""
+"""Forms that a text may state beside the fuller name: `the United Nations is called UN`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fuller name, and how a form follows from it."""
+    """A fuller name, and how a form is derived from it."""
 
     key: str
     by: Shortening
 
 
 Index = Mapping[str, Sequence[Candidate]]
-"""The names behind each form."""
+"""The fuller names with each short form."""
 
 
 class Corpus:
-    """All names: `keys` are theirs, the fullest first, and `read` gives the entry of one.
+    """All names of a corpus; `keys`: the fullest first; `read`: returns the entry of a key.
 
-    `forms`: the short forms of each name that other names have. `index`: the names behind each
-    such form. `seekers`: the names that may be a short form of one of these.
+    `forms`: the short forms of each name that other names have. `index`: the names with each such
+    form. `seekers`: the names that may be a short form of these.
     """
 
     def __init__(self, uses: Uses) -> None:
@@ -295,14 +295,14 @@ class Corpus:
         self.forms: dict[str, Sequence[tuple[str, Candidate]]] = {}
         for key in self.keys:
             name = uses.judge(key)
-            own = {*list_sought_forms(name)}
-            found = [
+            sought = {*list_sought_forms(name)}
+            shortened = [
                 (form, Candidate(key, Shortening(how, dropped)))
                 for form, how, dropped in list_short_forms(name)
-                if counts[form] > (form in own)
+                if counts[form] > (form in sought)
             ]
-            if found:
-                self.forms[key] = found
+            if shortened:
+                self.forms[key] = shortened
         del counts
         self.index = index_forms(self.keys, self.forms)
         self.seekers = {key for key in self.keys if self._may_seek(uses.judge(key))}
@@ -313,7 +313,7 @@ class Corpus:
 
 
 def index_forms(keys: Iterable[str], forms: Mapping[str, Sequence[tuple[str, Candidate]]]) -> Index:
-    """The given names behind each of their forms."""
+    """The names of some keys by each of their short forms."""
     index: dict[str, list[Candidate]] = defaultdict(list)
     for key in keys:
         for form, candidate in forms.get(key, ()):
@@ -324,12 +324,12 @@ def index_forms(keys: Iterable[str], forms: Mapping[str, Sequence[tuple[str, Can
 def find_candidates(
     entry: Entry, types: frozenset[str], index: Index, corpus: Corpus
 ) -> list[Candidate]:
-    """Fuller names that the name, with these types, can stand for; none when too many fit."""
+    """Fuller names that the name, with these types, can stand for; none if too many fit."""
     return [
-        found
-        for found, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
-        if _agree(entry, types, full, found.by)
-        and (full.types & types or _depends(entry, full, found.by))
+        candidate
+        for candidate, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
+        if _agree(entry, types, full, candidate.by)
+        and (full.types & types or _depends(entry, full, candidate.by))
     ]
 
 
@@ -340,60 +340,60 @@ def _agree(entry: Entry, types: frozenset[str], full: Entry, by: Shortening) -> 
 
 
 def list_containing(entry: Entry, corpus: Corpus) -> list[Candidate]:
-    """The fuller names that begin or end with this one; none when there are too many."""
+    """The fuller names that begin or end with this name; none if there are too many."""
     return [
-        found
-        for found, full in _list_fuller(entry, [" ".join(entry.name.bare)], corpus.index, corpus)
-        if is_contained(entry.name, full.name, found.by)
+        fuller
+        for fuller, full in _list_fuller(entry, [" ".join(entry.name.bare)], corpus.index, corpus)
+        if is_contained(entry.name, full.name, fuller.by)
     ]
 
 
 def _list_fuller(
     entry: Entry, forms: Iterable[str], index: Index, corpus: Corpus
 ) -> list[tuple[Candidate, Entry]]:
-    """Fuller names with one of the forms, but those that a fact joins to the name."""
-    found = [index.get(form, ()) for form in forms]
-    if any(len(names) > BUCKET for names in found):
+    """Fuller names with one of the forms, except those that a fact joins to the name."""
+    named = [index.get(form, ()) for form in forms]
+    if any(len(names) > BUCKET for names in named):
         return []
-    fuller = [(other, corpus.read(other.key)) for names in found for other in names]
+    fuller = [(candidate, corpus.read(candidate.key)) for names in named for candidate in names]
     return [
-        (other, full)
-        for other, full in fuller
-        if full.rank < entry.rank and not _is_beside(entry, full, other.by, corpus)
+        (candidate, full)
+        for candidate, full in fuller
+        if full.rank < entry.rank and not _is_beside(entry, full, candidate.by, corpus)
     ]
 
 
-def weigh_shared(own: frozenset[Feature], full: Entry, corpus: Corpus) -> float:
-    """How much common features say: one that only these two names have counts 1."""
-    shared = sorted(own & full.features)
+def weigh_shared(features: frozenset[Feature], full: Entry, corpus: Corpus) -> float:
+    """The weight of common features: a feature of only these two names counts 1."""
+    shared = sorted(features & full.features)
     return sum(1.0 / max(1, corpus.uses.count_bearers(feature) - 1) for feature in shared)
 
 
 def _depends(short: Entry, full: Entry, by: Shortening) -> bool:
-    """Without types, last words are a short form only if they never stand without the whole."""
+    """Whether it is no case of last words, or these occur only in documents with the whole name."""
     return by.how != "front" or short.features_in.keys() <= full.features_in.keys()
 
 
 def _is_beside(short: Entry, full: Entry, by: Shortening, corpus: Corpus) -> bool:
-    """Whether a fact joins both names, so that they are two things unless they share a lot."""
+    """Whether a fact joins both names, which are then different unless they share many features."""
     if by.how in _RESTATING or ("neighbour", full.name.key) not in short.features:
         return False
     return weigh_shared(short.features, full, corpus) < _SAME
 
 
-# Contexts: the vectors of what is said of a name.
+# Contexts: the vectors of the statements about a name.
 
 _MOST = 32
-"""Statements of one name that are looked at; more would cost and change little."""
+"""Most statements of a name in a context; more would cost time and change little."""
 _LEAST = 3
-"""Statements that make a context."""
+"""Least statements of a context."""
 
 
 def gather_contexts(uses: Iterable[Use]) -> dict[str, set[str]]:
-    """What is said of a name in each document, without the name itself."""
+    """The statements about a name in each document, without the name itself."""
     statements: dict[str, set[str]] = defaultdict(set)
     for use in uses:
-        parts = (use.relation, use.other) if use.side == "head" else (use.other, use.relation)
+        parts = (use.relation, use.partner) if use.side == "head" else (use.partner, use.relation)
         statements[use.document].add(" ".join(parts))
     return statements
 
@@ -401,18 +401,18 @@ def gather_contexts(uses: Iterable[Use]) -> dict[str, set[str]]:
 def embed_contexts(
     statements: Mapping[Place, Collection[str]], embedder: Embedder
 ) -> dict[Place, Matrix]:
-    """The mean vector, of unit length, of each context that says enough."""
-    said = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
-    vectors = embedder.embed([text for place in sorted(said) for text in said[place]])
-    ends = accumulate(len(said[place]) for place in sorted(said))
+    """The mean vector, of unit length, of each context with at least `_LEAST` statements."""
+    sampled = {place: _sample(texts) for place, texts in statements.items() if len(texts) >= _LEAST}
+    vectors = embedder.embed([text for place in sorted(sampled) for text in sampled[place]])
+    ends = accumulate(len(sampled[place]) for place in sorted(sampled))
     return {
-        place: _scale(vectors[end - len(said[place]) : end].mean(axis=0))
-        for place, end in zip(sorted(said), ends, strict=True)
+        place: _scale(vectors[end - len(sampled[place]) : end].mean(axis=0))
+        for place, end in zip(sorted(sampled), ends, strict=True)
     }
 
 
 def _sample(texts: Iterable[str]) -> list[str]:
-    """At most so many, chosen by hash: the same in every order and corpus."""
+    """At most `_MOST` texts, chosen by hash: the same in every order and corpus."""
     return sorted(texts, key=lambda text: content_id("context", text))[:_MOST]
 
 
@@ -421,16 +421,16 @@ def _scale(vector: Matrix) -> Matrix:
     return vector / length if length else vector
 
 
-# Homonyms: things of one name in unrelated documents.
+# Homonyms: different things with the same name in unrelated documents.
 
 _STRANGE = 0.15
-"""Cosine of contexts below which two documents may speak of two persons: the median of contexts
-drawn at random; of one person's contexts it is less in about one of thirty."""
+"""Cosine of contexts below which two documents may be about different persons: the median of random
+pairs of contexts; about one in thirty pairs of the same person's contexts lies below."""
 _RARE = 2
-"""Names that may have a feature for it to join documents."""
+"""Most names with a feature for it to join documents."""
 _LOCATED = "locate in"
 _DOCUMENTS = 64
-"""A name in more documents than this is somebody whom all know."""
+"""Most documents of a name that may have homonyms; a more frequent name is well known."""
 
 
 def split_homonyms(
@@ -439,18 +439,17 @@ def split_homonyms(
     titles: Mapping[Place, str],
     embedder: Embedder,
 ) -> dict[Place, str]:
-    """A label for each place whose thing is not the one that the name alone denotes.
+    """A label for each place whose entity is not the usual one of its name.
 
     `shared`: for each key of several documents, those where it stands for itself, in order.
-    `titles`: the whole titles of the documents that one names. A lone name is one thing per
-    document, unless documents share a rare feature. A person's full name is one person unless
-    contexts differ as much as those of any two names. Where titles or states tell things of one
-    name apart, documents without either mean the one thing that is by far the most frequent, or
-    none of them.
+    `titles`: the whole title of each document that the name names. A lone name denotes one thing
+    per document, unless documents share a rare feature. A person's full name denotes one person
+    unless contexts differ as much as those of any two names. Where titles or states distinguish
+    namesakes, documents without either mean the by far most frequent one, or none of them.
     """
     read, uses = corpus.read, corpus.uses
-    told, marks = _list_told(shared, titles, uses)
-    plain = shared.keys() - told
+    marked_names, marks = _list_marked(shared, titles, uses)
+    plain = shared.keys() - marked_names
     lone = {key for key in plain if is_lone(read(key).name, read(key).types)}
     lone -= {key for key, _ in titles}
     full = {key for key in plain if "PERSON" in read(key).types and len(read(key).name.bare) > 1}
@@ -463,17 +462,17 @@ def split_homonyms(
     vectors = embed_contexts(statements, embedder)
 
     labels: dict[Place, str] = {}
-    for key in sorted(lone | full | told):
-        marked = marks if key in told else vectors
+    for key in sorted(lone | full | marked_names):
+        marked = marks if key in marked_names else vectors
         known = [d for d in shared[key] if key in lone or (key, d) in marked]
 
-        def is_near(one: str, other: str, key: str = key) -> bool:
-            if key in told:
-                (title, state), (another, abroad) = marks[key, one], marks[key, other]
+        def is_near(left: str, right: str, key: str = key) -> bool:
+            if key in marked_names:
+                (title, state), (another, abroad) = marks[key, left], marks[key, right]
                 return title == another if title and another else state == abroad != ""
-            if _share_rare(read(key), one, other, uses):
+            if _share_rare(read(key), left, right, uses):
                 return True
-            return key in full and float(vectors[key, one] @ vectors[key, other]) >= _STRANGE
+            return key in full and float(vectors[key, left] @ vectors[key, right]) >= _STRANGE
 
         groups = _group_documents(known, is_near)
         sizes = [len(group) for group in groups]
@@ -483,74 +482,74 @@ def split_homonyms(
     return labels
 
 
-def _list_told(
+def _list_marked(
     shared: Mapping[str, Sequence[str]], titles: Mapping[Place, str], uses: Uses
 ) -> tuple[set[str], dict[Place, tuple[str, str]]]:
-    """Names that different titles or states tell apart; title and state, or "", by place."""
+    """Names with different titles or states, and the title and state ("" if none) by place."""
     states: dict[Place, set[str]] = defaultdict(set)
-    for use in uses.list_said(_LOCATED):
+    for use in uses.list_with_relation(_LOCATED):
         if use.side == "head":
-            state = parse_name(use.other)
+            state = parse_name(use.partner)
             if state.words in STATES:
                 states[parse_name(use.name).key, use.document].add(state.key)
-    told = set()
+    marked = set()
     marks = {}
     for key, documents in shared.items():
-        found = {}
+        by_place = {}
         for document in documents:
             title = titles.get((key, document), "")
             state = parse_name(title.rpartition(",")[2])
             in_ = {state.key} if state.words in STATES else states.get((key, document), set())
             if title or len(in_) == 1:
-                found[key, document] = (title, min(in_) if len(in_) == 1 else "")
-        if any(len({mark[at] for mark in found.values()} - {""}) > 1 for at in (0, 1)):
-            told.add(key)
-            marks.update(found)
-    return told, marks
+                by_place[key, document] = (title, min(in_) if len(in_) == 1 else "")
+        if any(len({mark[part] for mark in by_place.values()} - {""}) > 1 for part in (0, 1)):
+            marked.add(key)
+            marks.update(by_place)
+    return marked, marks
 
 
 def _group_documents(
     documents: Sequence[str], is_near: Callable[[str, str], bool]
 ) -> list[list[str]]:
-    """Documents that speak of one thing, the largest group first."""
+    """Groups of documents about the same thing, the largest first."""
     joined = Union(documents, lambda document: document)
-    for place, one in enumerate(documents):
-        for other in documents[:place]:
-            if is_near(one, other):
-                joined.join(one, other)
+    for place, left in enumerate(documents):
+        for right in documents[:place]:
+            if is_near(left, right):
+                joined.join(left, right)
     groups: dict[str, list[str]] = defaultdict(list)
     for document in documents:
         groups[joined.find(document)].append(document)
     return sorted(groups.values(), key=lambda group: (-len(group), group[0]))
 
 
-def _share_rare(entry: Entry, one: str, other: str, uses: Uses) -> bool:
-    shared = entry.features_in[one] & entry.features_in[other]
+def _share_rare(entry: Entry, left: str, right: str, uses: Uses) -> bool:
+    shared = entry.features_in[left] & entry.features_in[right]
     return any(uses.count_bearers(feature) <= _RARE for feature in shared)
 
 
 # Entity clusters.
 
 _EVIDENCE = 0.5
-"""Weight of shared features that counts: two that another name has too, or one rarer."""
+"""Least weight of shared features: two that another name has too, or a rarer one."""
 _LEAD = 4.0
-"""How many times the evidence for any other fuller name the evidence for one must be."""
+"""Least ratio of the evidence for a fuller name to that for any other."""
 _USUAL = 2
-"""Documents that use a short form for one entity, and none for another, show the usage."""
+"""Documents that use a short form for only one entity from which this is its usage."""
 
 Links = dict[Place, str]
-"""The fuller name's key, for a short form's key in a document."""
+"""The fuller name's key, by a short form's key and document."""
 
 
 def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
-    """The cluster of each use; a cluster is called by the key of its fullest name.
+    """The cluster of each use; a cluster is named by the key of its fullest name.
 
-    Time and memory are linear in the uses: names meet only through equal forms, and a form that
-    more than a fixed number of names share is not used.
+    Time and memory are linear in the uses: names are compared only through equal forms, and a form
+    that more than a fixed number of names share is not used.
     """
     corpus = Corpus(Uses(uses))
     links: Links = {}
-    titles = {(parse_name(t.name).key, t.document): t.other for t in corpus.uses.list_titles()}
+    titles = {(parse_name(t.name).key, t.document): t.partner for t in corpus.uses.list_titles()}
     _link_within_documents(corpus, links)
     _link_across_documents(corpus, links, titles)
     _link_companions(corpus, links)
@@ -558,7 +557,7 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
         (key, [d for d in documents if (key, d) not in links])
         for key, documents in corpus.uses.list_documents()
     )
-    shared = {key: found for key, found in alone if 1 < len(found) <= _DOCUMENTS}
+    shared = {key: places for key, places in alone if 1 < len(places) <= _DOCUMENTS}
     apart = split_homonyms(corpus, shared, titles, embedder)
     clusters = []
     for key, document in corpus.uses.walk_places():
@@ -568,7 +567,7 @@ def resolve_names(uses: Iterable[Use], embedder: Embedder) -> list[str]:
 
 
 def _link_within_documents(corpus: Corpus, links: Links) -> None:
-    """Links short forms that one fuller name of their document explains, and no other there."""
+    """Links each short form for which its document has only one fuller name."""
     by_document: dict[str, list[str]] = defaultdict(list)
     for key in corpus.keys:
         if key in corpus.forms or key in corpus.seekers:
@@ -583,8 +582,8 @@ def _link_within_documents(corpus: Corpus, links: Links) -> None:
             types = entry.types_in[document]
             candidates = find_candidates(entry, types, index, corpus)
             clusters: dict[str, set[str]] = defaultdict(set)
-            for found in candidates:
-                clusters[_follow(links, found.key, document)].add(found.key)
+            for candidate in candidates:
+                clusters[_follow(links, candidate.key, document)].add(candidate.key)
             clusters.pop(short, None)
             if not clusters:
                 continue
@@ -599,19 +598,19 @@ def _link_within_documents(corpus: Corpus, links: Links) -> None:
 def _is_typed(
     entry: Entry, candidates: Iterable[Candidate], types: frozenset[str], corpus: Corpus
 ) -> bool:
-    """The types agree wherever two first letters are all that the names have in common."""
+    """Whether the types agree with every candidate of which the short form is an acronym."""
     return all(
-        found.by.how != "acronym"
-        or types & corpus.read(found.key).types
-        or (len(entry.name.key) > 2 and not (types and corpus.read(found.key).types))
-        for found in candidates
+        candidate.by.how != "acronym"
+        or types & corpus.read(candidate.key).types
+        or (len(entry.name.key) > 2 and not (types and corpus.read(candidate.key).types))
+        for candidate in candidates
     )
 
 
 def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Place]) -> None:
-    """Links short forms whose documents do not hold the fuller name.
+    """Links short forms whose documents do not contain the fuller name.
 
-    A document whose title is the short form shows its usage by itself.
+    A document whose title is the short form is enough evidence of its usage.
     """
     usual: dict[str, Counter[str]] = defaultdict(Counter)
     for (short, document), full in links.items():
@@ -627,14 +626,14 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
                 by_types[entry.types_in[document]].append(document)
         for types, documents in by_types.items():
             candidates = [
-                found
-                for found in find_candidates(entry, types, corpus.index, corpus)
-                if not is_local(found.by, corpus.read(found.key).types)
+                candidate
+                for candidate in find_candidates(entry, types, corpus.index, corpus)
+                if not is_local(candidate.by, corpus.read(candidate.key).types)
             ]
             clusters: dict[str, set[str]] = defaultdict(set)
-            for found in candidates:
-                for root in roots[found.key]:
-                    clusters[root].add(found.key)
+            for candidate in candidates:
+                for root in roots[candidate.key]:
+                    clusters[root].add(candidate.key)
             clusters.pop(short, None)
             if not clusters:
                 continue
@@ -654,40 +653,40 @@ def _link_across_documents(corpus: Corpus, links: Links, titles: Collection[Plac
 
 
 def _is_usual(usual: Counter[str], clusters: Mapping[str, object]) -> bool:
-    """Documents enough use the short form for this cluster, and none for another."""
+    """Whether enough documents use the short form for this cluster, and none for another."""
     return usual.keys() == clusters.keys() and usual.total() >= _USUAL
 
 
 def _link_companions(corpus: Corpus, links: Links) -> None:
-    """Links names to the one longer name that contains them, without which they never occur."""
+    """Links names to the only longer name that contains them, without which they never occur."""
     for short in filter(corpus.seekers.__contains__, corpus.keys):
         entry = corpus.read(short)
         documents = [d for d in entry.features_in if (short, d) not in links]
         containing = list_containing(entry, corpus)
         clusters = {
-            _follow(links, found.key, document)
-            for found in containing
+            _follow(links, candidate.key, document)
+            for candidate in containing
             for document in documents
-            if document in corpus.read(found.key).features_in
+            if document in corpus.read(candidate.key).features_in
         } - {short}
         if len(clusters) == 1 and all(_is_dependent(entry, c, corpus) for c in containing):
             links.update(dict.fromkeys(((short, d) for d in documents), min(clusters)))
 
 
-def _is_dependent(entry: Entry, found: Candidate, corpus: Corpus) -> bool:
-    full = corpus.read(found.key)
+def _is_dependent(entry: Entry, candidate: Candidate, corpus: Corpus) -> bool:
+    full = corpus.read(candidate.key)
     return entry.features_in.keys() <= full.features_in.keys() and may_differ_in_type(
-        entry.types, full.types, found.by
+        entry.types, full.types, candidate.by
     )
 
 
 def _choose(
-    own: frozenset[Feature], clusters: Mapping[str, Iterable[str]], corpus: Corpus
+    features: frozenset[Feature], clusters: Mapping[str, Iterable[str]], corpus: Corpus
 ) -> str | None:
-    """The one cluster whose names share rare features with these, or stand in a fact with them."""
+    """The cluster whose names share by far the most features, or facts, with these; else None."""
     weights = {
         cluster: max(
-            weigh_shared(own, corpus.read(key), corpus) + (("neighbour", key) in own)
+            weigh_shared(features, corpus.read(key), corpus) + (("neighbour", key) in features)
             for key in keys
         )
         for cluster, keys in clusters.items()
@@ -699,7 +698,7 @@ def _choose(
 
 
 def _follow(links: Links, key: str, document: str) -> str:
-    """The fullest name of a place; links lead to ever smaller ranks, so there is an end."""
+    """The fullest name of a place; the loop ends because links lead to ever smaller ranks."""
     while (key, document) in links:
         key = links[key, document]
     return key

@@ -1,4 +1,4 @@
-"""Names: their parts, how they may be shortened, regions that tell places apart."""
+"""Names: their parts, their possible short forms, and the regions that distinguish places."""
 
 import re
 import unicodedata
@@ -14,7 +14,7 @@ from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, lemmatise, read_words
 
 _WORDS = read_words(__file__, "names.toml")
-"""Lists of words; `names.toml` says what each is for."""
+"""Lists of words; `names.toml` describes each."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"\s?['’][sS]?$")
@@ -28,7 +28,7 @@ _NATION = re.compile(r"U\.?S(?:\.?A)?|U\.?K|U\.?N|E\.?U")
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _NOT_LETTERS = re.compile(r"[^a-z0-9]+")
 _OWNED = "s"
-"""Stands for the possessive ending within a name; a link as `of` is."""
+"""Stands for the possessive ending within a name; a link, as `of` is."""
 
 _TENS = ("", "x", "xx", "xxx")
 _ONES = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
@@ -47,7 +47,7 @@ ENDINGS = _WORDS["endings"] | PERSONAL
 ELDER = _WORDS["elder"]
 PLURALS = _WORDS["plurals"]
 ABBREVIATIONS = dict(pair.split(":") for pair in sorted(_WORDS["abbreviations"]))
-"""Words of names that are the same word written short."""
+"""Words of names with different forms: full and abbreviated."""
 
 NATIONS = {
     "US": ["United", "States"],
@@ -64,19 +64,19 @@ PLACE_MODIFIERS = _WORDS["place_modifiers"]
 KIND_NOUNS = _WORDS["kind_nouns"]
 SITES = _WORDS["sites"]
 OTHER_KINDS = SITES | _WORDS["other_kinds"]
-"""Words that make another thing of the name before them: what is called after it."""
+"""Words after which a name denotes another thing, named after the first."""
 _SMALL = PARTICLES | LINKS | ENDINGS
-"""Words that a proper name may write small."""
+"""Words that may be in lower case within a proper name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One wording of a name.
+    """A wording of a name.
 
-    `key`: what wordings agree in that differ in case, marks, spaces and articles only.
-    `words`: its words in small ASCII letters, without articles in front.
-    `bare`: its words without titles in front and `ENDINGS` at the end.
-    `proper`: each word that is no small word begins with a capital or a digit.
+    `key`: common key of wordings that differ only in case, marks, spaces and articles.
+    `words`: its words in lower-case ASCII letters, without leading articles.
+    `bare`: its words without leading titles and final `ENDINGS`.
+    `proper`: each word that may not be in lower case begins with a capital or a digit.
     `shouted`: all its letters are capitals.
     `foreign`: its first letter is not Latin, so that `words` are a transliteration.
     `after_comma`: the number of words after its last comma, 0 without a comma.
@@ -97,7 +97,7 @@ def parse_name(surface: str) -> Name:
     text = surface.strip() if surface.isascii() else _normalise_unicode(surface)
     text = _WEBSITE.sub(" ", _POSSESSIVE.sub("", text.replace("&", " and ")))
     text = _THOUSANDS.sub("", text)
-    raw = _split_words(_drop_own_acronym(text))
+    raw = _split_words(_drop_acronym(text))
     together = "".join(raw)
     foreign = not together.isascii() and _is_foreign(together)
     if raw and raw[-1].islower() and raw[-1] not in PLURALS and not foreign:
@@ -124,13 +124,13 @@ def _normalise_unicode(text: str) -> str:
 
 
 def _is_foreign(text: str) -> bool:
-    """Its first letter is not Latin."""
+    """Whether the first letter is not Latin."""
     first = next((c for c in text if c.isalpha()), "a")
     return not unicodedata.name(first, "").startswith("LATIN")
 
 
 def _split_words(text: str) -> list[str]:
-    """The words as written, without articles in front; the possessive ending is a word."""
+    """The words as written, without leading articles; the possessive ending is a word."""
     raw = _WORD.findall(_INNER_POSSESSIVE.sub(f" {_OWNED}", _AMERICA.sub("", text)))
     while len(raw) > 1 and raw[0].casefold() in ARTICLES:
         raw = raw[1:]
@@ -151,25 +151,25 @@ def _spell_nation(word: str) -> list[str]:
 
 
 def _join_words(words: tuple[str, ...]) -> str:
-    """One string without spaces, but for those that keep two numbers apart."""
+    """The words in one string without spaces; two numbers are separated."""
     joined = _BETWEEN_NUMBERS.sub("|", " ".join(words))
     return joined.replace(" ", "")
 
 
-def _drop_own_acronym(text: str) -> str:
+def _drop_acronym(text: str) -> str:
     """`United Nations (UN)` without the brackets that only repeat its first letters."""
-    found = _IN_BRACKETS.search(text)
-    if not found:
+    match = _IN_BRACKETS.search(text)
+    if not match:
         return text
-    before = text[: found.start()]
-    same = fold_word(found[1]) in spell_acronyms(tuple(map(fold_word, _split_words(before))))
+    before = text[: match.start()]
+    same = fold_word(match[1]) in spell_acronyms(tuple(map(fold_word, _split_words(before))))
     return before if same else text
 
 
 def fold_word(word: str) -> str:
-    """A word in small ASCII letters and digits, spelt out: case, marks and script are gone.
+    """A word in lower-case ASCII letters and digits, transliterated, with `ABBREVIATIONS` applied.
 
-    A script that writes no vowels gives consonants only, which meet no Latin name.
+    A script that writes no vowels gives consonants only, which match no Latin name.
     """
     folded = word.lower() if word.isascii() else anyascii(word).casefold()
     if not folded.isalnum() and not any(c.isdigit() for c in folded):
@@ -178,9 +178,9 @@ def fold_word(word: str) -> str:
 
 
 def spell_acronyms(words: tuple[str, ...]) -> set[str]:
-    """First letters, with and without those of small words; of two words at the least.
+    """First letters of at least two words, with and without links and particles.
 
-    Numbers stay whole, in digits or Roman: `WW2`, `WWII`.
+    Numbers stay whole, in digits or Roman numerals: `WW2`, `WWII`.
     """
     content = tuple(w for w in words if w and w not in LINKS and w not in PARTICLES)
     if len(content) < 2:
@@ -193,7 +193,7 @@ def spell_acronyms(words: tuple[str, ...]) -> set[str]:
 
 
 def _spell_roman(word: str) -> str:
-    """A small number in Roman numerals; any other word as it is."""
+    """A small number in Roman numerals; any other word unchanged."""
     return _ROMAN.get(int(word), word) if word.isdecimal() else word
 
 
@@ -202,7 +202,7 @@ def _shorten_word(word: str) -> str:
 
 
 def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words without titles in front and `ENDINGS` at the end; never empty."""
+    """The words without leading titles and final `ENDINGS`; never empty."""
     first, last = 0, len(words)
     while first + 1 < last and words[first] in TITLES and words[first + 1] not in LINKS:
         first += 1
@@ -212,7 +212,7 @@ def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_distinctive(word: str) -> bool:
-    """A number or an elder: what tells bearers of one name apart."""
+    """Whether a word distinguishes bearers of the same name: a number or a word of `ELDER`."""
     return word in ELDER or any(c.isdigit() for c in word)
 
 
@@ -229,23 +229,23 @@ def _is_capital(word: str) -> bool:
 
 _REGIONS = read_words(__file__, "regions.toml")
 STATES = frozenset(tuple(name.split("_")) for name in _REGIONS["states"])
-"""States and provinces: a place lies in one of them only."""
+"""States and provinces; a place lies in only one of them."""
 REGIONS = STATES | {tuple(name.split("_")) for name in _REGIONS["countries"]}
-"""States, provinces and countries that tell a place apart (`Portland, Maine`), as words."""
+"""States, provinces and countries that distinguish places (`Portland, Maine`), as words."""
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
 TITLED = frozenset({"WORK_OF_ART", "EVENT", "LAW"})
 """Types of things whose names are often made of names."""
 
 _OF_A_PERSON = 2
-"""Words of a name that may stand the other way round."""
+"""Words of a person's name whose order may be reversed."""
 _MAX_WORDS = 8
-"""Longer phrases are no names that anyone shortens."""
+"""Most words of a name that has short forms."""
 
 _NEAR = frozenset({"in", "near"})
 _INSTITUTIONS = KIND_NOUNS | OTHER_KINDS | TITLES
 _GENERAL = KIND_NOUNS | OTHER_KINDS | PLACE_MODIFIERS | TITLES
-"""Words of which alone no name is made."""
+"""Words that alone do not make a name."""
 
 _ACRONYM = "@"
 _ORDER = "~"
@@ -253,22 +253,21 @@ _ORDER = "~"
 How = Literal[
     "frame", "front", "back", "middle", "initials", "acronym", "script", "order", "number"
 ]
-"""What the short form leaves out: titles and endings, the first or last words, the words in the
-middle, all but the first letters; `script`: it is the same name in
-another script; `order`: its words are joined another way (`Bank of X`, `X Bank`); `number`: it is
-a common noun's singular."""
+"""Parts that the short form omits: titles and endings, the first or last words, the words in the
+middle, all but the first letters. `script`: the same name in another script; `order`: the words in
+another order (`Bank of X`, `X Bank`); `number`: a common noun's singular."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shortening:
-    """How a form follows from a fuller name, and the words that it leaves out."""
+    """How a form is derived from a fuller name, and the words that it omits."""
 
     how: How
     dropped: tuple[str, ...] = ()
 
 
 def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
-    """The forms by which a shorter wording can be recognised, and what they leave out."""
+    """The forms by which a shorter wording can be recognised, each with how and what it omits."""
     words, count = name.bare, len(name.bare)
     if name.foreign or not words or len(name.words) > _MAX_WORDS:
         return
@@ -294,7 +293,7 @@ def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
 
 
 def list_sought_forms(name: Name) -> Iterator[str]:
-    """The forms under which fuller wordings of this name are filed."""
+    """The forms under which fuller wordings of this name are indexed."""
     if name.foreign:
         yield _spell_key(name)
         return
@@ -307,10 +306,10 @@ def list_sought_forms(name: Name) -> Iterator[str]:
 def is_possible(
     short: Name, short_types: Set[str], full: Name, full_types: Set[str], by: Shortening
 ) -> bool:
-    """The shorter wording can denote what the fuller one does: by words, case and types.
+    """Whether the shorter wording can denote the same as the fuller one, by words, case and types.
 
-    Never across a number, a small word that links two things, or a comma; for one place in
-    another's name; or for the wife of the man whose surname she shares.
+    Omitted words must not include a number, a link between two things, or a comma; nor may they
+    turn one place into another, or a wife into the man whose surname she shares.
     """
     agree = not short_types or not full_types or bool(short_types & full_types)
     if by.how == "script":
@@ -350,7 +349,7 @@ def is_possible(
 
 
 def is_contained(short: Name, full: Name, by: Shortening) -> bool:
-    """The shorter name is the fuller one's first or last words, and might denote the same."""
+    """Whether the shorter name is the fuller one's first or last words, and may denote the same."""
     if by.how not in {"front", "back"} or not (short.proper and full.proper):
         return False
     if _is_barred(short.bare, by.dropped) or short.words[-1] in ENDINGS:
@@ -361,9 +360,9 @@ def is_contained(short: Name, full: Name, by: Shortening) -> bool:
 
 
 def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shortening) -> bool:
-    """The types leave it open that the last or first words denote the whole.
+    """Whether the types permit that the last or first words denote the whole.
 
-    The recogniser often takes a lone surname for a firm; a place of that name is another thing.
+    The recogniser often tags a lone surname as a firm; a place of that name is another thing.
     """
     if full_types & TITLED or (by.how == "front" and full_types & PLACES):
         return False
@@ -373,7 +372,7 @@ def may_differ_in_type(short_types: Set[str], full_types: Set[str], by: Shorteni
 
 
 def is_safe(short: Name, full: Name, by: Shortening) -> bool:
-    """The wordings denote one entity wherever they stand, if nothing else fits."""
+    """Whether the wordings denote the same entity in any document, if no other name fits."""
     if by.how in {"frame", "script"}:
         firm = full.words[-1] in ENDINGS - PERSONAL and full.words[0] == full.bare[0]
         return len(short.bare) > 1 or (firm and short.words == short.bare)
@@ -383,60 +382,60 @@ def is_safe(short: Name, full: Name, by: Shortening) -> bool:
 
 
 def is_local(by: Shortening, full_types: Set[str]) -> bool:
-    """The short form is one for the space of a document only: a first name, a site's kind."""
+    """Whether the short form holds within a document only: a first name, a site's kind."""
     if by.how in {"back", "order"}:
         return "PERSON" in full_types
     return by.how == "front" and "FAC" in full_types
 
 
 def is_lone(name: Name, types: Set[str]) -> bool:
-    """The name says by itself not whose it is: "Miller", "Anna", "the President"."""
+    """Whether the name alone does not identify its bearer: "Miller", "Anna", "the President"."""
     person = "PERSON" in types and not types & PLACES
     return len(name.bare) == 1 and (person or name.bare[0] in _INSTITUTIONS)
 
 
 def may_stand_alone(short: Name, kind: str, title: Name) -> bool:
-    """The last word of a title, by itself, names what the title does: "Cubs", "Schwarzenegger"."""
+    """Whether the last word of a title may denote the same: "Cubs", "Schwarzenegger"."""
     if not short.proper or kind in PLACES or LINKS.intersection(title.words):
         return False
     modified = title.words[0] in PLACE_MODIFIERS or short.bare[-1] in _GENERAL
     return short.bare == title.bare[-len(short.bare) :] and not modified
 
 
-def _is_barred(kept: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
+def _is_barred(rest: tuple[str, ...], dropped: tuple[str, ...]) -> bool:
     return (
         any(is_distinctive(word) or (word in LINKS and word not in PARTICLES) for word in dropped)
-        or kept[0] in LINKS
-        or kept[-1] in LINKS
-        or kept[-1] in PARTICLES
-        or (kept in REGIONS and dropped in REGIONS)
-        or all(word in TITLES or is_distinctive(word) for word in kept)
+        or rest[0] in LINKS
+        or rest[-1] in LINKS
+        or rest[-1] in PARTICLES
+        or (rest in REGIONS and dropped in REGIONS)
+        or all(word in TITLES or is_distinctive(word) for word in rest)
     )
 
 
 def _may_drop_the_end(
     short: Name, short_types: Set[str], full: Name, full_types: Set[str], dropped: tuple[str, ...]
 ) -> bool:
-    """The region after a place's comma; surnames; nouns that only tell the kind."""
+    """Whether the last words may be dropped: a region after a comma, a surname, a kind's noun."""
     if full.after_comma and full.after_comma == len(dropped):
         return (short_types | full_types) <= PLACES
     if "PERSON" in full_types:
-        one_name = "PERSON" in short_types and len(short.words) == 1
-        return one_name and not OTHER_KINDS.intersection(dropped)
+        is_surname = "PERSON" in short_types and len(short.words) == 1
+        return is_surname and not OTHER_KINDS.intersection(dropped)
     return bool(short_types & full_types) and all(word in KIND_NOUNS for word in dropped)
 
 
 def _lies_in(
     short: Name, short_types: Set[str], full_types: Set[str], dropped: tuple[str, ...]
 ) -> bool:
-    """A place or site, and the words left out say where it lies, as after a comma."""
-    kept = short.bare
-    if not _tells_where(dropped) or "PERSON" in full_types or kept in REGIONS:
+    """Whether it is a place or site, and the dropped words state where it lies."""
+    rest = short.bare
+    if not _tells_where(dropped) or "PERSON" in full_types or rest in REGIONS:
         return False
-    if _is_barred(kept, ()) or _GENERAL.issuperset(kept):
+    if _is_barred(rest, ()) or _GENERAL.issuperset(rest):
         return False
     place = bool(short_types) and short_types <= PLACES
-    return place or (len(kept) > 1 and kept[-1] in SITES and dropped[0] in _NEAR)
+    return place or (len(rest) > 1 and rest[-1] in SITES and dropped[0] in _NEAR)
 
 
 def _tells_where(dropped: tuple[str, ...]) -> bool:

@@ -1,7 +1,7 @@
-"""Common nouns: what one means in its document alone, and what it means in every text.
+"""Common nouns: those that denote a thing of their document, and those that denote a kind.
 
-"The film", "two trials", "its members" and "Patients recovered" mean something that one text
-speaks of. "Malaria" and "Butterflies are insects" mean a kind, which is one thing everywhere.
+"The film", "two trials", "its members" and "Patients recovered" denote things of a particular text.
+"Malaria" and "Butterflies are insects" denote a kind, which is the same thing in every text.
 """
 
 import re
@@ -23,43 +23,42 @@ _COUNTING = frozenset(NUMBER_WORDS) | frozenset(
     "each every both either neither all any no some most much many little few several enough more "
     "fewer less other another half".split()
 )
-"""Closed classes of words before a noun: it is known or somebody's, or so many of it are meant."""
+"""Closed classes of words before a noun: demonstratives and possessives, and quantities."""
 _DETERMINERS = ARTICLES | _POINTING | _COUNTING
 _POINTS = re.compile(r"\s(?:this|these|both|its|his|her|their|our|my|your)\s")
-"""Of a phrase that means something of its document, of whatever form: "members of this family"."""
+"""Words that bind a phrase of any form to its document: "members of this family"."""
 _OWNING = ("'s", "’s", "s'", "s’")
 _ONLY_PLURAL = frozenset({"people", "police"})
-"""Plurals that the dictionary has for words of their own."""
+"""Plurals that the dictionary lists as lemmas."""
 _SIGNS = 2
-"""Of a noun that only opens sentences: it is small elsewhere, plural, without a type, listed."""
+"""Least signs of a noun that only opens sentences: small elsewhere, plural, untyped, listed."""
 _LOCAL = "the "
-"""Begins the cluster of a noun that is its document's; no key holds a space."""
+"""Prefix of the cluster of a noun that is specific to its document; no key contains a space."""
 _CLAUSES = LINKS | frozenset({"who", "that", "which", "whose", "where", "when"})
-"""Words that end the noun itself: what follows says which."""
+"""Words that end the noun itself: a modifier follows."""
 _PRESENT = frozenset({"is", "are", "be", "has", "have"})
 _PAST = frozenset(
     "left rose felt fell shot hit put set won met bore read spread beat cost cut let shut hurt "
     "quit split cast burst lay saw found wound ground".split()
 )
-"""Pasts of irregular verbs that are base forms of their own or of another verb."""
+"""Irregular past forms that are also base forms of the same or another verb."""
 _ADVERB = re.compile(r"\w+ly|also|first|never|then|later|still|often|always|only")
 _AS_KIND = frozenset({"a", "as", "title"})
 """Last words of relations to a kind or an office: "is a", "works as", "has title"."""
 
 Shape = Literal["definite", "many", "indefinite", "plural", "bare"]
-"""How a noun is determined: by "the", by another word or a number, by "a", not at all."""
+"""The determiner of a noun: "the", another word or a number, "a", or none."""
 _SHAPES: tuple[Shape, ...] = get_args(Shape)
 Place = tuple[str, str]
 """A key and a document."""
 
 
 class Phrase(NamedTuple):
-    """One end of a fact as its text has it.
+    """An end of a fact as written in its text.
 
-    `before`: the text before it, none when its place is not known. `is_typed`: the recogniser
-    takes it for a name. `is_kind`: it is what the other end is said to be.
-    `is_general`: the fact states what may hold in general, in the present tense.
-    `is_rule`: the fact states what its kind is or can do.
+    `before`: the text before it, None if its position is unknown. `is_typed`: the recogniser tags
+    it as a name. `is_kind`: it is the kind of the fact's head. `is_general`: the fact may hold in
+    general, in the present tense. `is_rule`: the fact states what its kind is or can do.
     """
 
     name: str
@@ -73,9 +72,9 @@ class Phrase(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """A phrase's key, how many are meant, its shape, and whether it is written large.
+    """A phrase's key, quantity, shape, and whether it is capitalised.
 
-    `large`: none where any word would be, as where a sentence opens.
+    `large`: None where any word would be capitalised, as at the start of a sentence.
     """
 
     key: str
@@ -85,12 +84,12 @@ class _Read(NamedTuple):
 
 
 def names_kind(form: RelationForm) -> bool:
-    """The tail is the kind or the office of the head, and not a thing of its own."""
+    """Whether the tail is the kind or the office of the head rather than another thing."""
     return form.key == IS_A or form.lemmas[-1] in _AS_KIND or form.lemmas == ("become",)
 
 
 def is_present(form: RelationForm, relation: str) -> bool:
-    """The relation is in the present tense or a possibility: it may hold of a kind."""
+    """Whether the relation is in the present tense or a possibility, and may hold of a kind."""
     words = relation.casefold().split()
     first = next((word for word in words if not _ADVERB.fullmatch(word)), words[0])
     if first in _PAST:
@@ -101,18 +100,18 @@ def is_present(form: RelationForm, relation: str) -> bool:
 
 
 def states_rule(form: RelationForm) -> bool:
-    """The relation says what the kind of its head is, can or must do."""
+    """Whether the relation states what the kind of its head is, can or must do."""
     return form.key == IS_A or form.modal is not None
 
 
 def resolve_nouns(
     walk: Callable[[], Iterable[Phrase]], titles: Collection[Place]
 ) -> Iterator[str | None]:
-    """The cluster of each phrase that is a common noun; none for each name.
+    """The cluster of each phrase that is a common noun; None for each name.
 
-    A noun is known by its small letters, in its document or, where it only opens sentences, in
-    another one. `walk` gives the phrases, twice. `titles`: words of titles with their documents,
-    which are parts of names.
+    A noun is recognised by its lower case, in its document or, where it only opens sentences, in
+    another. `walk` returns the phrases; it is called twice. `titles`: words of titles with their
+    documents, which are parts of names.
     """
     keys: Codes[str] = Codes()
     documents: Codes[str] = Codes()
@@ -125,29 +124,29 @@ def resolve_nouns(
     read = np.array(rows).reshape(-1, 7).T
     width = max(1, len(documents))
     known, place = np.unique(read[0] * np.int64(width) + read[1], return_inverse=True)
-    own = known // width
-    found = [(keys[k], documents[d]) for k, d in titles if k in keys and d in documents]
-    titled = np.isin(known, [key * width + document for key, document in found])
+    key_of_place = known // width
+    wanted = [(keys[k], documents[d]) for k, d in titles if k in keys and d in documents]
+    titled = np.isin(known, [key * width + document for key, document in wanted])
     nouns = load_nouns()
-    listed = np.array([key in nouns for key in keys], dtype=bool)[own]
-    common = _find_common(read, own, place, titled, listed)
-    # A shape counts once in each document.
+    listed = np.array([key in nouns for key in keys], dtype=bool)[key_of_place]
+    common = _find_common(read, key_of_place, place, titled, listed)
+    # A shape counts once per document.
     shaped = np.zeros((len(known), len(_SHAPES)), dtype=bool)
     seen = common[place] & (read[6] > 0)
     shaped[place[seen], read[3][seen]] = True
     bare = shaped[:, _SHAPES.index("bare")]
     shapes = np.zeros((len(keys), 2), dtype=np.int64)
-    np.add.at(shapes, own, np.stack([bare, shaped.sum(axis=1)]).T)
+    np.add.at(shapes, key_of_place, np.stack([bare, shaped.sum(axis=1)]).T)
     mass = 2 * shapes[:, 0] > shapes[:, 1]
     key_of, count_of = [*keys], [*counts]
-    for at, phrase in enumerate(walk()):
-        key, count = key_of[read[0, at]], count_of[read[2, at]]
+    for row, phrase in enumerate(walk()):
+        key, count = key_of[read[0, row]], count_of[read[2, row]]
         office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
-        if not common[place[at]] and not office:
+        if not common[place[row]] and not office:
             yield None
         elif not _POINTS.search(phrase.name) and (
             phrase.is_kind
-            or _is_kind(phrase, _SHAPES[read[3, at]], mass[read[0, at]], bare[place[at]])
+            or _is_kind(phrase, _SHAPES[read[3, row]], mass[read[0, row]], bare[place[row]])
         ):
             yield f"a {key}"
         else:
@@ -155,15 +154,15 @@ def resolve_nouns(
 
 
 def is_of_document(cluster: str) -> bool:
-    """The cluster is a noun that means something of its document alone."""
+    """Whether the cluster is a noun that is specific to its document."""
     return cluster.startswith(_LOCAL)
 
 
 def _is_kind(phrase: Phrase, shape: Shape, is_mass: bool, is_bare: bool) -> bool:
-    """It means the same in every text: "malaria", "whales" in what holds in general.
+    """Whether it means the same in every text: "malaria", "whales" in a general statement.
 
-    A mass noun that a text uses both ways, as "malaria" and "the malaria", is one thing there.
-    What something happened to is the text's own: "mortality" of "mortality was 6 %".
+    A mass noun with and without an article ("malaria", "the malaria") is one thing in a text. The
+    head of a particular statement is specific to its text: "mortality" in "mortality was 6 %".
     """
     if shape in {"bare", "definite"}:
         stated = phrase.is_general or not phrase.is_head
@@ -198,10 +197,10 @@ def _read_phrase(phrase: Phrase) -> _Read:
 
 
 def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask, listed: Mask) -> Mask:
-    """Whether the phrases of each place are common nouns.
+    """Whether the phrases of each place are common nouns, shape (places,).
 
-    `read`: columns of key, document, count, shape, whether large, typed, placed; `keys`, `titled`
-    and `listed`, in the dictionary, are those of the places, `place` that of each phrase.
+    `read`: columns of key, document, count, shape, large, typed, positioned, shape (7, phrases).
+    `keys`, `titled` and `listed` (in the dictionary): of the places; `place`: of each phrase.
     """
     small, large = (np.bincount(place[read[4] == case], minlength=len(keys)) for case in range(2))
     typed, plural = np.zeros((2, len(keys)), dtype=bool)

@@ -1,6 +1,6 @@
-"""Relation clusters: phrases of one tense that differ in light words only are one relation.
+"""Relation clusters: phrases of the same tense that differ only in light words are one relation.
 
-Paraphrases are brought together where facts are condensed, by what their words mean.
+Paraphrases are merged by meaning later, where facts are condensed.
 """
 
 from collections import Counter
@@ -16,26 +16,26 @@ _Key = TypeVar("_Key", bound=Hashable)
 Numbers = npt.NDArray[np.integer[Any]]
 
 _LIGHT = frozenset({"be", "a", "an", "the"})
-"""Words that a relation phrase keeps or leaves without a change of meaning."""
+"""Words that do not change the meaning of a relation phrase."""
 
 
 _PAST = frozenset({"was", "were", "had", "did"})
 
 
 class Statement(NamedTuple):
-    """One relation phrase as a fact words it."""
+    """A relation phrase as worded by a fact."""
 
     wording: str
     form: RelationForm
 
     @property
     def key(self) -> str:
-        """What phrases of one relation agree in: the form, and whether it is past."""
+        """The common key of a relation's phrases: the form, and whether it is past."""
         return spell_key(self.form.key, self.wording)
 
 
 def spell_key(form: str, wording: str) -> str:
-    """A form's key with the tense of a wording: who lived there need not live there."""
+    """A form's key with the tense of a wording: "lived in" does not entail "lives in"."""
     word = wording.casefold().split()[0]
     if word in MODALS:
         return form
@@ -60,9 +60,9 @@ class Union:
         self._parent = {key: key for key in keys}
         self._rank = rank
 
-    def join(self, one: str, other: str) -> None:
-        """Makes the sets of both keys one."""
-        ends = self.find(one), self.find(other)
+    def join(self, left: str, right: str) -> None:
+        """Merges the sets of both keys."""
+        ends = self.find(left), self.find(right)
         self._parent[max(ends, key=self._rank)] = min(ends, key=self._rank)
 
     def find(self, key: str) -> str:
@@ -77,7 +77,7 @@ class Union:
 
 
 def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
-    """The cluster of each statement's key, called by its member of which most is said."""
+    """The cluster of each statement's key, named by its most frequent member."""
     forms: dict[str, RelationForm] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for statement in statements:
@@ -85,7 +85,7 @@ def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
         counts[statement.key, statement.wording] += 1
     totals: Counter[str] = Counter()
     usual: dict[str, str] = {}
-    for (key, wording), count in sorted(counts.items(), key=lambda said: (-said[1], said[0])):
+    for (key, wording), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):
         totals[key] += count
         usual.setdefault(key, wording)
     order = sorted(totals, key=lambda key: (-totals[key], key))
@@ -100,7 +100,7 @@ def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
 
 
 def _is_plain(form: RelationForm, phrase: str) -> bool:
-    """Its first word is a light one or stands as in the dictionary.
+    """Whether its first word is light or in dictionary form.
 
     `presented in` is a verb, `present in` with or without `is` is not.
     """
@@ -108,9 +108,9 @@ def _is_plain(form: RelationForm, phrase: str) -> bool:
 
 
 def spell_skeleton(form: RelationForm) -> str:
-    """The lemmas without light words, for phrases that a preposition ends: `capital of`.
+    """The lemmas without light words, for phrases of two or more other words: `capital of`.
 
-    Other phrases keep them, for there they carry the meaning: `is a`, `was`.
+    Shorter phrases retain them, since they carry the meaning there: `is a`, `was`.
     """
     rest = [lemma for lemma in form.lemmas if lemma not in _LIGHT]
     return form.key if form.passive_by or form.passive or len(rest) < 2 else " ".join(rest)

@@ -1,9 +1,9 @@
-"""Arrays by what they hold, under one name each."""
+"""Types of arrays by their content."""
 
 import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
-"""Places of rows or of words, codes, counts."""
+"""Indices of rows or of words, codes, counts."""
 Mask = npt.NDArray[np.bool_]
-"""Which rows are meant."""
+"""Selected rows, shape (n,)."""

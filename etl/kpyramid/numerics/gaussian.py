@@ -26,20 +26,20 @@ class Gaussian:
         """
         log_determinant = 2.0 * float(np.log(np.diag(self.cholesky)).sum())
         constant = len(self.mean) * float(np.log(2.0 * np.pi)) + log_determinant
-        found = np.empty(len(points))
+        densities = np.empty(len(points))
         for place, block in read_blocks(points):
             block -= self.mean
             whitened = solve_triangular(self.cholesky, block.T, lower=True, check_finite=False)
-            found[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
-        return found
+            densities[place] = -0.5 * ((whitened**2).sum(axis=0) + constant)
+        return densities
 
 
 def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
     """The Gaussian of these moments, its covariance shrunk towards a ball by OAS.
 
-    Along no axis is its variance below `floor` (see `Space.floor`), so that a single point, equal
-    points and points on a line have finite densities. Raises ValueError without points, or when
-    there is neither variance nor floor.
+    Its variance is at least `floor` along any axis (see `Space.floor`), so that a single point,
+    equal points and points on a line have finite densities. Raises ValueError without points, or
+    with neither variance nor floor.
     """
     mean, covariance = moments.covariance()
     size = len(mean)
@@ -59,8 +59,8 @@ def fit_gaussian(moments: Moments, floor: float) -> Gaussian:
 def find_shrinkage(covariance: Array, count: int) -> float:
     """The weight of the ball by oracle approximating shrinkage, 0 to 1.
 
-    Chen, Wiesel, Eldar and Hero (2010), Eq. 23, to the letter; scikit-learn leaves out the 2/p. It
-    needs nothing but the covariance and the number of points. 1 for a covariance that is a ball.
+    Chen, Wiesel, Eldar and Hero (2010), Eq. 23, exactly; scikit-learn omits the 2/p. It needs only
+    the covariance and the number of points. 1 for a covariance that is a ball.
     """
     size = len(covariance)
     square, trace = float((covariance**2).sum()), float(np.trace(covariance))
@@ -75,8 +75,8 @@ def find_shrinkage(covariance: Array, count: int) -> float:
 
 FLOOR = 1e-3
 """Least variance of a layer on any axis, as a share of both layers' mean variance on an axis: the
-encoder's own error. MiniLM in int8 and in fp32 give one phrase vectors of cosine .9996, so that
-they differ by 8e-4 in squared length; what is closer cannot be told apart."""
+encoder's error. MiniLM in int8 and in fp32 give the same phrase vectors of cosine .9996, which
+differ by 8e-4 in squared length; closer vectors cannot be distinguished."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,28 +101,28 @@ class Space:
 
         Raises ValueError on a number that is not finite, with its row.
         """
-        found = np.empty((len(points), len(self.components)))
+        coordinates = np.empty((len(points), len(self.components)))
         for place, block in read_blocks(points):
             block -= self.mean
-            found[place] = block @ self.components.T
-        return found
+            coordinates[place] = block @ self.components.T
+        return coordinates
 
     def project(self, moments: Moments) -> Moments:
-        """The moments of the coordinates, from those of the points: no second look at them."""
+        """The moments of the coordinates, computed from those of the points."""
         return moments.shift(self.mean).rotate(self.components)
 
 
 def fit_space(moments: Moments, dimensions: int) -> Space:
     """The principal components of the points of these moments, at most `dimensions`.
 
-    Fewer where the points span fewer; none, k = 0, where all are equal. The largest number of
-    each axis is positive, the first of those equal to six decimals: eigenvectors have no sign of
-    their own. Raises ValueError without points.
+    Fewer if the points span fewer; none, k = 0, if all are equal. Since the sign of eigenvectors is
+    arbitrary, the largest number of each axis, in a tie to six decimals the first, is positive.
+    Raises ValueError without points.
     """
     mean, covariance = moments.covariance()
     values, vectors = np.linalg.eigh(covariance)
     values, axes = values[::-1], vectors.T[::-1]
-    # What is left of a difference of second moments when its true value is zero.
+    # The rounding error of a difference of second moments whose true value is zero.
     noise = len(mean) * np.finfo(np.float64).eps * float(np.trace(moments.outer)) / moments.count
     size = min(dimensions, int((values > noise).sum()))
     axes = axes[:size]
@@ -139,7 +139,7 @@ Priority: TypeAlias = Literal["cross_entropy", "kl_difference", "pointwise_kl", 
 class Signed:
     """Numbers as sign (-1, 0, 1) and log of their absolute value in nats, 0.0 where the sign is 0.
 
-    As plain numbers they would underflow, and be equal exactly where their order matters.
+    As plain numbers they would underflow, and become equal where their order matters.
     """
 
     sign: npt.NDArray[np.int8]
@@ -155,7 +155,7 @@ class Signed:
             return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
 
     def order(self) -> Integers:
-        """Indexes from the highest number to the lowest; equal ones in the order they came."""
+        """Indices from the highest number to the lowest, ties in order."""
         return np.lexsort((-self.sign * self.log_magnitude, -self.sign)).astype(np.int64)
 
 
@@ -164,8 +164,8 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
 
     With the densities F_K of the graph and F_O of the ontology:
 
-    - `cross_entropy`: F_K·log F_O - F_O·log F_K, which is PolyRAG's Eq. 7 to the letter and with
-      its sign. Whether it is higher where more is missing depends on the unit (docs/priority.md).
+    - `cross_entropy`: F_K·log F_O - F_O·log F_K, PolyRAG's Eq. 7 literally, with its sign. Whether
+      it is higher where more is missing depends on the unit (docs/priority.md).
     - `kl_difference`: (F_K + F_O)·(log F_K - log F_O), Eq. 7 of true KL integrands, sign turned.
     - `pointwise_kl`: F_K·(log F_K - log F_O), the integrand of KL(K‖O).
     - `log_ratio`: log F_K - log F_O.
@@ -181,7 +181,7 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
 def measure_novelty(points: Points, known: Points) -> Array:
     """1 minus the largest cosine of each unit vector (n, d) to one of `known` (m, d).
 
-    0 of what is known; higher is more missing. Raises ValueError where nothing is known.
+    0 for a known vector; higher is more missing. Raises ValueError if `known` is empty.
     """
     columns = known.astype(np.float64).T
     nearest = np.concatenate(
@@ -216,22 +216,22 @@ _SCORES: Mapping[Priority, Callable[[Array, Array], Signed]] = {
 }
 
 
-def _times_log(factor: Array, log_other: Array) -> Signed:
-    """Each factor times the number whose log is given; a product of zero has magnitude -inf."""
+def _times_log(factor: Array, log_number: Array) -> Signed:
+    """The product of each factor and the number of a given log; zero has the magnitude -inf."""
     with np.errstate(divide="ignore"):
-        magnitude = np.log(np.abs(factor)) + log_other
+        magnitude = np.log(np.abs(factor)) + log_number
     return Signed(np.sign(factor).astype(np.int8), magnitude)
 
 
-def _add(one: Signed, other: Signed) -> Signed:
+def _add(left: Signed, right: Signed) -> Signed:
     """The sums, by a signed log-sum-exp: exp(larger) · (1 ± exp(smaller - larger))."""
-    first = one.log_magnitude >= other.log_magnitude
-    larger = np.where(first, one.log_magnitude, other.log_magnitude)
-    smaller = np.where(first, other.log_magnitude, one.log_magnitude)
-    sign = np.where(first, one.sign, other.sign).astype(np.int8)
+    first = left.log_magnitude >= right.log_magnitude
+    larger = np.where(first, left.log_magnitude, right.log_magnitude)
+    smaller = np.where(first, right.log_magnitude, left.log_magnitude)
+    sign = np.where(first, left.sign, right.sign).astype(np.int8)
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = np.where(np.isneginf(smaller), -np.inf, smaller - larger)
-        same = one.sign == other.sign
+        same = left.sign == right.sign
         part = np.where(same, np.log1p(np.exp(gap)), np.log(-np.expm1(gap)))
     magnitude = larger + part
     sign[np.isneginf(magnitude)] = 0

@@ -11,22 +11,22 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.numerics.moments import Array, Points, read_blocks
 
 APART = 0.15
-"""Mean medoid silhouette from which a cluster stands apart from its neighbours.
+"""Least mean medoid silhouette of a separated cluster.
 
-Halves of one ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of wordings
-that mean the same mostly .2 to .65; from .10 to .25 planted clusters are found all the same.
+Halves of a ball reach .05 to .08 in 384 dimensions and .12 to .19 in 48, clusters of equivalent
+wordings mostly .2 to .65; with any threshold from .10 to .25 planted clusters are recovered.
 """
 STRAY = 0.05
-"""Share of the points that may lie in clusters that do not stand apart."""
+"""Largest share of points in clusters that are not separated."""
 _RUNG = 16
-"""Of so many medoids one is given up at a time."""
+"""One medoid in this many is removed at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
     """k clusters of n points.
 
-    `medoids`: indexes of the medoids among the points (k,), rising.
+    `medoids`: indices of the medoids among the points (k,), ascending.
     `labels`: for each point the number of the nearest medoid (n,).
     """
 
@@ -44,14 +44,14 @@ def find_clusters(
 ) -> Clusters:
     """Clusters of unit vectors (n, d) by cosine distance: 2 to `most`, one if all are equal.
 
-    FasterPAM (Schubert and Rousseeuw 2021) at falling k. The k kept is the largest at which all but
-    `STRAY` of the points lie in clusters that stand apart: members other than the medoid have a
-    mean medoid silhouette (Lenssen and Schubert 2024) of `APART`. Without such a k, that of the
-    highest mean. Above `sample` points that many are drawn, a heavier one with more likelihood,
-    since the search needs n² distances; the others go to the nearest medoid. Else weights move the
-    medoid within its cluster, and not k, nor do equal points: clusters are of wordings, however
-    often one is said. Two different points are two clusters. Raises ValueError on a number that is
-    not finite, with its row.
+    FasterPAM (Schubert and Rousseeuw 2021) at falling k. The result has the largest k at which all
+    but `STRAY` of the points lie in separated clusters: members other than the medoid have a mean
+    medoid silhouette (Lenssen and Schubert 2024) of `APART`. Without such a k, the k of the highest
+    mean is taken. Of more than `sample` points that many are drawn, heavier ones with a higher
+    probability, since the search needs n² distances; the others join the nearest medoid. Otherwise
+    weights and equal points move the medoid within its cluster, but do not change k: clusters are
+    of wordings, whatever their frequency. Two different points are two clusters. Raises ValueError
+    on a number that is not finite, with its row.
     """
     if not len(vectors):
         none = np.zeros(0, dtype=np.int64)
@@ -60,11 +60,11 @@ def find_clusters(
     chosen = _draw_sample(mass, sample, seed)
     distances = _measure(vectors[chosen])
     apart = np.flatnonzero(np.argmax(distances == 0.0, axis=1) == np.arange(len(chosen)))
-    found = apart
+    chosen_apart = apart
     if len(apart) > 2:
         limit = max(2, min(most, len(apart) - 1))
-        found = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
-    medoids = np.sort(chosen[_weigh_medoids(distances, found, mass[chosen])])
+        chosen_apart = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
+    medoids = np.sort(chosen[_weigh_medoids(distances, chosen_apart, mass[chosen])])
     labels = np.zeros(len(vectors), dtype=np.int64)
     for place, block in read_blocks(vectors):
         labels[place] = np.argmin(_subtract_cosines(block, vectors[medoids]), axis=1)
@@ -72,7 +72,7 @@ def find_clusters(
 
 
 def _draw_sample(weights: Array, sample: int, seed: int) -> Integers:
-    """Indexes of at most `sample` points, rising."""
+    """Indices of at most `sample` points, ascending."""
     if len(weights) <= sample:
         return np.arange(len(weights))
     draw = np.random.default_rng(seed)
@@ -83,21 +83,21 @@ def _draw_sample(weights: Array, sample: int, seed: int) -> Integers:
 
 def _measure(points: Points) -> Array:
     """Cosine distances between all unit vectors (n, d), shape (n, n)."""
-    found = np.empty((len(points), len(points)))
+    distances = np.empty((len(points), len(points)))
     for place, block in read_blocks(points):
-        found[place] = _subtract_cosines(block, points)
-    np.fill_diagonal(found, 0.0)
-    return found
+        distances[place] = _subtract_cosines(block, points)
+    np.fill_diagonal(distances, 0.0)
+    return distances
 
 
 def _subtract_cosines(points: Array, others: Points) -> Array:
-    # Rounded, so that ties are ties on every processor; float32 unit vectors are so long to 1e-7.
+    # Rounded, so that ties are equal on every processor; float32 unit vectors have length 1 ± 1e-7.
     cosines = np.round(points @ others.astype(np.float64).T, 6)
     return np.clip(1.0 - cosines, 0.0, 2.0)
 
 
 def _choose_medoids(distances: Array, most: int, seed: int) -> Integers:
-    """The most medoids whose clusters stand apart, else those of the highest mean silhouette."""
+    """The most medoids with separated clusters, else those of the highest mean silhouette."""
     above: Integers | None = None
     best, highest = np.zeros(0, dtype=np.int64), -1.0
     for medoids in _descend(distances, most, seed):
@@ -119,9 +119,9 @@ def _load_kmedoids() -> Any:
 
 
 def _descend(distances: Array, most: int, seed: int) -> Iterator[Integers]:
-    """Medoids at k from `most` down to 2, each found from the last: about 16·ln(most) times."""
-    found = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
-    medoids = np.asarray(found.medoids, dtype=np.int64)
+    """Medoids at k from `most` down to 2, each from the previous: about 16·ln(most) times."""
+    result = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
+    medoids = np.asarray(result.medoids, dtype=np.int64)
     yield medoids
     while len(medoids) > 2:
         fewer = max(2, len(medoids) - max(1, len(medoids) // _RUNG))
@@ -130,7 +130,7 @@ def _descend(distances: Array, most: int, seed: int) -> Iterator[Integers]:
 
 
 def _refine(distances: Array, above: Integers, below: Integers) -> Integers:
-    """The most medoids that stand apart between too many and those that do."""
+    """The most medoids with separated clusters, between too many (`above`) and enough (`below`)."""
     while len(above) > len(below) + 1:
         above = _drop(distances, above, len(above) - 1)
         if _judge(distances, above)[0] <= STRAY:
@@ -139,18 +139,19 @@ def _refine(distances: Array, above: Integers, below: Integers) -> Integers:
 
 
 def _drop(distances: Array, medoids: Integers, count: int) -> Integers:
-    """The `count` medoids that would be missed most, and what FasterPAM makes of them."""
+    """Medoids of FasterPAM from the `count` medoids whose removal would cost most."""
     nearest, first, second = _find_nearest(distances[:, medoids])
     missed = np.bincount(nearest, weights=second - first, minlength=len(medoids))
-    kept = np.sort(np.argsort(-np.round(missed, 6), kind="stable")[:count])
-    found = _load_kmedoids().fasterpam(distances, medoids[kept], n_cpu=1)
-    return np.asarray(found.medoids, dtype=np.int64)
+    missed_most = np.sort(np.argsort(-np.round(missed, 6), kind="stable")[:count])
+    result = _load_kmedoids().fasterpam(distances, medoids[missed_most], n_cpu=1)
+    return np.asarray(result.medoids, dtype=np.int64)
 
 
 def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
-    """Share of points in clusters that do not stand apart, and the mean silhouette of all.
+    """Share of points in clusters that are not separated, and the mean silhouette of all.
 
-    A point's is 1 - a/b, a and b its distances to the nearest and the second nearest medoid.
+    A point's silhouette is 1 - a/b, with its distances a and b to the nearest and the second
+    nearest medoid.
     """
     nearest, first, second = _find_nearest(distances[:, medoids])
     apart = np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
@@ -161,7 +162,7 @@ def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
 
 
 def _find_nearest(distances: Array) -> tuple[Integers, Array, Array]:
-    """Of distances (n, k): the nearest of the k, and the least and second least distance (n,)."""
+    """For distances (n, k): the nearest of the k, and the least and second least distance (n,)."""
     rows = np.arange(len(distances))
     nearest = np.argmin(distances, axis=1)
     rest = distances.copy()
@@ -170,11 +171,11 @@ def _find_nearest(distances: Array) -> tuple[Integers, Array, Array]:
 
 
 def _weigh_medoids(distances: Array, medoids: Integers, weights: Array) -> Integers:
-    """In each cluster the member from which the others, by weight, are nearest."""
+    """The member of each cluster with the least weighted distance to the others, shape (k,)."""
     nearest = np.argmin(distances[:, medoids], axis=1)
-    found = []
+    heaviest = []
     for number in range(len(medoids)):
         members = np.flatnonzero(nearest == number)
         costs = distances[np.ix_(members, members)] @ weights[members]
-        found.append(int(members[np.argmin(np.round(costs, 6))]))
-    return np.array(found, dtype=np.int64)
+        heaviest.append(int(members[np.argmin(np.round(costs, 6))]))
+    return np.array(heaviest, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Sums of points from which means and covariances follow; those of shards add up."""
+"""Sums of points that give means and covariances; sums of shards add up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ Points: TypeAlias = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """Points by row, shape (n, d)."""
 
 LARGEST = 1e100
-"""Numbers beyond it are refused: sums of their squares come near the end of float64."""
+"""Numbers beyond it are refused: sums of their squares approach the limit of float64."""
 GRID = 2.0**16
-"""Steps in one: sums over 2 million points of unit length on this grid are exact in float64."""
+"""Grid steps per unit: sums over 2 million points of unit length on it are exact in float64."""
 _BLOCK = 1_000_000
 """Numbers of a block: 8 MB in float64, however many dimensions."""
 
 
 def read_blocks(points: Points) -> Iterator[tuple[slice, Array]]:
-    """Blocks of rows in float64 with their place, so that no whole copy is made.
+    """Blocks of rows in float64 with their slices, so that no whole copy is made.
 
     Raises ValueError on a number that is not finite or beyond `LARGEST`, with its row.
     """
@@ -45,8 +45,8 @@ class Moments:
     def of(cls, points: Points, *, on_grid: bool = False) -> "Moments":
         """The moments of points, shape (n, d).
 
-        `on_grid` rounds them to multiples of 1 / `GRID`: the sums are then exact, so the same in
-        any order, in any shards and on any processor. Raises ValueError as `read_blocks` does.
+        `on_grid` rounds them to multiples of 1 / `GRID`: the sums are then exact, and equal in any
+        order, with any shards and on any processor. Raises ValueError as `read_blocks` does.
         """
         size = points.shape[1]
         total, outer = np.zeros(size), np.zeros((size, size))
@@ -58,9 +58,9 @@ class Moments:
             total += block.sum(axis=0)
         return cls(len(points), total, outer)
 
-    def __add__(self, other: "Moments") -> "Moments":
+    def __add__(self, more: "Moments") -> "Moments":
         """The moments of both sets of points together."""
-        return Moments(self.count + other.count, self.total + other.total, self.outer + other.outer)
+        return Moments(self.count + more.count, self.total + more.total, self.outer + more.outer)
 
     def shift(self, origin: Array) -> "Moments":
         """The moments of the same points with `origin` (d,) subtracted from each."""
@@ -82,7 +82,7 @@ class Moments:
 
 
 DIGITS = 6
-"""Significant digits, and decimals, that are kept at most."""
+"""Most significant digits, and most decimals, after rounding."""
 
 
 def round_digits(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
@@ -95,5 +95,5 @@ def round_digits(values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     power = 10.0 ** np.abs(decimals)
     fine = np.rint(wide * power) / power
     coarse = np.rint(wide / power) * power
-    kept: npt.NDArray[np.float64] = np.where(decimals >= 0, fine, coarse) + 0.0
-    return kept
+    rounded: npt.NDArray[np.float64] = np.where(decimals >= 0, fine, coarse) + 0.0
+    return rounded

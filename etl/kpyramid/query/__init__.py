@@ -1,7 +1,7 @@
-"""The query module: what a serving team imports. It reads snapshots and changes nothing.
+"""The query module, for services. It reads snapshots and changes nothing.
 
-`retrieve` gives facts, passages and how they connect; `answer` runs a strategy on top of it. It
-imports the snapshot, embeddings, and a model's client when a model decides; never what builds.
+`retrieve` returns facts, passages and their connections; `answer` runs a strategy on top of it. It
+imports the snapshot, embeddings, and a model's client if a model decides; never the pipeline.
 """
 
 from kpyramid.query.answering import STRATEGIES, answer

@@ -1,7 +1,7 @@
 """Question analysis: names linked to entities, tokens and lemmas, the kind of answer asked for.
 
-One `QuestionAnalysis` is made per `answer` or `retrieve` and handed down; what only rules need of
-it is computed when they first ask.
+A `QuestionAnalysis` is made per call of `answer` or `retrieve` and passed down; its parts are
+computed on first use.
 """
 
 import re
@@ -22,14 +22,14 @@ if TYPE_CHECKING:  # a question of passages alone reads no ontology
     from kpyramid.ontology.schema import OntologyProperty
 
 _LONGEST_NAME = 10
-"""Words; names of entities are seldom longer, and a question of n words costs 10 n look-ups."""
+"""Most words of a name; longer ones are rare, and a question of n words costs 10 n look-ups."""
 _WRITTEN = re.compile(r"N(?:o{0,2}N|0)*")
 """A name, of words as `_mark_word` marks them."""
 _OF_ALL = re.compile(r"\b(?:which|what)\b.*\b(?:most|least|\w{2,}est|first|last)\b", re.IGNORECASE)
-"""A question about all things of a kind, which names none of them."""
+"""Questions about all things of a kind, which name none of them."""
 _BEFORE_KIND = w.QUESTION_WORDS | {"many", "much"}
 WORDS = w.read_words(__file__, "words.toml")
-"""Words of questions by what they ask for."""
+"""Word lists for the analysis of questions."""
 _ASIDE = WORDS["plain"] | (
     (w.ARTICLES | w.AUXILIARIES | w.JOINING | w.PREPOSITIONS | w.POINTING | w.QUESTION_WORDS)
     - {"having"}
@@ -38,9 +38,9 @@ _ASIDE = WORDS["plain"] | (
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The ids of the entities that names mean, in the order of these, each once.
+    """The ids of the entities that names denote, in the order of the names, each once.
 
-    `unknown`: the names that mean none, where they were asked for.
+    `unknown`: names without an entity, where these were asked for.
     """
 
     entities: tuple[str, ...]
@@ -54,12 +54,12 @@ def link_question(question: str, index: Mapping[str, tuple[str, ...]]) -> Links:
     `index` gives the entity ids of a name in the form of `join_words`.
     """
     words = [match.group() for match in WORD.finditer(question)]
-    found = _find_known(words, index, _looks_like_name)
-    if not found and not _OF_ALL.search(question):
-        found = _find_known(words, index, _may_be_name)
+    matches = _find_known(words, index, _looks_like_name)
+    if not matches and not _OF_ALL.search(question):
+        matches = _find_known(words, index, _may_be_name)
     return Links(
-        entities=tuple(entity for *_, ids in found for entity in ids),
-        names=tuple(name for _, name, _ in found),
+        entities=tuple(entity for *_, ids in matches for entity in ids),
+        names=tuple(name for _, name, _ in matches),
     )
 
 
@@ -68,9 +68,9 @@ def _find_known(
     index: Mapping[str, tuple[str, ...]],
     is_name: Callable[[Sequence[str], int, int], bool],
 ) -> list[tuple[int, str, tuple[str, ...]]]:
-    """Names that the index knows, longest first and none within another: first word, name, ids."""
+    """Names in the index, the longest and none within another: index of first word, name, ids."""
     taken = [False] * len(words)
-    found = []
+    matches = []
     for length in range(min(_LONGEST_NAME, len(words)), 0, -1):
         for start in range(len(words) - length + 1):
             end = start + length
@@ -79,14 +79,14 @@ def _find_known(
             name = " ".join(words[start:end])
             if ids := index.get(join_words(name), ()):
                 taken[start:end] = [True] * length
-                found.append((start, name, ids))
-    return sorted(found)
+                matches.append((start, name, ids))
+    return sorted(matches)
 
 
 def find_names(text: str) -> frozenset[str]:
-    """The words of a question that are written as names, in small letters.
+    """The words of a question that are written as names, in lower case.
 
-    Its first word is written large whatever it is; "IT" and "WHO" are names among small letters.
+    The first word is always capitalised and left out; "IT" and "WHO" are names in lower-case text.
     """
     words = [match.group().strip(".") for match in WORD.finditer(text)]
     return frozenset(
@@ -105,7 +105,7 @@ def _looks_like_name(words: Sequence[str], start: int, end: int) -> bool:
 
 
 def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
-    """Whether words may be what a question in small letters is about: "marsh fever"."""
+    """Whether words may be a name in a lower-case question: "marsh fever"."""
     plain = [word.casefold() for word in words]
     is_kind = not start or plain[start - 1] in _BEFORE_KIND or w.lemmatise(plain[end - 1]) in NOUNS
     return not is_kind and _ASIDE.isdisjoint((plain[start], plain[end - 1]))
@@ -119,17 +119,17 @@ _AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
 KIND_TYPES: Mapping[str, frozenset[str]] = w.pick_table(WORDS, "kinds")
 """The entity types that can answer a question of a kind."""
 NUMERIC = KIND_TYPES["when"] | KIND_TYPES["number"]
-"""Types of what is told by a number."""
+"""Types whose values contain a number."""
 _MEASURES = {
-    word: measure for measure, own in w.pick_table(WORDS, "measures").items() for word in own
+    word: measure for measure, words in w.pick_table(WORDS, "measures").items() for word in words
 }
-"""What an adjective after "how" asks for."""
+"""The measure that an adjective after "how" asks for."""
 NOUNS: Mapping[str, frozenset[str]] = {
     word: frozenset(types.split())
-    for types, own in w.pick_table(WORDS, "nouns").items()
-    for word in own
+    for types, nouns in w.pick_table(WORDS, "nouns").items()
+    for word in nouns
 }
-"""The types of what a noun stands for: "which city", "the population of"."""
+"""The entity types that a noun denotes: "which city", "the population of"."""
 _HEAD = re.compile(
     r"\b(?:what|which)\s+(?:is|are|was|were)\s+(?:the\s+|an?\s+)?(?P<of>[\w\s]+?)\s+(?:of|for|in)\b"
     r"|\b(?:what|which)\s+(?P<plain>(?!is\b|are\b|was\b|were\b|do|of\b)\w+)",
@@ -152,7 +152,7 @@ _WHICH_KIND = re.compile(
 
 
 _MOST_LINKED = 256
-"""Texts of a snapshot whose links are kept: a question and its parts have some twenty."""
+"""Texts of a snapshot whose links are in memory: a question and its parts have about twenty."""
 _LINKED: WeakKeyDictionary[Snapshot, dict[str, Links]] = WeakKeyDictionary()
 
 
@@ -167,7 +167,7 @@ def link_text(text: str, snapshot: Snapshot) -> Links:
 
 
 def _mark_word(word: str, large: Collection[str]) -> str:
-    """N is written as a name, 0 is a number, o stands within names, and x does not."""
+    """N for a word written as a name, 0 for a number, o for a word within names, else x."""
     if word in large:
         return "N"
     if word[0].isdigit():
@@ -190,7 +190,7 @@ class QuestionAnalysis:
         return f"QuestionAnalysis({self.text!r}, names {list(self.linked.names)})"
 
     def part(self, text: str, candidates: Sequence[str] = ()) -> "QuestionAnalysis":
-        """The analysis of a part of the question, or of what is left when a part is answered."""
+        """The analysis of a part of the question."""
         return QuestionAnalysis(Question(text, tuple(candidates)), self.snapshot)
 
     @cached_property
@@ -200,7 +200,7 @@ class QuestionAnalysis:
 
     @cached_property
     def linked(self) -> Links:
-        """The entities that it names, and its other content lemmas."""
+        """The entities that it names."""
         return link_text(self.text, self.snapshot)
 
     @cached_property
@@ -210,10 +210,10 @@ class QuestionAnalysis:
 
     @cached_property
     def names(self) -> tuple[w.Name, ...]:
-        """What it names: known to the snapshot, or runs of words that are written as names.
+        """Its names: those in the snapshot, and runs of words that are written as names.
 
-        Numbers and small words within are of the run: "Apollo 11", "Bank of Lund". Of one within
-        another only the longer.
+        Numbers and small words within belong to the run: "Apollo 11", "Bank of Lund". A name within
+        another is left out.
         """
         large = {word.plain for name in find_names(self.text) for word in w.split_words(name)}
         kinds = "".join(_mark_word(word.plain, large) for word in self.words)
@@ -223,23 +223,23 @@ class QuestionAnalysis:
         held = [f" {join_words(name)} " for name in every]
         return tuple(
             w.read_name(name)
-            for name, own in zip(every, held, strict=True)
-            if not any(own != other and own in other for other in held)
+            for name, name_row in zip(every, held, strict=True)
+            if not any(name_row != longer and name_row in longer for longer in held)
         )
 
     @cached_property
     def properties(self) -> "Mapping[str, OntologyProperty]":
-        """The properties of the snapshot's ontology by their labels in small letters."""
+        """The properties of the snapshot's ontology by their labels in lower case."""
         return {w.split_label(p.label).casefold(): p for p in self.snapshot.schema.properties}
 
     @cached_property
     def types(self) -> frozenset[str]:
-        """The entity types that can answer it; none when anything can."""
+        """The entity types that can answer it; empty if any can."""
         return find_types(self.text)
 
     @cached_property
     def plain_words(self) -> frozenset[str]:
-        """All its words in small letters."""
+        """All its words in lower case."""
         return frozenset(w.list_plain_words(self.text))
 
     @cached_property
@@ -249,7 +249,7 @@ class QuestionAnalysis:
 
     @cached_property
     def name_words(self) -> frozenset[str]:
-        """The words of its names and its numbers, which tell one thing from another as names do."""
+        """The words of its names, and its numbers, which identify things as names do."""
         return self._written_names | {word for word in self.plain_words if word[:1].isdigit()}
 
     @cached_property
@@ -264,14 +264,14 @@ class QuestionAnalysis:
     @cached_property
     def lemmas(self) -> frozenset[str]:
         """The lemmas of the words beside its names; "length" of "how long"."""
-        found = frozenset(w.lemmatise(word.casefold()) for word in self.beside) - {"many", "much"}
+        beside = frozenset(w.lemmatise(word.casefold()) for word in self.beside) - {"many", "much"}
         asked = re.match(r"\W*how (\w+)", self.text.casefold())
         measured = _MEASURES.get(asked[1]) if asked else None
-        return found - {asked[1]} | {measured} if asked and measured else found
+        return beside - {asked[1]} | {measured} if asked and measured else beside
 
     @cached_property
     def spelt(self) -> Mapping[str, frozenset[str]]:
-        """The words by which it names each entity."""
+        """The words of each entity's name in it, by entity id."""
         return {
             entity: frozenset(w.list_plain_words(name))
             for name in self.linked.names
@@ -280,26 +280,26 @@ class QuestionAnalysis:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """The stems of the words of its names; where it has none of all that say something."""
+        """The stems of the words of its names; without names, of its content words."""
         texts = [name.text for name in self.names] or self.beside
         return frozenset(word.stem for text in texts for word in w.split_words(text)) - w.STOP
 
     @property
     def is_yes_no(self) -> bool:
-        """Whether it begins like a question for yes or no, and not for one of two kinds."""
+        """Whether it begins as a yes-no question, and does not offer two kinds."""
         return bool(_YES_NO.match(self.text)) and not _WHICH_KIND.match(self.text)
 
     @cached_property
     def is_definition(self) -> bool:
-        """Whether it asks what the one thing is that it names: "Who is Ada Lovelace?"."""
+        """Whether it asks for a definition of its only name: "Who is Ada Lovelace?"."""
         match = _DEFINITION.match(self.text)
         names = [w.list_plain_words(name) for name in self.linked.names]
-        said = w.list_plain_words(match[1]) if match else []
-        return len(names) == 1 and [word for word in names[0] if word != "the"] == said
+        words = w.list_plain_words(match[1]) if match else []
+        return len(names) == 1 and [word for word in names[0] if word != "the"] == words
 
 
 def find_types(text: str) -> frozenset[str]:
-    """The entity types that can answer a question; none when anything can."""
+    """The entity types that can answer a question; empty if any can."""
     match = _HEAD.search(text)
     if match:
         noun = (match["of"] or match["plain"]).casefold().split()[-1]
@@ -314,8 +314,8 @@ def find_types(text: str) -> frozenset[str]:
 
 
 MOST_WORDS, MOST_CHARACTERS, MOST_CANDIDATES = 500, 5_000, 100
-"""What is read as one question: no benchmark's has more than 120 words. A longer text is a
-document with a question in it; reading it to the end would cost seconds and answer nothing."""
+"""Limits of a question: no benchmark's has more than 120 words. A longer text is a document with a
+question in it, which would cost seconds without an answer."""
 MOST_SHOWN = 40
 """Characters of a wrong value that a message repeats."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]+")
@@ -337,7 +337,7 @@ def analyse(question: str, snapshot: Snapshot, candidates: Sequence[str] = ()) -
 
 
 def _read_candidates(candidates: object) -> tuple[str, ...]:
-    """The options as they were given, each once: two spellings of one are one."""
+    """The options as given, without further spellings of the same option."""
     if isinstance(candidates, str | bytes) or not isinstance(candidates, Iterable):
         raise InputError(
             f"candidates = {cut_value(candidates)}: pass a sequence of strings, or () for an open "
@@ -354,7 +354,7 @@ def _read_candidates(candidates: object) -> tuple[str, ...]:
 
 
 def cut_value(value: object) -> str:
-    """A value as a message shows it: never more of it than a reader wants to see."""
+    """A value for a message, cut to `MOST_SHOWN` characters."""
     shown = repr(value)
     return shown if len(shown) <= MOST_SHOWN else f"{shown[:MOST_SHOWN]}..."
 
@@ -377,7 +377,7 @@ def _clean(text: object, what: str) -> str:
             f"and {MOST_CHARACTERS:,} characters are read. Ask in fewer words; a text to be "
             "searched belongs into the corpus"
         )
-    half = next((at for at, c in enumerate(plain) if "\ud800" <= c <= "\udfff"), None)
+    half = next((index for index, c in enumerate(plain) if "\ud800" <= c <= "\udfff"), None)
     if half is not None:
         raise InputError(f"{what} is no text: character {half + 1} is half of one (a surrogate)")
     return plain

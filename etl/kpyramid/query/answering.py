@@ -23,8 +23,8 @@ class _Strategies(Mapping[str, Strategy]):
 
     def __getitem__(self, name: str) -> Strategy:
         module, function = REGISTRY[name]
-        found: Strategy = getattr(import_module(module), function)
-        return found
+        strategy: Strategy = getattr(import_module(module), function)
+        return strategy
 
     def __iter__(self) -> Iterator[str]:
         return iter(REGISTRY)
@@ -50,9 +50,9 @@ def answer(
 ) -> Answer:
     """The answer of one strategy; `options` are that strategy's keyword parameters.
 
-    `candidates` are the options of a choice question, `backends` who takes the decisions; below
-    the probability `floor` no answer is given: `kpyramid.query.decisions.FLOOR` for polyrag at
-    its best, 0 for what follows a paper.
+    `candidates`: options of a choice question; `backends`: who takes the decisions. Below the
+    probability `floor` no answer is given: `kpyramid.query.decisions.FLOOR` for polyrag in mode
+    `best`, 0 for the algorithm of a paper.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, or the strategy, the
@@ -71,30 +71,30 @@ def answer(
     if options or floor is not None:
         check_options(strategy, STRATEGIES[strategy], {**options, "floor": floor or 0.0})
     started = time.monotonic()
-    asker = backends.asker  # one that keeps no counts took nothing, as far as is known
+    asker = backends.asker  # the costs of an asker without counts are unknown
     spent = asker.spent if isinstance(asker, CountingAsker) else ThreadCounts()
     before = spent.read()
-    found = STRATEGIES[strategy](asked, Decisions(backends), **options)
+    result = STRATEGIES[strategy](asked, Decisions(backends), **options)
     if floor is None:
-        # A paper's algorithm, as published, withholds nothing; only polyrag's best mode is ours.
+        # A paper's algorithm, as published, withholds nothing; only mode `best` of polyrag is ours.
         is_ours = strategy == "polyrag" and options.get("mode", "best") == "best"
         floor = FLOOR if is_ours else 0.0
-    found = withhold(asked, found, floor)
+    result = withhold(asked, result, floor)
     calls, tokens, dollars, unpriced = (
         now - then for now, then in zip(spent.read(), before, strict=True)
     )
     is_known = asker is None or isinstance(asker, CountingAsker)
     hidden = f"searched: {seen}" if (seen := snapshot.describe_scope()) else ""
-    words = [f" {join_words(each)} " for each in (found.text, *found.choices) if each]
+    words = [f" {join_words(each)} " for each in (result.text, *result.choices) if each]
     return replace(
-        found,
+        result,
         conflicts=tuple(
             conflict
-            for conflict in (snapshot.conflicts.at(found.evidence) if words else ())
+            for conflict in (snapshot.conflicts.at(result.evidence) if words else ())
             if any(w in f" {join_words(s.statement)} " for w in words for s in conflict.sides)
         ),
         question=asked.text,
-        recognised=(*found.recognised, hidden) if hidden else found.recognised,
+        recognised=(*result.recognised, hidden) if hidden else result.recognised,
         calls=int(calls),
         tokens=int(tokens),
         cost=round(dollars, 9) if is_known and not unpriced else None,
@@ -108,15 +108,15 @@ Option = bool | int | float | str
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, Option]:
-    """Options from `name=value`; true, false and numbers are read as such.
+    """Options from `name=value`; true, false and numbers are parsed as such.
 
     Raises:
-        InputError: one is no `name=value`.
+        InputError: a text is no `name=value`.
     """
     options: dict[str, Option] = {}
     for text in texts:
-        name, found, value = (part.strip() for part in text.partition("="))
-        if not (name and found and value):
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
             raise InputError(f"option {cut_value(text)}: write NAME=VALUE")
         options[name] = _read_value(value)
     return options
@@ -139,18 +139,18 @@ _KINDS: Mapping[object, tuple[str, Callable[[object], bool]]] = {
     bool: ("True or False", lambda v: type(v) is bool),
     str: ("a string", lambda v: type(v) is str),
 }
-"""By the type of a parameter, what its value has to be."""
+"""The valid values of a parameter by its type: in words, and as a check."""
 
 
 def check_options(
     strategy: str, function: Callable[..., object], options: Mapping[str, object]
 ) -> None:
-    """That a strategy has these parameters, and that each value is of its kind.
+    """Checks that a strategy has these parameters, and that each value is valid.
 
     Every strategy has a `floor`, see `kpyramid.query.decisions.FLOOR`.
 
     Raises:
-        InputError: it has not, or a value is of another kind.
+        InputError: the strategy lacks an option, or a value is not valid.
     """
     known = {
         name: taken.annotation

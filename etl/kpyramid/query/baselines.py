@@ -1,7 +1,7 @@
-"""Strategies of one look-up, which others are compared with: direct, naive, KAPING, exact match.
+"""Baseline strategies with a single retrieval: direct, naive, KAPING, exact match.
 
-`direct` looks nowhere, `naive` takes the nearest chunks, `kaping` the nearest facts of the graph by
-embedding, `exact` the facts about what the question names (WTS, Table 2: EM-QSR). A reader makes
+`direct` retrieves nothing, `naive` the nearest chunks, `kaping` the nearest facts of the graph by
+embedding, `exact` the facts about the question's entities (WTS, Table 2: EM-QSR). A reader words
 the answer.
 """
 
@@ -26,10 +26,10 @@ By = Literal["bm25", "vectors", "both"]
 
 
 def ask_direct(asked: QuestionAnalysis, decisions: Decisions) -> Answer:
-    """The answer without anything to read.
+    """The answer without context.
 
-    Rules have learnt nothing: they have no answer to an open question, and of candidates they
-    guess the one nearest to the question, with the confidence of a guess.
+    Rules have no knowledge: they do not answer open questions, and among candidates they guess the
+    one nearest to the question, with the confidence of a guess.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -44,9 +44,9 @@ def ask_direct(asked: QuestionAnalysis, decisions: Decisions) -> Answer:
 def ask_naive(
     asked: QuestionAnalysis, decisions: Decisions, *, chunks: int = 5, by: By = "vectors"
 ) -> Answer:
-    """The answer that a reader finds in the `chunks` chunks nearest to the question.
+    """A reader's answer from the `chunks` chunks nearest to the question.
 
-    `by` says how near is meant: in words (BM25), in vectors, or in both (see `passages.py`).
+    `by`: nearness by words (BM25), by vectors, or by both (see `passages.py`).
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -57,7 +57,7 @@ def ask_naive(
 
 
 def ask_kaping(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 10) -> Answer:
-    """What a reader makes of the `triples` nearest facts.
+    """A reader's answer from the `triples` nearest facts.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -67,7 +67,7 @@ def ask_kaping(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 
 
 
 def ask_exact(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 10) -> Answer:
-    """What a reader makes of the nearest `triples` of the facts about the question's entities.
+    """A reader's answer from the `triples` nearest facts about the question's entities.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -82,7 +82,7 @@ def ask_exact(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 1
 def _read_facts(
     asked: QuestionAnalysis, facts: Sequence[NearFact], which: str, decisions: Decisions
 ) -> Answer:
-    """The answer that a reader finds in facts."""
+    """A reader's answer from facts."""
     items = state_items(((fact, fact.cosine) for fact in facts), asked.snapshot)
     best = max((fact.cosine for fact in facts), default=0.0)
     seen = f"{len(items)} facts {which}, best cosine {best:.2f}" if facts else f"no fact {which}"
@@ -92,9 +92,9 @@ def _read_facts(
 def _read(
     asked: QuestionAnalysis, items: tuple[Item, ...], layer: str, seen: str, decisions: Decisions
 ) -> Answer:
-    """The answer that a reader finds in items, with one step of their layer in its trace."""
+    """A reader's answer from items, with a step of their layer in its trace."""
     reading = decisions.read(asked, items)
-    found = tuple(item.text for item in items) if layer == "graph" else ()
-    step = reading.judge(layer, seen, found)
+    texts = tuple(item.text for item in items) if layer == "graph" else ()
+    step = reading.judge(layer, seen, texts)
     step = step if items else replace(step, outcome=Outcome.EMPTY)
     return reading.give(items, layer if items else None, step, places=list_places(items))

@@ -1,4 +1,4 @@
-"""A strategy in which a model calls the typed questions, and SPARQL, and reads what they give."""
+"""A strategy in which a model calls typed questions and SPARQL, and reads their results."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -23,9 +23,9 @@ from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.typed import Comparison, Member, Members
 
 MOST_CALLS = 6
-"""Calls of tools for one question; the answer is read in one more."""
+"""Most calls of tools for a question; the answer takes a further call."""
 _MOST_SHOWN = 20
-"""Members of a set, and rows of a query, that are shown."""
+"""Most members of a set, and most rows of a query, in a prompt."""
 _MOST_CHARACTERS = 12_000
 
 
@@ -52,7 +52,7 @@ QUERY_TOOLS = Task(
 
 
 def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOST_CALLS) -> Answer:
-    """The answer that is read from what a model found by at most `calls` typed questions.
+    """The answer from the results of at most `calls` typed questions of a model.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -72,14 +72,14 @@ def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOS
             break
         query = f"{turn.call} {turn.arguments}"
         try:
-            found = [*_run(turn, asked.snapshot)]
+            pieces = [*_run(turn, asked.snapshot)]
         except InputError as e:
             steps.append(Step("ontology", Outcome.FAILED, str(e), query=query))
             continue
-        items |= {item.key: item for item in found}
-        outcome = Outcome.INSUFFICIENT if found else Outcome.EMPTY
-        texts = tuple(item.text for item in found)
-        steps.append(Step("ontology", outcome, f"{len(found)} found", texts, query=query))
+        items |= {item.key: item for item in pieces}
+        outcome = Outcome.INSUFFICIENT if pieces else Outcome.EMPTY
+        texts = tuple(item.text for item in pieces)
+        steps.append(Step("ontology", outcome, f"{len(pieces)} found", texts, query=query))
     context = tuple(items.values())
     reading = decisions.read(asked, context)
     outcome = Outcome.ANSWERED if reading.answers else Outcome.INSUFFICIENT
@@ -99,30 +99,30 @@ def _ask(
 
 
 def _run(turn: Turn, snapshot: Snapshot) -> Iterator[Item]:
-    """What a call finds as pieces of context."""
+    """The results of a call as items of context."""
     if turn.call == "sparql":
         query = add_prefixes(turn.arguments, snapshot.schema)
         for row in snapshot.sparql(query, limit=_MOST_SHOWN):
             text = "; ".join(f"{name}: {value}" for name, value in row.items())
             yield Item(text, text, "ontology", 1.0, ())
         return
-    found = call_tool(turn.call, turn.arguments, snapshot)
-    if isinstance(found, Members):
-        text = f"{turn.arguments}: {found.count}"
+    result = call_tool(turn.call, turn.arguments, snapshot)
+    if isinstance(result, Members):
+        text = f"{turn.arguments}: {result.count}"
         yield Item(text, text, "ontology", 1.0, ())
-        yield from map(_state_member, found.members[:_MOST_SHOWN])
-    elif isinstance(found, Comparison):
-        ends = (found.first, found.second)
+        yield from map(_state_member, result.members[:_MOST_SHOWN])
+    elif isinstance(result, Comparison):
+        ends = (result.first, result.second)
         yield from map(_state_member, ends)
-        text = f"{found.first.name} to {found.second.name} by {found.property}: {found.order}"
+        text = f"{result.first.name} to {result.second.name} by {result.property}: {result.order}"
         yield Item(text, text, "ontology", 1.0, tuple(p for end in ends for p in end.evidence))
     else:
-        for path in found.paths:
+        for path in result.paths:
             text = "; ".join(f"{hop.head} {hop.relation} {hop.tail}" for hop in path)
             yield Item(text, text, "graph", 1.0, tuple(p for hop in path for p in hop.evidence))
 
 
 def _state_member(member: Member) -> Item:
-    values = (f"{name}: {', '.join(said)}" for name, said in member.values.items())
+    values = (f"{name}: {', '.join(texts)}" for name, texts in member.values.items())
     text = "; ".join((member.name, *values))
     return Item(f"{member.id} {text}", text, "ontology", 1.0, member.evidence)

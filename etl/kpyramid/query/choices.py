@@ -1,8 +1,8 @@
-"""Choice questions without a model: each option by the facts and passages that say it.
+"""Choice questions without a model: each option is rated by the facts and passages that contain it.
 
-A place that says an option speaks for it as far as it names what the question names. Two logistic
-steps, whose weights lie in `choices.json`: one rates a place, one an option by its best place and
-its rivals'. Whether a text comes to yes or no, only a model says.
+A place with an option counts the more, the more of the question's names it contains. Two logistic
+models, with weights in `choices.json`, rate a place, and an option by its best place and those of
+its rivals. Yes-no questions are left to a language model.
 """
 
 import math
@@ -25,17 +25,17 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.snapshot import Snapshot
 
 HOLDS = 0.5
-"""Probability from which an option is chosen beside others."""
+"""Least probability of an option to be chosen beside others."""
 LEAST = 0.15
-"""Probability from which the best one is chosen alone; a guess among eight is right by .125."""
-_ASKS_ONE = re.compile(
+"""Least probability of the best option to be chosen alone; a guess among eight has .125."""
+_SINGULAR = re.compile(
     r"\b(?:who|where|(?:what|which)(?: \w+)?) (?:is|was|has|does)\b|\b(?:when|how)\b", re.IGNORECASE
 )
-"""The verb that agrees with what is asked for says that it is one thing."""
+"""Questions whose verb shows that they ask for a single thing."""
 MARGIN = 4.0
-"""Log-odds ahead of the next option beyond which one is no surer; alone counts as that."""
+"""Cap of the log-odds ahead of the next option; also the margin of a lone option."""
 WHOLE = 0.9
-"""How surely a place says an option that says all of it, at most in other endings."""
+"""Least strength of a place with all words of an option, apart from endings."""
 _DENIAL_REACH = 7
 """Words from a denial to what it denies."""
 
@@ -44,8 +44,8 @@ _DENIAL_REACH = 7
 class Piece:
     """A sentence, or a fact in words.
 
-    `around` are the stems of the passage that a sentence stands in, with its title's; `rank` is the
-    item's place in the context, from 0.
+    `around`: stems of a sentence's passage and its title; `rank`: the item's rank in the context,
+    from 0.
     """
 
     text: str
@@ -60,13 +60,13 @@ class Piece:
         return split_words(self.text)
 
     def find(self, name: Name) -> list[Place]:
-        """Where it says a name, surest first."""
+        """The places of a name in it, the strongest first."""
         return find_name(name, self.words, find_values(self.text))
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An option where a piece says it: how surely, and the words that do."""
+    """An occurrence of an option in a piece: its strength, and the words."""
 
     option: int
     piece: Piece
@@ -75,7 +75,7 @@ class Hit:
 
 
 def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
-    """The options that context supports, with its places; none if it says none of them."""
+    """The options that the context supports, with its places; none if it contains none of them."""
     if {c.strip().casefold() for c in asked.candidates} <= _VERDICTS:
         return Reading(reason="only a model says yes or no")
     options = read_options(asked.candidates, asked.snapshot)
@@ -85,10 +85,10 @@ def choose(asked: QuestionAnalysis, items: Sequence[Item]) -> Reading:
     weighed = weigh(asked, hits)
     if weighed[0][0] < LEAST:
         return Reading(confidence=weighed[0][0])
-    several = [one for one in weighed if one[0] >= HOLDS and not _ASKS_ONE.search(asked.text)]
+    several = [entry for entry in weighed if entry[0] >= HOLDS and not _SINGULAR.search(asked.text)]
     chosen = several or weighed[:1]
     held = {option for _, option, _ in chosen}
-    choices = tuple(text for at, text in enumerate(asked.candidates) if at in held)
+    choices = tuple(text for index, text in enumerate(asked.candidates) if index in held)
     confidence = sum(chance for chance, *_ in chosen) / len(chosen)
     places = dict.fromkeys(place for *_, hit in chosen for place in hit.piece.evidence)
     return Reading("; ".join(choices), choices, confidence, tuple(places))
@@ -99,13 +99,13 @@ def guess(asked: QuestionAnalysis) -> Reading:
     options = asked.candidates
     vectors = asked.snapshot.embedder.embed([asked.text, *options])
     nearest = options[int(np.argmax(vectors[1:] @ vectors[0]))]
-    # "None of them" is one more that can be right; one option is no surer than one of two.
+    # "None of them" is a further possible answer; a lone option counts as one of two.
     chance = 1 / (max(len(options), 2) + 1)
     return Reading(nearest, (nearest,), chance, (), "a guess: the option nearest to the question")
 
 
 def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
-    """The pieces of a context in its order; passages that overlap give a sentence once."""
+    """The pieces of a context in order; a sentence of overlapping passages occurs once."""
     places = [place for item in items if item.layer == "text" for place in item.evidence]
     titles = snapshot.titles({place.document_id for place in places})
     pieces: dict[object, Piece] = {}
@@ -126,33 +126,33 @@ def cut_items(items: Sequence[Item], snapshot: Snapshot) -> list[Piece]:
 
 
 def find_hits(options: Sequence[Name], pieces: Sequence[Piece]) -> list[Hit]:
-    """Every place where a piece says an option and does not deny it."""
+    """Every place where a piece contains an option without a denial."""
     return [
-        Hit(at, piece, place.strength, piece.words[place.first : place.last])
+        Hit(index, piece, place.strength, piece.words[place.first : place.last])
         for piece in pieces
-        for at, option in enumerate(options)
+        for index, option in enumerate(options)
         for place in piece.find(option)
         if not _is_denied(piece, place.first)
     ]
 
 
 def _is_denied(piece: Piece, first: int) -> bool:
-    """Whether the words before word `first` of a sentence deny what is said of it."""
-    for at in range(first - 1, max(first - 1 - _DENIAL_REACH, -1), -1):
-        word = piece.words[at]
-        after = piece.text[word.end : piece.words[at + 1].start]
+    """Whether a denial precedes word `first` of a sentence within `_DENIAL_REACH` words."""
+    for index in range(first - 1, max(first - 1 - _DENIAL_REACH, -1), -1):
+        word = piece.words[index]
+        after = piece.text[word.end : piece.words[index + 1].start]
         if re.search(r"[;:.,]", after) or word.plain == "but":
             return False
-        clitic = word.plain == "t" and at and piece.words[at - 1].plain.endswith("n")
+        clitic = word.plain == "t" and index and piece.words[index - 1].plain.endswith("n")
         if word.plain in WORDS["denying"] or clitic:
-            return piece.words[at + 1].plain != "only"
+            return piece.words[index + 1].plain != "only"
     return False
 
 
 def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
-    """The places that say more of an option than the question does.
+    """The hits with more words of an option than the question contains.
 
-    Where the question lists its options itself, only what says a part of one is an echo.
+    Where the question itself lists its options, only hits with a part of an option are echoes.
     """
     known = {word.stem for word in asked.words}
     listed = all(known.issuperset(w.stem for w in split_words(c)) for c in asked.candidates)
@@ -164,7 +164,7 @@ def drop_echoes(hits: Sequence[Hit], asked: QuestionAnalysis) -> list[Hit]:
 
 
 def _measure(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
-    """What speaks for a hit."""
+    """The features of a hit."""
     piece, kind = hit.piece, "fact" if hit.piece.is_fact else "sentence"
     named = len(asked.named & {word.stem for word in piece.words}) / max(len(asked.named), 1)
     around = len(asked.named & piece.around) / max(len(asked.named), 1)
@@ -181,17 +181,17 @@ def _measure(asked: QuestionAnalysis, hit: Hit) -> dict[str, float]:
 
 
 def weigh(asked: QuestionAnalysis, hits: Sequence[Hit]) -> list[tuple[float, int, Hit]]:
-    """The options that are said with their probabilities and best places, most probable first."""
+    """The options with hits, their probabilities and best hits, most probable first."""
     weights = load_weights("choices.json")  # of a place, and of an option
     places: defaultdict[int, list[tuple[float, int]]] = defaultdict(list)
-    for at, hit in enumerate(hits):
+    for index, hit in enumerate(hits):
         speaks = {"bias": 1.0, **_measure(asked, hit)}
         odds = sum(weights["place"].get(name, 0.0) * x for name, x in speaks.items())
-        places[hit.option].append((odds, -at))
-    best = {option: max(found) for option, found in places.items()}
+        places[hit.option].append((odds, -index))
+    best = {option: max(odds_of) for option, odds_of in places.items()}
     weighed = []
-    for option, (odds, at) in best.items():
-        rivals = [other for one, (other, _) in best.items() if one != option]
+    for option, (odds, index) in best.items():
+        rivals = [rival_odds for rival, (rival_odds, _) in best.items() if rival != option]
         margin = odds - max(rivals) if rivals else MARGIN
         speaks = {
             "best": odds,
@@ -199,38 +199,39 @@ def weigh(asked: QuestionAnalysis, hits: Sequence[Hit]) -> list[tuple[float, int
             "ahead": min(max(margin, 0.0), MARGIN),
             "repeated": math.log(len(places[option])),
         }
-        weighed.append((apply_weights(speaks, weights["option"]), option, hits[-at]))
-    return sorted(weighed, key=lambda one: (-one[0], one[1]))
+        weighed.append((apply_weights(speaks, weights["option"]), option, hits[-index]))
+    return sorted(weighed, key=lambda rival: (-rival[0], rival[1]))
 
 
-# Options by all their names, and passages that say one of them with what the question names.
+# Options by all their names, and passages with an option and the names of the question.
 
 _VERDICTS = frozenset({"yes", "no", "maybe"})
 SHARED = 0.5
-"""Share of the options from which a word that they have in common tells none apart."""
+"""Share of the options above which a common word does not distinguish them."""
 LOOKED = 10
-"""Passages looked at for an option."""
-SAID = 0.5
-"""How surely a passage must say an option, and how much of what the question names."""
+"""Passages retrieved for an option."""
+NAMED = 0.5
+"""Least strength of an option in a passage, and least share of the question's named words there."""
 
 
 def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Name]:
-    """Options with the names that the pyramid knows them by, and the words that only one has.
+    """Options with all their names in the pyramid, and with their distinctive words.
 
-    What half of the options share ("language" of "German language") tells none of them apart.
+    Words that more than half of the options share ("language" of "German language") are not
+    distinctive.
     """
     named: list[Name] = []
     for text in texts:
         linked = link_text(text, snapshot)
         is_name = [*map(join_words, linked.names)] == [join_words(text)]
         forms = snapshot.surface_forms(linked.entities if is_name else ()).values()
-        named.append(read_name(text, [form for own in forms for form in own]))
+        named.append(read_name(text, [form for group in forms for form in group]))
     first = [next((form for form, _ in name.forms), ()) for name in named]
     counts = Counter(word for form in first for word in {*form})
     options = []
     for name, form in zip(named, first, strict=True):
-        kept = tuple(word for word in form if not counts[word] > SHARED * len(named) > 1)
-        known = ({kept: 0.8} if kept and kept != form else {}) | dict(name.forms)
+        unique = tuple(word for word in form if not counts[word] > SHARED * len(named) > 1)
+        known = ({unique: 0.8} if unique and unique != form else {}) | dict(name.forms)
         options.append(Name(name.text, tuple(known.items()), name.value))
     return options
 
@@ -238,10 +239,10 @@ def read_options(texts: Sequence[str], snapshot: Snapshot) -> list[Name]:
 def find_for_options(
     asked: QuestionAnalysis, k: int, *, without: Collection[str] = ()
 ) -> list[Item]:
-    """At most k passages that say an option and what the question names, best first.
+    """At most k passages that contain an option and the question's names, best first.
 
-    The best one of each option comes before the second of any. `without` are keys of passages
-    that are known already.
+    The best passage of each option comes before the second of any. `without`: keys of passages to
+    leave out.
     """
     snapshot = asked.snapshot
     wanted, named = asked.named, " ".join([name.text for name in asked.names] or asked.beside)
@@ -254,7 +255,7 @@ def find_for_options(
             words = split_words(text)
             share = len(wanted & {word.stem for word in words}) / max(len(wanted), 1)
             places = find_name(option, words, find_values(text))[:1]
-            if share >= SAID and places and places[0].strength >= SAID:
+            if share >= NAMED and places and places[0].strength >= NAMED:
                 scores.append((-share * places[0].strength - float(cosine), key))
         ranked += [(place, *score) for place, score in enumerate(sorted(scores))]
     best: dict[str, float] = {}

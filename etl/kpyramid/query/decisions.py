@@ -1,4 +1,4 @@
-"""Who takes a question's decisions: the look-up, or a model; each is loaded when first asked."""
+"""The decisions on a question, by the look-up or by a model; each is loaded on first use."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import Judgement, restate_items, tell_facts
 from kpyramid.query.lookup import judge
-from kpyramid.query.types import Answer, Backends, Found, Item, Outcome, Reading, list_places
+from kpyramid.query.types import Answer, Backends, Item, Outcome, Reading, Result, list_places
 from kpyramid.snapshot.view import NearFact
 
 if TYPE_CHECKING:
     from kpyramid.query.model.reading import Prompt
 
 SUFFICIENT = 0.65
-"""Probability from which the graph answers; what is below goes down to the text with its facts: a
-question sent down needlessly costs milliseconds, one answered wrongly costs trust."""
+"""Probability from which the graph answers; below it a question goes to the text with its facts: a
+needless step costs milliseconds, a wrong answer costs trust."""
 FLOOR = 0.5
-"""Probability below which nothing is given as the answer of an open question: what is more often
-wrong than right helps nobody. What follows a paper to the letter withholds nothing."""
+"""Probability below which an open question gets no answer: an answer that is more often wrong than
+right does not help. The literal algorithms of papers withhold nothing."""
 NO_READER = "only a model reads an answer out of passages"
 
 
 class Decisions:
-    """Each decision by the look-up or by the model, as `backends` says.
+    """The decisions, each by the look-up or by a model according to `backends`.
 
-    `walker` asks the model that leads walks, if any. `prompt`: what a strategy has context read by,
-    in words of its own. Each method raises `BudgetError` or `EndpointError` where a model may not
-    or cannot be asked.
+    `walker`: asker of the model that leads walks, if any. `prompt`: a strategy's prompt for reading
+    context. Each method raises `BudgetError` or `EndpointError` where a model may not or cannot be
+    asked.
     """
 
     def __init__(self, backends: Backends, prompt: "Prompt | None" = None) -> None:
@@ -43,8 +43,8 @@ class Decisions:
 
         return Decisions(self.backends, prompt_answer(strategy, domain))
 
-    def query_ontology(self, asked: QuestionAnalysis) -> Found:
-        """What the SPARQL that a model writes for the question finds in the ontology layer."""
+    def query_ontology(self, asked: QuestionAnalysis) -> Result:
+        """The result of a model's SPARQL for the question, from the ontology layer."""
         from kpyramid.query.model.polyrag import ask_by_model
 
         return ask_by_model(asked.text, asked.snapshot, self.backends.open_asker())
@@ -54,7 +54,7 @@ class Decisions:
     ) -> Judgement:
         """Whether facts are enough to answer the question.
 
-        The model says yes or no; it rates no fact and gives no values.
+        A model answers yes or no; it neither rates facts nor gives values.
         """
         if not facts:
             return Judgement(False, 0.0, "there is no fact to judge", ())
@@ -65,21 +65,21 @@ class Decisions:
         statements = tell_facts(facts, asked.snapshot)
         places, why = judge_by_model(asked.question, statements, self.backends.open_asker())
         reason = f"the model says {'yes' if places else 'no'}: {why}"
-        supporting = tuple(facts[at] for at in places)
+        supporting = tuple(facts[index] for index in places)
         return Judgement(bool(places), float(bool(places)), reason, supporting)
 
     def read(
-        self, asked: QuestionAnalysis, items: Sequence[Item], found: Reading | None = None
+        self, asked: QuestionAnalysis, items: Sequence[Item], known: Reading | None = None
     ) -> Reading:
         """The answer that context gives, best items first; empty where it does not say.
 
-        `found` are values that a layer gives for it, which a model words anew. Without a model
-        options are chosen by facts and passages, and an open question is answered by facts alone.
+        `known`: a layer's values, which a model rewords. Without a model options are chosen by
+        facts and passages, and an open question is answered by facts alone.
         """
         if self.backends.reader == "llm":
             return self._read(asked, items) if items else Reading()
-        if found:
-            return found
+        if known:
+            return known
         if asked.candidates:
             from kpyramid.query.choices import choose
 
@@ -117,10 +117,10 @@ def read_values(judged: Judgement, items: Sequence[Item]) -> Reading:
 
 
 def withhold(asked: QuestionAnalysis, answer: Answer, floor: float) -> Answer:
-    """The answer, or what is left of it where its probability is below a floor: the context.
+    """The answer, or only its context where its probability is below a floor.
 
-    The last step of its trace says why. The choice among candidates stays what it is, and so does
-    what a model recalls from no context.
+    The last step of its trace states the reason. Choices among candidates, and answers that a model
+    recalls without context, are not withheld.
     """
     if not answer.text and not answer.choices:
         return replace(answer, evidence=(), confidence=0.0)

@@ -1,6 +1,6 @@
-"""Facts of the graph that may answer a question: the nearest ones, and those about what it names.
+"""Facts of the graph that may answer a question: the nearest, and those about its entities.
 
-A question is embedded once; it costs one look-up of neighbours and one of what is known about its
+A question is embedded once; it costs a search for neighbours and a look-up of the facts about its
 entities.
 """
 
@@ -20,15 +20,15 @@ from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import NearFact
 
 NEAREST = 30
-"""Facts taken by nearness alone: how far down a fact lies whose names are written otherwise."""
+"""Facts retrieved by cosine alone, for facts whose names have other spellings."""
 MOST_ENTITIES = 12
-"""Entities of a question whose facts are looked up; a name stands for several now and then."""
+"""Most entities of a question whose facts are looked up; some names denote several."""
 MOST_ABOUT = 60
-"""Facts about what a question names that are weighed; of more, those nearest to it."""
+"""Most facts about a question's entities that are rated, those nearest to it."""
 MOST_LOOKED = 1_000
-"""Facts about what a question names that are looked at. What has more facts is a country or a
-field; of those the first by key are looked at, and the nearest of all anyway. Each is a page that
-may lie on the disk still: of a million facts one question in a hundred waited for 4,000."""
+"""Most facts about a question's entities that are compared, the first by key. Entities with more
+are countries or fields; the nearest of all facts are retrieved anyway. Each fact may need a page
+from disk: among a million facts, one question in a hundred waited for 4,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class StatedPath:
         words = [self.names[0]]
         for fact, ahead, name in zip(self.facts, self.forward, self.names[1:], strict=True):
             held = f" ({'; '.join(fact.qualifiers)})" if fact.qualifiers else ""
-            said = f"{fact.relation}{held}"
-            words += [f"– {said} →" if ahead else f"← {said} –", name]
+            step = f"{fact.relation}{held}"
+            words += [f"– {step} →" if ahead else f"← {step} –", name]
         return " ".join(words)
 
     @property
@@ -56,22 +56,22 @@ class StatedPath:
 
     @property
     def start(self) -> str:
-        """The id of the entity that it leaves."""
+        """The id of the entity from which it starts."""
         first = self.facts[0]
         return first.head_id if self.forward[0] else first.tail_id or ""
 
     @property
     def confidence(self) -> float:
-        """How surely its least sure fact was read."""
+        """The least confidence of its facts."""
         return min(fact.confidence for fact in self.facts)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether facts are enough, how probably their answer is right, and which facts support it.
+    """Whether facts are enough, the probability of their answer, and the facts that support it.
 
-    `values` are what they give, of a question with candidates the candidates. `chances` says of
-    each fact how probably it answers, where the look-up judged.
+    `values`: those of the facts; for a question with candidates, the matching candidates.
+    `chances`: the probability that each fact answers, where the look-up judged.
     """
 
     enough: bool
@@ -90,14 +90,14 @@ def find_nearest(asked: QuestionAnalysis, k: int) -> list[NearFact]:
 def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
     """The nearest facts and those about the entities that a question names, each once.
 
-    Left out is a fact of which another one among them says all, and more.
+    A fact is left out where its more detailed fact is among them.
     """
     near = asked.snapshot.nearest(asked.text, NEAREST)
     entities = asked.linked.entities[:MOST_ENTITIES]
     about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
-    found, detailed = near | about, asked.snapshot.find_detailed
-    kept = {key: at for key, at in found.items() if detailed(key) not in found}
-    return state_facts(kept, asked.snapshot)
+    cosines, detailed = near | about, asked.snapshot.find_detailed
+    narrowest = {key: cosine for key, cosine in cosines.items() if detailed(key) not in cosines}
+    return state_facts(narrowest, asked.snapshot)
 
 
 def find_about(
@@ -123,9 +123,9 @@ def state_facts(cosines: dict[str, float], snapshot: Snapshot) -> list[NearFact]
 def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) -> tuple[Item, ...]:
     """Facts with their scores as context.
 
-    Each statement that cites some, and each conflict, stands with the first.
+    Each statement that cites several, and each conflict, is given with the first.
     """
-    told: set[str] = set()
+    shown: set[str] = set()
     listed: set[Conflict] = set()
     items = []
     for fact, score in scored:
@@ -140,17 +140,17 @@ def state_items(scored: Iterable[tuple[NearFact, float]], snapshot: Snapshot) ->
             fact.confidence,
             fact.qualifiers,
             snapshot.standardise_condensed(key),
-            "" if statement in told else statement,
+            "" if statement in shown else statement,
             tuple(conflict for conflict in conflicts if conflict not in listed),
         )
         items.append(item)
-        told.add(statement)
+        shown.add(statement)
         listed.update(conflicts)
     return tuple(items)
 
 
 def restate_items(asked: QuestionAnalysis, items: Sequence[Item]) -> list[NearFact]:
-    """The facts that items of context state, with their cosines."""
+    """The facts of context items, with their cosines to the question."""
     keys = [item.key for item in items if item.key.startswith("condensed-")]
     if not keys:
         return []
@@ -159,18 +159,18 @@ def restate_items(asked: QuestionAnalysis, items: Sequence[Item]) -> list[NearFa
 
 
 def tell_facts(facts: Iterable[NearFact], snapshot: Snapshot) -> list[str]:
-    """Facts as a model is shown them, see `Item.told`."""
+    """Facts in the form of a model's prompt, see `Item.told`."""
     return [item.told for item in state_items(((fact, 0.0) for fact in facts), snapshot)]
 
 
-# Which end of a relation a question asks for, where its grammar says so.
+# The end of a relation that a question asks for, where its grammar shows it.
 
 _OF = frozenset("of for by to in".split())
 _BARE = frozenset("be have do become".split())
 
 
 def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
-    """True when the relation's subject is asked for, False when its object is, None when unclear.
+    """True if the question asks for the relation's subject, False for its object, None if unclear.
 
     "Who bought X?" and "By whom was X bought?" ask for the subject of `bought`, "What did X buy?"
     and "What was bought by X?" for its object; "a tributary of X" for the subject of
@@ -181,15 +181,15 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
     lemmas = form.lemmas
     if not words or not lemmas:
         return None
-    at = _find_only_name(words, names)
-    if at is None:
+    position = _find_only_name(words, names)
+    if position is None:
         return None
     if lemmas[0] == "be" and len(lemmas) > 2 and lemmas[-1] in _OF:
         noun = lemmas[-2]
         place = _find_lemma(words, noun)
         if place is None or words[-1] in _OF:
             return False if place is not None and words[-1] == lemmas[-1] else None
-        follows = words[place + 1 : place + 2] == (lemmas[-1],) and at > place
+        follows = words[place + 1 : place + 2] == (lemmas[-1],) and position > place
         return True if follows else None
     verb = lemmas[0]
     owned = relation.casefold().split()[0] in w.HAVE  # "has child": no verb
@@ -198,16 +198,16 @@ def find_end(relation: str, question: str, names: Sequence[str]) -> bool | None:
     place = _find_lemma(words, verb)
     if place is None:
         return None
-    agent = _find_role(words, place, at)
+    agent = _find_role(words, place, position)
     if agent is None:
         return None
-    # The named one is the agent: what is asked for is what it does it to.
+    # Where the named entity is the agent, the question asks for the object.
     wants_subject = not agent
     return wants_subject is not form.passive_by
 
 
 def _find_role(words: Sequence[str], verb: int, name: int) -> bool | None:
-    """Whether the named one does what the verb says (True), or it is done to it (False)."""
+    """True if the named entity is the verb's agent, False if its object, None if unclear."""
     before, after = words[:verb], words[verb + 1 :]
     is_passive = bool(w.BE & set(before[-4:])) and not w.DO & set(before)
     if is_passive:
@@ -220,48 +220,48 @@ def _find_role(words: Sequence[str], verb: int, name: int) -> bool | None:
 
 
 def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
-    """Where the only name of a question begins; None when it has none or several."""
+    """The index at which the only name of a question begins; None if it has none or several."""
     if len(names) != 1:
         return None
     parts = tuple(word.casefold() for word in w.WORD.findall(names[0]))
-    for at in range(len(words) - len(parts) + 1):
-        if tuple(words[at : at + len(parts)]) == parts:
-            return at
+    for position in range(len(words) - len(parts) + 1):
+        if tuple(words[position : position + len(parts)]) == parts:
+            return position
     return None
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
-    return next((at for at, word in enumerate(words) if w.lemmatise(word) == lemma), None)
+    return next((i for i, word in enumerate(words) if w.lemmatise(word) == lemma), None)
 
 
-# What a value and a wording say.
+# The meaning of values and wordings.
 
 SAME_VALUE = 0.85
-"""How far a date or number must say an option to be it: a year is its first of January."""
+"""Least agreement of a date or number with an option: a year agrees with its first of January."""
 _EMPTY = w.FUNCTION | frozenset("be have do become make get go include".split())
 _YEAR = re.compile(r"[12]\d{3}")
 
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
-    """The candidates that a value is: by their normal forms, as date or number, by most words."""
-    own = w.normalise_name(value)
-    found = tuple(c for c in candidates if w.normalise_name(c) == own)
-    if found or not own:
-        return found
+    """The candidates that a value equals: by normal form, as date or number, or by most words."""
+    name = w.normalise_name(value)
+    equal = tuple(c for c in candidates if w.normalise_name(c) == name)
+    if equal or not name:
+        return equal
     if (stated := read_value(value)) is not None:
         read = {c: read_value(c) for c in candidates}
         sure = {c: agree(v, stated) for c, v in read.items() if v is not None}
         best = max(sure.values(), default=0.0)
         return tuple(c for c in sure if sure[c] == best >= SAME_VALUE)
-    inside = [c for c in candidates if f" {w.normalise_name(c)} " in f" {own} "]
+    inside = [c for c in candidates if f" {w.normalise_name(c)} " in f" {name} "]
     longest = max((len(w.normalise_name(c)) for c in inside), default=0)
     return tuple(
-        c for c in inside if len(w.normalise_name(c)) == longest and 2 * longest > len(own)
+        c for c in inside if len(w.normalise_name(c)) == longest and 2 * longest > len(name)
     )
 
 
 def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """All names of a value that is an entity, the one given first."""
+    """All names of a value; further names if it is an entity."""
     if not entity:
         return (value,)
     forms = snapshot.surface_forms([entity]).get(entity, ())
@@ -270,7 +270,7 @@ def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, 
 
 @lru_cache(maxsize=100_000)
 def list_lemmas(relation: str) -> frozenset[str]:
-    """The lemmas of a relation or a label that say something."""
+    """The content lemmas of a relation or a label."""
     return frozenset(
         word
         for word in w.normalise_relation(w.split_label(relation)).lemmas
@@ -279,7 +279,7 @@ def list_lemmas(relation: str) -> frozenset[str]:
 
 
 def fit_kind(kind: str | None, value: str, types: frozenset[str]) -> float:
-    """Whether a value of an entity type can be of the types asked for: 1, 0 if unclear, -1."""
+    """1 if a value of an entity type is of the types asked for, 0 if unclear, -1 if not."""
     if not types or kind is None:
         return 0.0
     if types & NUMERIC:
@@ -288,14 +288,14 @@ def fit_kind(kind: str | None, value: str, types: frozenset[str]) -> float:
         return 1.0 if counted and not mere_year else -1.0
     if kind in types and not (kind == "NORP" and types == KIND_TYPES["who"]):
         return 1.0
-    # The recogniser could not type it, or it is where somebody studied or works.
+    # The recogniser could not type it, or it is a place of study or work.
     is_unclear = kind == "NOUN" or (kind == "ORG" and types == KIND_TYPES["where"])
     is_unclear |= kind == "NORP" and " " in value  # a people has one word, "Marcus Oyelaran" two
     return 0.0 if is_unclear and value[:1].isupper() else -1.0
 
 
 def count_shared(words: frozenset[str], others: frozenset[str]) -> int:
-    """The words that others have too, or a word of their stem: `director` and `direct`."""
+    """The number of words that are also among others, or share a stem: `director` and `direct`."""
     return sum(
-        word in others or any(w.share_stem(word, other) for other in others) for word in words
+        word in others or any(w.share_stem(word, second) for second in others) for word in words
     )

@@ -1,9 +1,9 @@
 """HyKGE: a hypothesis that explores a knowledge graph (Jiang et al. 2025).
 
-A hypothesis output and the question name entities (4.1), which are linked to the graph (4.2.1).
-Three kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`.
-Chains are scored against fragments of question and hypothesis (4.3), and the best are read with
-descriptions of the entities (4.4). Two calls of a model in all.
+A hypothesis and the question name entities (4.1), which are linked to the graph (4.2.1). Three
+kinds of chain of at most three hops join every two of them (4.2.2): `→ →`, `→ ←` and `← →`. Chains
+are scored against fragments of question and hypothesis (4.3); the reader gets the best with
+descriptions of the entities (4.4). A model is called twice.
 """
 
 from collections.abc import Sequence
@@ -24,20 +24,20 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.individuals import list_classes
 
 HOPS, PATHS, LENGTH, OVERLAP = 3, 10, 10, 4
-"""The paper's k, topK, lc and oc (5.1.6). The unit of a fragment is not said: words here."""
+"""The paper's k, topK, lc and oc (5.1.6). It states no unit of a fragment; here it is words."""
 ENTITIES = 10
-"""Anchors; the paper has no bound, and 45 pairs are read in some 20 milliseconds."""
+"""Most anchors; the paper has no bound, and 45 pairs take about 20 milliseconds."""
 BEST = 3
-"""Fragments whose scores a chain's is the mean of, the best for it. How scores combine is not said.
-The best alone lets one stray fragment of a wrong hypothesis carry a chain; by the mean of all, a
-chain that goes with one part of a long text loses to a general one."""
+"""Number of best fragments of which a chain's score is the mean; the paper does not state this. The
+best alone would let a stray fragment of a wrong hypothesis carry a chain; with the mean of all, a
+chain that matches a part of a long text would lose to a general one."""
 MOST_SCORED = 60
-"""Chains that are scored, those whose facts' vectors are nearest to the fragments: a cross-encoder
-takes some ten milliseconds a pair."""
+"""Most chains that are scored, those whose facts' vectors are nearest to the fragments: a
+cross-encoder takes about ten milliseconds a pair."""
 SENTENCES = 3
-"""Of a description, beside the one that says what an entity is; the paper's are texts of a base."""
+"""Sentences of a description beside that of the "is a" fact; the paper uses texts of a base."""
 _MOST_FACTS = 200
-"""Facts about an anchor in which its description is looked for."""
+"""Most facts about an anchor from which its description is made."""
 
 
 def ask_hykge(
@@ -58,11 +58,11 @@ def ask_hykge(
     chains: bool = True,
     descriptions: bool = True,
 ) -> Answer:
-    """The answer that is read from the chains between entities of a question and a hypothesis.
+    """The answer from the chains between entities of a question and a hypothesis.
 
-    `rerank`: folder of a cross-encoder; cosines without. The five switches are the ablations of
-    Table 2: without `fragments` question and hypothesis are one, without `reranker` chains keep the
-    order in which they are found, shortest first.
+    `rerank`: folder of a cross-encoder; without it cosines are used. The five switches are the
+    ablations of Table 2: without `fragments` question and hypothesis are a single text, without
+    `reranker` chains are ordered by length.
 
     Raises:
         InputError: fragments overlap by their whole length.
@@ -73,11 +73,11 @@ def ask_hykge(
         raise InputError(f"overlap = {overlap}: it is less than length, {length}")
     decisions = decisions.read_as("hykge", domain)
     snapshot, graph = asked.snapshot, Adjacency(asked.snapshot)
-    told = kit.Hypothesis()
+    guess = kit.Hypothesis()
     if hypothesis:  # 4.1.1
-        told = kit.suppose(asked, "hypothesis", "hykge", domain, decisions.walker)
-    own = [asked.text, *asked.candidates]
-    anchors = _link(asked, own, told, entities, similar)
+        guess = kit.suppose(asked, "hypothesis", "hykge", domain, decisions.walker)
+    wordings = [asked.text, *asked.candidates]
+    anchors = _link(asked, wordings, guess, entities, similar)
     rows = [*graph.locate(anchors.entities).values()]
 
     def score(queries: Sequence[str], texts: Sequence[str]) -> Matrix:
@@ -86,44 +86,44 @@ def ask_hykge(
     scorer: Scorer = score
     if rerank and reranker and chains:
         scorer = open_cross_encoder(Folder(rerank)).score
-    found = find_chains(graph, rows, hops)
-    stated = kit.state_paths(found, graph, snapshot) if chains else []
+    candidates = find_chains(graph, rows, hops)
+    stated = kit.state_paths(candidates, graph, snapshot) if chains else []
     scores = np.zeros(len(stated), np.float32)
     if reranker and stated:
-        words = " ".join((*own, *told.texts))
+        words = " ".join((*wordings, *guess.texts))
         parts = cut_fragments(words, length, overlap) if fragments else [words]
         near = kit.compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
         pool = kit.shortlist(stated, _average_best(near), MOST_SCORED)
         scores[:] = -1.0
-        scores[pool] = score_chains([stated[at] for at in pool], parts, scorer)
+        scores[pool] = score_chains([stated[i] for i in pool], parts, scorer)
     order = kit.shortlist(stated, scores, paths)
-    context = [kit.show_path(stated[at], snapshot, round(float(scores[at]), 6)) for at in order]
+    context = [kit.show_path(stated[i], snapshot, round(float(scores[i]), 6)) for i in order]
     if descriptions:
-        context += [item for one in anchors.entities if (item := describe_entity(one, asked))]
-    rated = kit.rate_chains(asked, graph, rows, [found[at] for at in order])
-    which = f"{len(order)} of {len(found)} chains of at most {hops} hops between {len(rows)} "
+        context += [item for entity in anchors.entities if (item := describe_entity(entity, asked))]
+    rated = kit.rate_chains(asked, graph, rows, [candidates[i] for i in order])
+    which = f"{len(order)} of {len(candidates)} chains of at most {hops} hops between {len(rows)} "
     which += f"anchors, and {len(context) - len(order)} descriptions"
     nothing = "the question and the hypothesis name nothing that the graph knows"
     missing = which if rows else nothing
     answer = kit.read_paths(asked, rated, which, decisions, context=context, missing=missing)
-    return told.precede(answer, *kit.tell_links(anchors, "anchors", snapshot))
+    return guess.precede(answer, *kit.tell_links(anchors, "anchors", snapshot))
 
 
 # 4.1.2 and 4.2.1: entities, linked by name, then by vector.
 
 
 def _link(
-    asked: QuestionAnalysis, own: Sequence[str], told: kit.Hypothesis, most: int, similar: float
+    asked: QuestionAnalysis, texts: Sequence[str], guess: kit.Hypothesis, most: int, similar: float
 ) -> Links:
-    """The anchors: what the question names, then the hypothesis, at most so many.
+    """The anchors: entities that the question names, then the hypothesis, at most `most`.
 
-    Entities are recognised as names that the graph knows, and as words that are written as names;
-    the latter are linked by vector, where a person or a model wrote them.
+    Entities are recognised as names that the graph knows, and as words written as names; the latter
+    are linked by vector, where a person or a model wrote them.
     """
-    written = [*own, *(told.texts if told.by_model else ())]
+    written = [*texts, *(guess.texts if guess.by_model else ())]
     names = [name.text for text in written for name in asked.part(text).names]
     snapshot = asked.snapshot
-    return kit.choose_anchors(own, told.texts, snapshot, most, names=names, similar=similar)
+    return kit.choose_anchors(texts, guess.texts, snapshot, most, names=names, similar=similar)
 
 
 # 4.2.2: three kinds of chain, and descriptions.
@@ -131,14 +131,15 @@ def _link(
 
 def find_chains(graph: Adjacency, rows: Sequence[int], hops: int) -> list[kit.Path]:
     """The chains between every two anchors; a path along its arrows, from head to tail."""
-    found = [path for path in kit.find_paths(graph, rows, hops) if path.chain]
-    return [path if any(path.forward) else path.turn() for path in found]
+    paths = [path for path in kit.find_paths(graph, rows, hops) if path.chain]
+    return [path if any(path.forward) else path.turn() for path in paths]
 
 
 def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
-    """Classes of an entity, its surest "is a" fact, and what is said of it: a few sentences.
+    """An entity with its classes, its most certain "is a" fact, and a few sentences about it.
 
-    Those of the "is a" fact and of the facts nearest to the question; None without any fact.
+    The sentences are those of the "is a" fact and of the facts nearest to the question; None
+    without any fact.
     """
     snapshot = asked.snapshot
     name, schema = snapshot.names[entity], snapshot.schema
@@ -155,8 +156,8 @@ def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
     words = " ".join(
         part for part in (name, f"({', '.join(classes)})" * bool(classes), says) if part
     )
-    said = " ".join(" ".join(place.text.split()) for place in places)
-    return Item(entity, f"{words}: {said}", "graph", 0.0, places)
+    sentences = " ".join(" ".join(place.text.split()) for place in places)
+    return Item(entity, f"{words}: {sentences}", "graph", 0.0, places)
 
 
 # 4.3: fragments of question and hypothesis, and scores of chains against them.
@@ -165,11 +166,11 @@ def describe_entity(entity: str, asked: QuestionAnalysis) -> Item | None:
 def cut_fragments(text: str, length: int = LENGTH, overlap: int = OVERLAP) -> list[str]:
     """Windows of `length` words of a text without its stop words, `overlap` of them shared (Eq. 5).
 
-    The last one may be shorter; none of a text of stop words alone.
+    The last window may be shorter; a text of stop words has none.
     """
     words = [word for word in match_plain_words(text) if word.casefold() not in STOP]
     starts = range(0, max(len(words) - overlap, 1), length - overlap)
-    return [" ".join(words[at : at + length]) for at in starts if words]
+    return [" ".join(words[start : start + length]) for start in starts if words]
 
 
 def score_chains(chains: Sequence[StatedPath], fragments: Sequence[str], scorer: Scorer) -> Matrix:

@@ -1,13 +1,13 @@
 """Knowledge Solver: from head to tail over the graph until an option is met (KSL, Algorithm 1).
 
-The subgraph holds all entities on paths of at most `hops` steps between the question and its
-options. A walk starts at one entity of the question; each round offers the tails of the current
-head, and the chosen one is the next head. The walk is the explanation.
+The subgraph has all entities on paths of at most `hops` steps between the question and its
+options. A walk starts at an entity of the question; each round offers the tails of the current
+head, and the chosen tail is the next head. The walk is the explanation.
 
-Beyond the paper: what is both in the question and an option starts no walk (line 13 would end it at
-once); no entity is visited twice; at the limit of rounds there is no answer (line 23 would return
-an entity that is no option); a question without options is walked over all that is within `hops`
-steps of it, and the walk says itself where it stops.
+Beyond the paper: an entity of the question that is also an option starts no walk (line 13 would end
+it at once); no entity is visited twice; at the limit of rounds there is no answer (line 23 would
+return an entity that is no option); for a question without options the walk covers all entities
+within `hops` steps of it, and decides where it stops.
 """
 
 import sys
@@ -26,12 +26,12 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.search import hash_name
 
 MOST_TAILS = 100
-"""Tails that a round offers; of more the options, then the first by the keys of their facts."""
+"""Most tails that a round offers: options first, then by the keys of their facts."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subgraph:
-    """Where a walk may go, as rows: the question's entities, those of its options, and all."""
+    """Rows of the entities of a walk: the question's, those of its options, and all."""
 
     graph: Adjacency
     starts: tuple[int, ...]
@@ -41,7 +41,7 @@ class Subgraph:
 
 @dataclass(slots=True)
 class Walk:
-    """A walk so far, why it ended, the option that it met; its nearness to the question (rules)."""
+    """A walk so far, why it ended, the option reached, and by rules its chance."""
 
     path: kit.Path
     ended: str = ""
@@ -60,7 +60,7 @@ def ask_ksl(
     """The option that a walk from an entity of the question reaches, with the walk.
 
     `hops`: k of the subgraph (5.2: 2); `rounds`: N_r (5.3: 5), each one call of the model.
-    The paper draws the entity at random; here it is drawn by the question's words.
+    The paper draws the entity at random; here a hash of the question draws it.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -73,7 +73,7 @@ def ask_ksl(
 
 
 def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
-    """The entities on paths between the question and its options (5.2); why there is none."""
+    """The subgraph between the question and its options (5.2), or why there is none."""
     graph = Adjacency(asked.snapshot)
     named = [*graph.locate(asked.linked.entities).values()]
     if not named:
@@ -104,14 +104,14 @@ def find_subgraph(asked: QuestionAnalysis, hops: int) -> Subgraph | str:
 
 
 def draw(text: str, rows: Sequence[int]) -> int:
-    """One of some rows, drawn by a text, so always the same."""
+    """One of some rows, drawn by the hash of a text, so always the same."""
     return rows[hash_name(text) % len(rows)]
 
 
 def walk(
     asked: QuestionAnalysis, within: Subgraph, start: int, rounds: int, asker: Asker | None
 ) -> Walk:
-    """The walk from one entity: at most `rounds` choices (Algorithm 1, lines 12 to 22)."""
+    """The walk from an entity: at most `rounds` choices (Algorithm 1, lines 12 to 22)."""
     done = Walk(kit.Path((start,), (), ()))
     for _ in range(rounds):
         ways = list_tails(within, done.path)
@@ -131,7 +131,7 @@ def walk(
 
 
 def list_tails(within: Subgraph, path: kit.Path) -> list[kit.Path]:
-    """The path with one step more, to each entity of the subgraph that it has not met (line 1)."""
+    """The path extended by each step to an unvisited entity of the subgraph (line 1)."""
     edges = within.graph.leave(np.array([path.entities[-1]], np.int64), sys.maxsize)
     inside = np.isin(edges.target, within.nodes) & ~np.isin(edges.target, path.entities)
     places = np.flatnonzero(inside)
@@ -152,7 +152,7 @@ def _choose(
     ways: Sequence[kit.Path],
     asker: Asker | None,
 ) -> int | None:
-    """The place of the next step; None where the walk ends, with the reason noted.
+    """The index of the next step; None where the walk ends, with the reason noted.
 
     Rules take the way nearest to the question; without options they stop where none is nearer.
     """
@@ -164,7 +164,7 @@ def _choose(
             done.ended = "no further step is nearer to the question"
             return None
         done.chance = best.chance
-        return next(at for at, one in enumerate(stated) if one is best.path)
+        return next(index for index, path in enumerate(stated) if path is best.path)
     from kpyramid.query.model.walks import choose_step  # rules need no prompts
 
     chosen = choose_step(asked.question, stated, asker, may_stop=may_stop)
@@ -178,7 +178,7 @@ def _choose(
 
 
 def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
-    """What the walk reaches, with the walk as its explanation."""
+    """The answer at the end of a walk, with the walk as its explanation."""
     stated = kit.state_paths([done.path], within.graph, asked.snapshot)[0]
     rated = kit.rate_paths(asked, [stated] if stated.facts else [])
     if not within.options:
@@ -190,8 +190,8 @@ def conclude(asked: QuestionAnalysis, within: Subgraph, done: Walk) -> Answer:
         value = best.value
     items = tuple(kit.show_path(stated, asked.snapshot, chance) for _ in stated.facts[:1])
     places = items[0].evidence if items and value else ()
-    found = Reading(value, (value,) if value else (), chance if value else 0.0, places)
+    read = Reading(value, (value,) if value else (), chance if value else 0.0, places)
     outcome = Outcome.ANSWERED if value else Outcome.INSUFFICIENT
     why = f"from {stated.names[0]} to {stated.names[-1]}: {done.ended}"
     shown = tuple(item.text for item in items)
-    return found.give(items, "graph" if items else None, Step("graph", outcome, why, shown, chance))
+    return read.give(items, "graph" if items else None, Step("graph", outcome, why, shown, chance))

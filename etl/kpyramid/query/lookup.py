@@ -1,10 +1,10 @@
-"""Look-up: the stored values of what a question names, each of the kind that is asked for.
+"""Look-up: the stored values of the entities that a question names, of the kind that it asks for.
 
-No model is asked. The words of the question beside its names are compared with the relation of
-each statement about them: its own wording, its standard relation, label, alternative labels and
-competency question of its property, by lemmas and by vectors. A value of another kind than asked
-for (who, where, when, how many, "which river") is no answer, whatever else speaks for it. The
-probability is that of a logistic model; `benchmarks/lookup.py` fits its weights in `lookup.json`.
+No language model is used. The words of the question beside its names are compared with the relation
+of each statement about them: its wording, its standard relation, and its property's labels and
+competency question, by lemmas and by vectors. A value of another kind than asked for (who, where,
+when, how many, "which river") is no answer, whatever the other evidence. The probability is that of
+a logistic model; `benchmarks/lookup.py` fits its weights in `lookup.json`.
 """
 
 import json
@@ -45,30 +45,30 @@ if TYPE_CHECKING:
     from kpyramid.ontology.schema import OntologyProperty
 
 MOST_STATEMENTS = 200
-"""Statements of the ontology about what a question names that are weighed."""
+"""Most statements of the ontology about a question's entities that are rated."""
 MOST_NEAR = 12
-"""Relations that are compared by vectors, those that share most words with the question."""
+"""Most relations compared by vectors, those that share most words with the question."""
 UNFOUNDED = 0.1
-"""Chance that is left of a value that cannot answer whatever speaks for it: a name or year of the
-question is not in its fact, or it is of another form or kind. Set by hand."""
+"""Largest chance of a value that cannot be the answer: a name or year of the question is not in its
+fact, or it is of another form or kind. Set by hand."""
 WORTH = 0.4
-"""Chance that a value must have at best for its relation's wording to be embedded."""
+"""Least attainable chance of a value for its relation's wording to be embedded."""
 MEANT = 0.5
-"""Cosine from which a wording that says all of a question is the relation that it asks for."""
+"""Least cosine for a wording that covers a question to be the relation that it asks for."""
 MOST_KINDS = 40
-"""Facts about a value in which its kinds are looked for."""
+"""Most facts about a value from which its kinds are read."""
 MOST_VALUES = 5
-"""Values that one question has; what has more is a list."""
+"""Most values in an answer; a question with more asks for a list."""
 AS_GOOD = 0.8
-"""Share of the best chance from which another value of the same relation is given too."""
+"""Share of the best chance from which another value of the same relation is also in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A value that a statement gives, its entity and type where it has any.
+    """A value of a statement, with its entity and type where it has any.
 
-    `role` is the part of the statement that it is: `head`, `tail`, `time` or `place`. `measures`:
-    what speaks for it; `chance`: that it answers; `choices`: the question's options that it is.
+    `role`: its part in the statement: `head`, `tail`, `time` or `place`. `measures`: the features
+    of the logistic model; `chance`: probability that it answers; `choices`: matching options.
     """
 
     fact: NearFact
@@ -82,12 +82,12 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """What values are told apart by."""
+        """The normal form by which values are compared."""
         return w.normalise_name(self.value)
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Which end of which relation it is."""
+        """The relation, the role, and for a tail the head's id."""
         return self.fact.relation, self.role, self.fact.head_id if self.role == "tail" else ""
 
 
@@ -96,8 +96,8 @@ def look_up(
 ) -> list[Candidate]:
     """The values that facts give for a question with the chance of each, best first.
 
-    Without `embeds` the cosine of a whole fact stands for that of its relation, and nothing but
-    the question is embedded. What may be, is planned or was once answers who asks in such words.
+    Without `embeds` the cosine of a whole fact stands for that of its relation, and only the
+    question is embedded. Possible, planned or former facts answer only questions worded likewise.
     """
     words = {word.plain for word in asked.words}
     if any(map(w.is_past, asked.beside)) and words.isdisjoint(_PRESENT):
@@ -107,26 +107,26 @@ def look_up(
     question = _Question(asked)
     choices = [_match_options(side, asked) for side in opened]
     rated = [
-        question.rate(side, is_option=bool(own) or not asked.candidates)
-        for side, own in zip(opened, choices, strict=True)
+        question.rate(side, is_option=bool(options) or not asked.candidates)
+        for side, options in zip(opened, choices, strict=True)
     ]
     if embeds:
-        # Embedding takes most of the time, so only wordings are that can make a value likely.
-        worth = [at for at, m in enumerate(rated) if _rate_chance(m | {"near": 1.0}) >= WORTH]
-        for at, cosine in zip(worth, question.rate_near([opened[a] for a in worth]), strict=True):
-            rated[at]["near"] = cosine
-    found = [
-        replace(side, measures=measures, chance=_rate_chance(measures), choices=own)
-        for side, measures, own in zip(opened, rated, choices, strict=True)
+        # Embedding takes most of the time, so only wordings that can make a value likely are.
+        worth = [i for i, m in enumerate(rated) if _rate_chance(m | {"near": 1.0}) >= WORTH]
+        for i, cosine in zip(worth, question.rate_near([opened[a] for a in worth]), strict=True):
+            rated[i]["near"] = cosine
+    candidates = [
+        replace(side, measures=measures, chance=_rate_chance(measures), choices=options)
+        for side, measures, options in zip(opened, rated, choices, strict=True)
     ]
-    return sorted(found, key=lambda one: (-one.chance, -one.fact.confidence, one.fact.condensed_id))
+    return sorted(candidates, key=lambda c: (-c.chance, -c.fact.confidence, c.fact.condensed_id))
 
 
 _PRESENT = frozenset("is are do does".split())
 
 
 def _is_asked(fact: NearFact, words: Set[str]) -> bool:
-    """Whether a fact is plain, or a question of these words asks for what holds as it does."""
+    """Whether a fact is plain, or a question with these words asks for facts of its modality."""
     held = "former" if fact.ended and fact.modality == "fact" else fact.modality
     return held == "fact" or not words.isdisjoint(_ASKING[held])
 
@@ -141,15 +141,15 @@ _ASKING = {
 def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:
     """The facts nearest to a question and about its entities with their chances, best first.
 
-    One that leaves nothing open, or answers for no other reason, has at most `UNFOUNDED`.
+    A fact without an open side, or one that cannot answer, has at most the chance `UNFOUNDED`.
     """
     facts = gather_facts(asked)
     rated_sides = reversed(look_up(asked, facts, embeds=False))
-    chances = {one.fact.condensed_id: one.chance for one in rated_sides}  # of each its best
+    chances = {c.fact.condensed_id: c.chance for c in rated_sides}  # of each its best
     rated = [(f, chances.get(f.condensed_id, 0.0)) for f in facts]
 
     def rank(pair: tuple[NearFact, float]) -> tuple[float | str, ...]:
-        """Of facts that are about as likely the nearer one, then the surer one."""
+        """Facts of about equal chance are ranked by cosine, then by confidence."""
         fact, chance = pair
         return -round(chance, 2), -round(fact.cosine, 1), -fact.confidence, -chance, -fact.cosine
 
@@ -157,9 +157,9 @@ def rank_facts(asked: QuestionAnalysis) -> list[tuple[NearFact, float]]:
 
 
 def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float) -> Judgement:
-    """Whether the best value of some facts is sure enough, with all values that are as good."""
+    """Whether the best value of some facts is probable enough, with all values as good as it."""
     rated = look_up(asked, facts)
-    chances = {one.fact: one.chance for one in reversed(rated)}
+    chances = {c.fact: c.chance for c in reversed(rated)}
     best = rated[0] if rated else None
     if best is None or (asked.candidates and not best.choices):
         what = "gives one of the options" if asked.candidates else "says anything new of it"
@@ -173,58 +173,56 @@ def judge(asked: QuestionAnalysis, facts: Sequence[NearFact], sufficient: float)
     )
     others = list_others(rated, chosen)
     reason += f"; also stated: {', '.join(others)}" if others else ""
-    values = dict.fromkeys(text for one in chosen for text in one.choices or (one.value,))
-    supporting = tuple(dict.fromkeys(one.fact for one in chosen))
+    values = dict.fromkeys(text for c in chosen for text in c.choices or (c.value,))
+    supporting = tuple(dict.fromkeys(c.fact for c in chosen))
     enough = best.chance >= sufficient
     return Judgement(enough, best.chance, reason, supporting, tuple(values), chances)
 
 
 def choose_values(asked: QuestionAnalysis, rated: Sequence[Candidate]) -> list[Candidate]:
-    """The best candidate with those that the same relation gives as surely, each value once.
+    """The best candidate and those of the same relation with about its chance, each value once.
 
-    Of a date the finest form is given.
+    A date is given in its most precise form.
     """
-    alike = [one for one in rated if one.chance >= AS_GOOD * rated[0].chance]
-    whole = [one for one in alike if one.key == rated[0].key and one.role in ("head", "tail")]
+    alike = [c for c in rated if c.chance >= AS_GOOD * rated[0].chance]
+    whole = [c for c in alike if c.key == rated[0].key and c.role in ("head", "tail")]
     best = whole[0] if whole else rated[0]
     value = read_value(best.value)
     if isinstance(value, Date):
-        finer = [
-            one for one in alike if (v := read_value(one.value)) and value != v and agree(value, v)
-        ]
+        finer = [c for c in alike if (v := read_value(c.value)) and value != v and agree(value, v)]
         years = "year" in asked.lemmas or "year" in read_kind_nouns(asked.text)
         return [finer[0] if finer and not years else best]
 
-    alike = [one for one in alike if one.place == best.place]
-    return list({one.key: one for one in reversed(alike)}.values())[::-1][:MOST_VALUES]
+    alike = [c for c in alike if c.place == best.place]
+    return list({c.key: c for c in reversed(alike)}.values())[::-1][:MOST_VALUES]
 
 
 def list_others(rated: Sequence[Candidate], chosen: Sequence[Candidate]) -> list[str]:
-    """The other values of the relation that gives the chosen ones, best first, as far as shown."""
-    known = [read_value(one.value) for one in chosen]
-    found = {
-        one.key: one.value
-        for one in rated
-        if one.place == chosen[0].place
-        and not one.measures["unfounded"]
-        and not any(f" {a} " in f" {b} " for c in chosen for a, b in permutations((one.key, c.key)))
-        and not any((v := read_value(one.value)) and k and agree(v, k) for k in known)
+    """Further values of the chosen candidates' relation, best first, as far as they are shown."""
+    known = [read_value(r.value) for r in chosen]
+    others = {
+        r.key: r.value
+        for r in rated
+        if r.place == chosen[0].place
+        and not r.measures["unfounded"]
+        and not any(f" {a} " in f" {b} " for c in chosen for a, b in permutations((r.key, c.key)))
+        and not any((v := read_value(r.value)) and k and agree(v, k) for k in known)
     }
-    more = ["and others"] if len(found) > MOST_VALUES else []
-    return [*[*found.values()][:MOST_VALUES], *more]
+    more = ["and others"] if len(others) > MOST_VALUES else []
+    return [*[*others.values()][:MOST_VALUES], *more]
 
 
 def apply_weights(measures: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    """The logistic model's probability."""
+    """The logistic model's probability, 0 to 1."""
     total = sum(weights.get(name, 0.0) * x for name, x in {"bias": 1.0, **measures}.items())
     return 1.0 / (1.0 + math.exp(-max(min(total, 30.0), -30.0)))
 
 
 @cache
 def load_weights(name: str) -> dict[str, Any]:
-    """The weights of a file beside this one."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))["weights"]
-    return found
+    """The weights in a file of this folder."""
+    data: dict[str, Any] = json.loads(Path(__file__).with_name(name).read_text("utf-8"))["weights"]
+    return data
 
 
 def _rate_chance(measures: Mapping[str, float]) -> float:
@@ -233,15 +231,15 @@ def _rate_chance(measures: Mapping[str, float]) -> float:
 
 
 def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Candidate]:
-    """What a fact leaves open."""
+    """The candidates that a fact offers: its parts that the question does not name."""
     head, tail = (side in asked.linked.entities for side in (fact.head_id, fact.tail_id))
     is_linked = head or tail
-    if not head and not tail:  # names that are written otherwise
+    if not head and not tail:  # names with other spellings
         shares = [_share_name(side, asked) for side in (fact.head, fact.tail)]
         head, tail = shares[0] > shares[1], shares[1] > shares[0]
     if asked.is_definition and not asked.candidates:
-        if head and (said := _define(fact)):
-            yield Candidate(fact, said, None, fact.tail_type, "tail")
+        if head and (definition := _define(fact)):
+            yield Candidate(fact, definition, None, fact.tail_type, "tail")
         return
     if head and not tail:
         yield Candidate(fact, fact.tail, fact.tail_id, fact.tail_type, "tail")
@@ -256,16 +254,16 @@ def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Candidate]:
 
 
 def _define(fact: NearFact) -> str:
-    """What a fact says that its head is: "dean of Koç University"; empty when it says no kind."""
+    """The description of a fact's head: "dean of Koç University"; empty if it names no kind."""
     words = fact.relation.split()
-    said = [word for word in words if word not in w.BE | w.ARTICLES]
-    is_kind = not said or said[-1] in {"of", "from"}
+    words_of_kind = [word for word in words if word not in w.BE | w.ARTICLES]
+    is_kind = not words_of_kind or words_of_kind[-1] in {"of", "from"}
     is_kind = is_kind and not w.normalise_relation(fact.relation).passive
-    return " ".join([*said, fact.tail]) if words[0] in w.BE and is_kind else ""
+    return " ".join([*words_of_kind, fact.tail]) if words[0] in w.BE and is_kind else ""
 
 
 def _share_name(side: str, asked: QuestionAnalysis) -> float:
-    """The share of a side's words that the question has, if one is a name, and at least half."""
+    """The share of a side's words in the question, if one is a name's; below one half 0."""
     words = [word for word in w.list_plain_words(side) if word not in w.FUNCTION]
     if not words or not asked.name_words & set(words):
         return 0.0
@@ -278,11 +276,11 @@ _OF_ROLE = {
     "place": KIND_TYPES["where"],
     "by": KIND_TYPES["who"],
 }
-"""The kinds of what qualifies a fact."""
+"""The entity types of a fact's qualifiers by role."""
 
 
 def find_preposition(text: str) -> str:
-    """The preposition that goes with what is asked for: "of" of "what did he die of"."""
+    """The preposition of the question word: "of" in "what did he die of"; empty without one."""
     words = w.list_plain_words(text)
     before = next((a for a, b in pairwise(words) if b in ("which", "what", "whom")), "")
     return next((word for word in (before, *words[-1:]) if word in w.PREPOSITIONS), "")
@@ -290,15 +288,15 @@ def find_preposition(text: str) -> str:
 
 def _match_options(side: Candidate, asked: QuestionAnalysis) -> tuple[str, ...]:
     names = spell_out(side.entity, side.value, asked.snapshot) if asked.candidates else ()
-    found = (match_candidates(name, asked.candidates) for name in names)
-    return tuple(dict.fromkeys(choice for choices in found for choice in choices))
+    matches = (match_candidates(name, asked.candidates) for name in names)
+    return tuple(dict.fromkeys(choice for choices in matches for choice in choices))
 
 
 _FORM = re.compile(r"<[^<>]+>")
 
 
 class _Question:
-    """What a question asks of what it names, compared with statements about it."""
+    """Compares a question with statements about the entities that it names."""
 
     def __init__(self, asked: QuestionAnalysis) -> None:
         self.asked, self.snapshot = asked, asked.snapshot
@@ -311,10 +309,10 @@ class _Question:
             self.wanted = _LOCATED  # "where is X", "in which state is X"
 
     def find_property(self, fact: NearFact) -> "OntologyProperty | None":
-        """The property that states a fact, by its label or that of its standard relation."""
+        """The property of a fact, by the label of its standard relation or its wording."""
         known = self.asked.properties
-        found = known.get(w.split_label(fact.standard).casefold())
-        return found or known.get(w.split_label(fact.relation).casefold())
+        by_standard = known.get(w.split_label(fact.standard).casefold())
+        return by_standard or known.get(w.split_label(fact.relation).casefold())
 
     def list_phrases(self, fact: NearFact) -> list[str]:
         """The wordings of a fact's relation."""
@@ -324,49 +322,49 @@ class _Question:
         return [phrase for phrase in dict.fromkeys(phrases) if phrase]
 
     def says_names(self, fact: NearFact) -> bool:
-        """Whether a fact says every name and number of the question, its linked ends aside."""
+        """Whether a fact contains every name and number of the question, or a linked end does."""
         held = [text for text in fact.qualifiers if not text.startswith("document: ")]
         text = " ".join((fact.head, fact.relation, fact.tail, *held))
-        said = frozenset(w.list_plain_words(text))
+        stated = frozenset(w.list_plain_words(text))
         spelt = self.asked.spelt
         for end in (fact.head_id, fact.tail_id):
-            said |= spelt.get(end or "", frozenset())
-        return self.asked.name_words <= said
+            stated |= spelt.get(end or "", frozenset())
+        return self.asked.name_words <= stated
 
     def compare(self, fact: NearFact) -> float:
-        """The share of the words of the nearest wording that the question says."""
+        """The largest share of a wording's lemmas that the question contains, 0 to 1."""
         shares = [
-            count_shared(said, self.wanted) / len(said)
+            count_shared(lemmas, self.wanted) / len(lemmas)
             for phrase in self.list_phrases(fact)
-            if (said := list_lemmas(phrase))
+            if (lemmas := list_lemmas(phrase))
         ]
         return max(shares, default=0.0)
 
     def rate_preposition(self, side: Candidate) -> float:
-        """Whether the relation goes on as the question does: 1, -1 if otherwise, 0 if unclear."""
+        """1 if the relation has the question's preposition, -1 if another, 0 if unclear."""
         fact, role = side.fact, side.role
         if role == "head":
             return 0.0
         phrases = self.list_phrases(fact) if role == "tail" else [role]
-        own = {phrase.split()[-1] for phrase in phrases} & w.PREPOSITIONS
+        ending = {phrase.split()[-1] for phrase in phrases} & w.PREPOSITIONS
         if self.preposition:
-            return 0.0 if not own else 1.0 if self.preposition in own else -1.0
+            return 0.0 if not ending else 1.0 if self.preposition in ending else -1.0
         last = fact.relation.split()[-1]
         plain = role == "tail" and not self.asked.types and bool(_OBJECT.match(self.asked.text))
         return -1.0 if plain and last in _ADVERBIAL else 0.0
 
     def says_outer(self, fact: NearFact) -> bool:
-        """Whether a fact says the spouse, not the founder, where hers of the founder is asked."""
+        """Whether a fact states the outer relation: in "spouse of the founder of X", the spouse."""
         outer = _NESTED.search(self.asked.text)
-        said = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
-        return not outer or count_shared(frozenset({w.lemmatise(outer[1])}), said) > 0
+        lemmas = frozenset().union(*map(list_lemmas, self.list_phrases(fact)))
+        return not outer or count_shared(frozenset({w.lemmatise(outer[1])}), lemmas) > 0
 
     def has_form(self, side: Candidate) -> bool:
-        """Whether a value has the form of an answer, and stands at the end that is asked for.
+        """Whether a value has the form of an answer, and is at the end that is asked for.
 
-        Nothing that one fact gives answers yes or no, or why; what stands in the question answers
-        nothing; whoever bought X is not what X bought. Which end is asked for does not matter
-        where only the value is of the kind asked for.
+        A single fact does not answer yes or no, or why; words of the question are no answer;
+        whoever bought X is not what X bought. The end does not matter where only the value is of
+        the kind asked for.
         """
         asked, fact, role = self.asked, side.fact, side.role
         means = role == "tail" and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
@@ -375,20 +373,20 @@ class _Question:
         if asked.is_yes_no or echoes or (_OPEN.match(asked.text) and not means):
             return False
         wants_head = find_end(fact.relation, asked.text, asked.linked.names)
-        other = fact.head_type if role == "tail" else fact.tail_type
-        apart = side.kind in asked.types and other not in asked.types
+        opposite = fact.head_type if role == "tail" else fact.tail_type
+        apart = side.kind in asked.types and opposite not in asked.types
         return wants_head is None or wants_head is (role == "head") or apart or role in _OF_ROLE
 
     def rate_left(self, fact: NearFact, value: str) -> float:
-        """The share of the words of the question that neither relation nor value says."""
+        """The share of the question's words that neither relation nor value contains, 0 to 1."""
         stated = self.find_property(fact)
         phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
-        said = frozenset().union(*map(list_lemmas, phrases))
-        said |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
-        return 1 - count_shared(self.wanted, said) / max(len(self.wanted), 1)
+        lemmas = frozenset().union(*map(list_lemmas, phrases))
+        lemmas |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
+        return 1 - count_shared(self.wanted, lemmas) / max(len(self.wanted), 1)
 
     def rate(self, side: Candidate, *, is_option: bool) -> dict[str, float]:
-        """What speaks for a value; of its relation's nearness the whole fact's stands for now."""
+        """The features of a value; the fact's cosine stands for that of its relation."""
         fact, is_literal, of_kind = side.fact, side.kind == LITERAL, self.rate_kind(side)
         is_founded = of_kind >= 0 and self.says_names(fact) and self.has_form(side)
         is_founded = is_founded and self.says_outer(fact) and is_option
@@ -406,9 +404,9 @@ class _Question:
         }
 
     def rate_near(self, sides: Sequence[Candidate]) -> list[float]:
-        """The cosine of the question without its names and the nearest wording of each relation.
+        """The cosine of the question without its names and each side's nearest wording.
 
-        0 for all but the relations that share most words with the question.
+        0 for all but the `MOST_NEAR` relations that share most words with the question.
         """
         order = sorted(sides, key=lambda side: (-self.compare(side.fact), -side.fact.cosine))
         keys = [(side.fact.relation, side.fact.standard, side.role) for side in sides]
@@ -417,7 +415,7 @@ class _Question:
             key = side.fact.relation, side.fact.standard, side.role
             if len(texts) < MOST_NEAR:
                 texts.setdefault(key, self._word(side.fact, side.role))
-        every = list(dict.fromkeys(text for own in texts.values() for text in own))
+        every = list(dict.fromkeys(text for forms in texts.values() for text in forms))
         if not every:
             return [0.0] * len(sides)
         text = self.asked.text
@@ -426,7 +424,7 @@ class _Question:
             text = text.replace(name, "it")
         vectors = self.snapshot.embed_all([text, *every])
         cosine = dict(zip(every, (vectors[1:] @ vectors[0]).tolist(), strict=True))
-        best = {key: max(cosine[one] for one in own) for key, own in texts.items()}
+        best = {key: max(cosine[form] for form in forms) for key, forms in texts.items()}
         return [best.get(key, 0.0) for key in keys]
 
     def _word(self, fact: NearFact, role: str) -> list[str]:
@@ -439,7 +437,7 @@ class _Question:
         return texts
 
     def rate_kind(self, side: Candidate) -> float:
-        """How far a value is of the kind asked for: 1 surely, .5 by its type, 0 unclear, -1 not."""
+        """The fit of a value's kind to the question: 1 certain, .5 by type, 0 unclear, -1 not."""
         types, is_literal = self.asked.types, side.kind == LITERAL
         if types & NUMERIC:
             return self._rate_number(side.value, types)
@@ -464,12 +462,12 @@ class _Question:
         return 1.0 if counted else -1.0
 
     def _asks_property(self, fact: NearFact) -> bool:
-        """Whether the noun after "which" is what the relation is called: "which position"."""
-        said = list_lemmas(fact.relation) | list_lemmas(fact.standard)
-        return bool(said & {*self.nouns})
+        """Whether the noun after "which" is in the relation's name: "which position"."""
+        lemmas = list_lemmas(fact.relation) | list_lemmas(fact.standard)
+        return bool(lemmas & {*self.nouns})
 
     def _find_range(self, side: Candidate) -> frozenset[str]:
-        """The entity types of the class that a property leads to."""
+        """The entity types of the class at a side's end of its property."""
         stated = self.find_property(side.fact)
         if not stated or stated.is_datatype or side.role not in ("head", "tail"):
             return frozenset()
@@ -483,7 +481,7 @@ class _Question:
         return frozenset(below or above)
 
     def _rate_noun(self, side: Candidate) -> float:
-        """Whether a value is a river where one is asked for: by name, class or "is a"."""
+        """The fit of a value to the noun asked for ("river"), by name, class or "is a"."""
         named = {w.lemmatise(word) for word in w.list_plain_words(side.value)}
         known = side.entity if named.isdisjoint(self.nouns) else None
         kinds = list_kinds(known, self.snapshot) if known else frozenset()
@@ -517,17 +515,17 @@ _OPEN = re.compile(
 _NESTED = re.compile(r"\b([a-z]+) of (?:the |an? )?[a-z]+ (?:of|that|who|which)\b")
 _PASSIVE = re.compile(r"^\W*how\s+(?:is|are|was|were)\b", re.IGNORECASE)
 _MEANS = (" with", " by", " through", " via", " using")
-"""How something is done is what it is done with: "is treated with"."""
+"""Endings of relations whose tail answers "how": "is treated with"."""
 _PLACED = frozenset(noun for noun in NOUNS if NOUNS[noun] == NOUNS["city"])
 _PLACES = KIND_TYPES["where"]
 _LOCATED = frozenset({"locate"})
 _OBJECT = re.compile(r"\W*(?:what|which|whom?)\b", re.IGNORECASE)
 _ADVERBIAL = w.PREPOSITIONS - {"by", "of"}
-"""Behind a verb they say when, where or how: "superseded in" says nothing of what superseded it."""
+"""Prepositions that introduce when, where or how, not an object: "superseded in"."""
 
 
 def read_kind_nouns(text: str) -> tuple[str, ...]:
-    """The lemma of the noun after which or what: "river" of "which river", else nothing."""
+    """The lemmas of the noun after which or what: "river" of "which river"; else empty."""
     match = re.search(r"\b(which|what)\s+(.*)", text, re.IGNORECASE)
     words = match[2].split() if match else []
     run = []
@@ -557,27 +555,27 @@ _STOPS = (
 
 
 def list_kinds(entity: str, snapshot: Snapshot) -> frozenset[str]:
-    """The lemmas of what an entity is said to be: its classes with those above, and "is a"."""
+    """The lemmas of an entity's kinds: its classes with those above them, and "is a" facts."""
     schema = snapshot.schema
     classes = {a for iri in list_classes(entity, snapshot) for a in schema.find_ancestors(iri)}
     known = [schema.class_by_iri[iri] for iri in classes if iri in schema.class_by_iri]
-    said = [w.split_label(c.label) for c in known]
+    labels = [w.split_label(c.label) for c in known]
     for fact in map(snapshot.read_fact, snapshot.facts_about([entity], MOST_KINDS)):
         first, *rest = fact.relation.split()
         if fact.head_id == entity and first in w.BE:
-            said += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= w.ARTICLES else []
-            said += [" ".join(rest[:-1])] if rest and rest[-1] in w.PREPOSITIONS else []
-    return frozenset(w.lemmatise(word) for text in said for word in w.list_plain_words(text))
+            labels += [fact.tail.split(" of ")[0].split(" in ")[0]] if {*rest} <= w.ARTICLES else []
+            labels += [" ".join(rest[:-1])] if rest and rest[-1] in w.PREPOSITIONS else []
+    return frozenset(w.lemmatise(word) for text in labels for word in w.list_plain_words(text))
 
 
 @cache
 def load_regions() -> Mapping[str, frozenset[str]]:
-    """Countries and states by name; read here, as `graph.names` wants what only builds have."""
+    """Countries and states by name; read here, as `graph.names` imports what only builds have."""
     return w.read_words(str(Path(__file__).parents[1] / "graph" / "names.py"), "regions.toml")
 
 
 def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
-    """The statements of the ontology about what a question names, as facts."""
+    """The statements of the ontology about the entities of a question, as facts."""
     snapshot = asked.snapshot
     keys = list_instances(asked.linked.entities[:MOST_ENTITIES], snapshot, MOST_STATEMENTS)
     return [snapshot.read_fact(key) for key in keys]
@@ -586,7 +584,7 @@ def state_instances(asked: QuestionAnalysis) -> list[NearFact]:
 def list_relations(
     asked: QuestionAnalysis, name: str, value: str, wordings: Sequence[str]
 ) -> list[str]:
-    """The wordings that, with a name and a value, say all of a question; the nearest ones first."""
+    """The wordings that, with a name and a value, cover a question; the nearest first."""
     question = _Question(asked)
     facts = [NearFact("", "", name, "", wording, None, value, "", 0.0) for wording in wordings]
     left = [question.rate_left(fact, value) for fact in facts]
@@ -598,11 +596,11 @@ def list_relations(
     near = question.rate_near(opened)
     stated = read_value(value)
     ending = "on" if isinstance(stated, Date) and stated.day else "in"
-    said = [side.fact.relation for side in opened]
+    relations = [side.fact.relation for side in opened]
     placed = bool(asked.types) and asked.types <= KIND_TYPES["when"] | KIND_TYPES["where"]
 
-    def rank(at: int) -> tuple[object, ...]:
-        """The wording with the usual preposition comes before others that are about as near."""
-        return -round(near[at], 1), placed and not said[at].endswith(f" {ending}"), at
+    def rank(i: int) -> tuple[object, ...]:
+        """Among wordings of about equal cosine, the usual preposition comes first."""
+        return -round(near[i], 1), placed and not relations[i].endswith(f" {ending}"), i
 
-    return [said[at] for at in sorted(range(len(said)), key=rank) if near[at] >= MEANT]
+    return [relations[i] for i in sorted(range(len(relations)), key=rank) if near[i] >= MEANT]

@@ -20,31 +20,31 @@ from kpyramid.query.types import Item
 from kpyramid.snapshot.snapshot import Snapshot
 
 POOL = 100
-"""Passages that words and vectors each put forward; gold ones are seldom further down."""
+"""Passages retrieved by words and by vectors each; gold passages are seldom ranked lower."""
 WORDS_PART = 0.1
-"""What a word that no other passage says is worth in cosine at most. Not a share of the best
-passage's score: where all words of a question are common, words should count for little."""
+"""Weight of a word in a single passage, in units of cosine. It is not relative to the best
+passage's score: where all words of a question are common, words should count little."""
 NAMED_PART = 0.25
-"""What is gained by a title that the question says: whoever asks about something names it."""
+"""Bonus of a passage whose title the question contains: questions name their subject."""
 CROWD = 10
-"""Passages of other documents nearest to one, by which is told how crowded its place is."""
+"""Number of nearest passages of other documents that measure how crowded a passage's region is."""
 CROWD_PART = 0.4
-"""What is lost by standing where everything is near: such a passage is near to all questions."""
+"""Weight of the crowd's mean cosine, which is subtracted: a hub is near to all questions."""
 FIRST = 10
-"""The first passages, by which the others are judged once more."""
+"""Number of first passages from which pseudo-relevance feedback is computed."""
 FIRST_PART = 0.25
-"""What is gained by lying where they do: answers to one question are alike."""
+"""Weight of the cosine to their mean: answers to the same question are similar."""
 STEEPNESS = 30.0
-"""How fast a passage counts for less among the first, the further its score is below the best."""
+"""Decay of a first passage's weight with the distance of its score from the best."""
 
 
 def rank_directly(
     question: str, snapshot: Snapshot, named: Collection[Sequence[str]] = (), pool: int = POOL
 ) -> dict[str, float]:
-    """The scores of the passages that words or vectors put forward, by key.
+    """The scores of the passages retrieved by words or vectors, by key.
 
-    `named` are the passages of each document whose title the question says: of each its first
-    comes in besides.
+    `named`: passages of each document whose title the question contains; the first of each is
+    added.
     """
     near = snapshot.nearest(question, pool, "chunks")
     worded = dict(snapshot.words(question, pool, "chunks"))
@@ -64,11 +64,11 @@ def rank_directly(
 
 
 def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
-    """For each vector its mean cosine with the `CROWD` nearest of other documents; 0 without any.
+    """Each vector's mean cosine with the `CROWD` nearest of other documents, shape (n,); else 0.
 
-    Vectors of many dimensions have hubs, which are among the nearest of far too many others
-    (Radovanović et al., JMLR 2010); how crowded a place is may be taken off its cosines (Conneau
-    et al., ICLR 2018, CSLS). Here the neighbours are those in the pool.
+    Vectors of many dimensions have hubs, which are among the nearest of very many others
+    (Radovanović et al., JMLR 2010); subtracting the mean cosine of the neighbours corrects for them
+    (Conneau et al., ICLR 2018, CSLS). Here the neighbours are those in the pool.
     """
     cosines = units @ units.T
     cosines[documents[:, None] == documents] = -np.inf
@@ -79,14 +79,14 @@ def measure_crowd(units: Matrix, documents: npt.NDArray[Any]) -> Matrix:
 
 
 def measure_rarest(snapshot: Snapshot) -> float:
-    """How rare BM25 holds a word of a single passage, which grows with the number of passages."""
+    """BM25's idf of a word that occurs in a single passage."""
     return math.log(1 + (snapshot.count("chunks") - 0.5) / 1.5)
 
 
 def average_first(scores: Matrix, units: Matrix) -> Matrix:
-    """Where the first passages lie: their mean by how near their scores are to the best.
+    """The unit mean of the first passages' vectors, weighted by their scores, shape (d,).
 
-    Feedback without a judge (Rocchio 1971), from vectors.
+    Pseudo-relevance feedback (Rocchio 1971), on vectors.
     """
     first = np.argsort(-scores, kind="stable")[:FIRST]
     shares = np.exp(STEEPNESS * (scores[first] - scores[first[0]]))
@@ -94,7 +94,7 @@ def average_first(scores: Matrix, units: Matrix) -> Matrix:
     return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
 
 
-# Multi-hop retrieval: from passages that answer a part of a question to those about the rest.
+# Multi-hop retrieval: from passages that answer a part of a question to passages about the rest.
 
 _ASIDE = WORDS["aside"] | (
     (w.ARTICLES | w.AUXILIARIES | w.JOINING | w.MODALS | w.PREPOSITIONS | w.POINTING)
@@ -103,51 +103,51 @@ _ASIDE = WORDS["aside"] | (
 _NO_NAMES, _ASKING = WORDS["no_names"], WORDS["interrogative"]
 
 STARTS = 3
-"""The first passages, from which multi-hop retrieval goes on where they say what is named."""
+"""Number of first passages that multi-hop retrieval starts from if they contain a named word."""
 LOOKED, TITLED = 10, 2
-"""From how many it goes on where a question says their whole title, and how many more that are."""
+"""Number of first passages to start from if the question contains their title, and most further."""
 CARRIED = 5
-"""Statements from which it goes on."""
+"""Most statements to start from."""
 NAMES = 8
-"""Names of a start that it goes on by, first place first: later ones are seldom its subject's."""
+"""Most names of a start to follow, in order of position: later ones are seldom of its subject."""
 LINKED = 20
-"""Documents that a start goes on to because it says their titles, the nearest to the question."""
+"""Most documents to follow from a start that contains their titles, nearest to the question."""
 ONWARD = 20
-"""Passages looked at for each name."""
+"""Most passages retrieved for each name."""
 
 ANCHORS = 20
-"""Words, and of them words written as names, that are looked up; what has more is a text."""
+"""Most words, and words written as names, that are looked up; a question with more is a text."""
 COMMON = 30
-"""Passages with a word from which on it is no name of one thing."""
+"""Number of passages with a word from which it does not identify a thing."""
 
 START_PART = 0.5
-"""How much of its start's score a passage takes over."""
-OWN_PART = 0.3
-"""How much of its own score for the whole question counts."""
-SAID_PART = 0.145
-"""What is gained by saying, of the name and the rest, a word that no other passage says."""
+"""Weight of the start's score in the score of a passage reached from it."""
+DIRECT_PART = 0.3
+"""Weight of the passage's direct score for the whole question."""
+WORD_PART = 0.145
+"""Weight of a word of the name or the rest that only this passage contains."""
 TITLE_PART = 0.12
-"""What is gained by being titled as the name is; half of it where the title only holds it."""
+"""Bonus of a title that equals the name; half of it if the title contains the name."""
 RARE_PART = 0.1
-"""What is gained where the name stands in no other passage."""
+"""Bonus of a name that no other passage contains."""
 ASKED_PART = 0.25
-"""What is gained where the sentence with the name says the whole question."""
+"""Bonus of a sentence that contains the name and the whole question."""
 USUAL = 0.25
-"""What it says as a rule, and what a statement counts as, which the question found."""
+"""Usual share of the question in such a sentence; used for statements."""
 TOLL = 0.2
-"""What a step costs, so that a passage reached is comparable with one found directly."""
+"""Cost of a step, so that scores of reached and directly retrieved passages are comparable."""
 FOLLOWING, MOST_FOLLOWING = 0.04, 3
-"""What each passage loses that a name leads to after the best one, and after how many no more: a
-name that many passages share would fill the first places with them."""
+"""Penalty per better passage reached by the same name, and their largest number: a name that many
+passages share would otherwise fill the first ranks."""
 REACHED = 2
-"""The first passages after a step, of which those that it reached begin a second one."""
+"""Number of first passages after a step from which, if it reached them, a second step starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a hop begins: its key if it is a passage, its words, names and score.
+    """The start of a hop: its key if it is a passage, its text, names and score.
 
-    `titled` are the passages of documents whose titles it says, by title.
+    `titled`: passages of documents whose titles it contains, by title.
     """
 
     key: str | None
@@ -159,10 +159,10 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A step by a name, and what to look for: the rest of the question that the start left.
+    """A step by a name, with the rest of the question that the start does not contain.
 
-    `asked` is the share of the question that the passage's sentence with the name says, `targets`
-    the passages that have the name as their title.
+    `asked`: share of the question in the start's sentence with the name; `targets`: passages with
+    the name as their title.
     """
 
     start: Start
@@ -181,10 +181,10 @@ def hop_by_names(
 ) -> tuple[dict[str, float], dict[str, Path]]:
     """The scores of passages for a question, and the best path to those reached by steps.
 
-    `scores` are those of passages found directly, `titles` the keys of those whose title the
-    question says. A second step goes on from the best passages that a first one reached. A passage
-    keeps the best of its own score and those of its paths.
-    Nothing is embedded: what a passage says of the rest is told by BM25.
+    `scores`: of directly retrieved passages; `titles`: keys of those whose title the question
+    contains. A second step starts from the best passages that a first step reached. A passage has
+    the best of its direct score and those of its paths.
+    Nothing is embedded: BM25 measures how well a passage covers the rest.
     """
     starts = [
         *start_from_passages(question, snapshot, scores, titles),
@@ -193,15 +193,15 @@ def hop_by_names(
     steps = _Steps(snapshot, scores)
     weights = weigh_words(question, snapshot) if any(start.key for start in starts) else {}
     steps.go([path for start in starts for path in list_paths(question, start, weights)])
-    found, paths = steps.settle()
+    reached, paths = steps.settle()
     begun = {start.key for start in starts}
-    best = sorted(found, key=lambda key: (-found[key], key))[:REACHED]
+    best = sorted(reached, key=lambda key: (-reached[key], key))[:REACHED]
     onward = [key for key in best if key in paths and key not in begun]
     names = list_names(snapshot, onward)
     for key, text in zip(onward, snapshot.texts_of(onward, "chunks"), strict=True):
-        start = Start(key, text, names[key], found[key], link_titles(snapshot, key, scores))
+        start = Start(key, text, names[key], reached[key], link_titles(snapshot, key, scores))
         steps.go(list_paths(question, start, weights, paths[key].start.text))
-    return steps.settle() if onward else (found, paths)
+    return steps.settle() if onward else (reached, paths)
 
 
 class _Steps:
@@ -210,11 +210,11 @@ class _Steps:
     def __init__(self, snapshot: Snapshot, scores: Mapping[str, float]) -> None:
         self._snapshot, self._scores = snapshot, scores
         self._least = min(scores.values(), default=0.0)
-        self._word_part = SAID_PART / measure_rarest(snapshot)
+        self._word_part = WORD_PART / measure_rarest(snapshot)
         self._reached: dict[str, dict[str, tuple[float, Path]]] = {}
 
     def go(self, paths: Iterable[Path]) -> None:
-        """The passages that paths lead to, each with its best score by each name."""
+        """Follows paths and notes the best score of each passage reached, by name."""
         for path in paths:
             rest = " ".join(path.rest)
             points = dict(self._snapshot.words_holding(path.name, rest, ONWARD))
@@ -225,7 +225,7 @@ class _Steps:
             for key, titled in held.items():
                 score = (
                     START_PART * path.start.score
-                    + OWN_PART * self._scores.get(key, self._least)
+                    + DIRECT_PART * self._scores.get(key, self._least)
                     + self._word_part * points.get(key, 0.0)
                     + TITLE_PART * titled
                     + RARE_PART * rare
@@ -237,15 +237,15 @@ class _Steps:
                     known[path.name] = score, path
 
     def settle(self) -> tuple[dict[str, float], dict[str, Path]]:
-        """The scores of all passages, and the best path to those that paths make better.
+        """The scores of all passages, and the best path to those that a path improves.
 
-        By how many better passages a name leads to, a passage that it leads to is the worse.
+        A passage loses `FOLLOWING` for each better passage reached by the same name.
         """
         led: defaultdict[str, list[float]] = defaultdict(list)
         for known in self._reached.values():
             for name, (score, _) in known.items():
                 insort(led[name], round(-score, 6))
-        found, paths = dict(self._scores), dict[str, Path]()
+        best, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
             rated = [
                 (
@@ -256,29 +256,29 @@ class _Steps:
                 for name, (score, path) in known.items()
             ]
             score, path = max(rated, key=lambda pair: pair[0])
-            if score >= found.get(key, score):
-                found[key], paths[key] = score, path
-        return found, paths
+            if score >= best.get(key, score):
+                best[key], paths[key] = score, path
+        return best, paths
 
 
 def start_from_passages(
     question: str, snapshot: Snapshot, scores: Mapping[str, float], titles: Collection[str]
 ) -> list[Start]:
-    """The first passages as starts, of those that say a name of the question, and titled ones.
+    """The starts among the first passages: those with a name of the question, and titled ones.
 
-    `titles` are those of documents whose title the question says.
+    `titles`: keys of passages of documents whose title the question contains.
 
-    A question of several steps begins at something that it names, in small letters too: what has
-    the name as its title. One that names nothing is answered by a passage of its own, and going on
-    from there only leads away.
+    A question of several steps begins at a thing that it names, also in lower case: the subject of
+    a document with that title. A question without names is answered by a single passage, from which
+    further steps only lead away.
     """
-    named, said = find_anchors(question, snapshot), read_stems(question)
+    named, stems = find_anchors(question, snapshot), read_stems(question)
     order = sorted(scores, key=lambda key: (-scores[key], key))[:LOOKED]
     texts: dict[str, str] = {}
-    for at, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
-        is_named = key in titles or names_title(said, text)
+    for i, (key, text) in enumerate(zip(order, snapshot.texts_of(order, "chunks"), strict=True)):
+        is_named = key in titles or names_title(stems, text)
         titled = is_named and len(texts) < STARTS + TITLED
-        if titled or (at < STARTS and not named.isdisjoint(read_stems(text))):
+        if titled or (i < STARTS and not named.isdisjoint(read_stems(text))):
             texts[key] = text
     names = list_names(snapshot, list(texts))
     return [
@@ -290,9 +290,9 @@ def start_from_passages(
 def link_titles(
     snapshot: Snapshot, key: str, scores: Mapping[str, float]
 ) -> dict[str, tuple[str, ...]]:
-    """By title, the passages of the documents whose titles a passage says, at most `LINKED`.
+    """Passages of up to `LINKED` documents whose titles a passage contains, by title.
 
-    Of each document those that were found directly, or else its first.
+    Of each document the directly retrieved passages, or else its first.
     """
     linked = []
     for chunks in snapshot.link_titles(key):
@@ -305,16 +305,16 @@ def link_titles(
     return titled
 
 
-def names_title(said: frozenset[str], text: str) -> bool:
-    """Whether stems hold all that say something in a text's title."""
+def names_title(stems: frozenset[str], text: str) -> bool:
+    """Whether stems include those of all content words of a text's title."""
     words = [word for word in read_title(text).split() if word not in _ASIDE]
-    return bool(words) and said.issuperset(w.stem_words(words))
+    return bool(words) and stems.issuperset(w.stem_words(words))
 
 
 def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
-    """The stems of those words of a question that are written as names and stand in few passages.
+    """The stems of a question's words that are written as names and occur in few passages.
 
-    "UK" in a collection about British taxes names nothing to begin at.
+    "UK" in a collection about British taxes is no name to start from.
     """
     written = find_names(question) - _ASIDE - _ASKING
     parts = sorted({part for word in written for part in w.WORD.findall(word)})[:ANCHORS]
@@ -326,24 +326,24 @@ def find_anchors(question: str, snapshot: Snapshot) -> frozenset[str]:
 
 
 def list_names(snapshot: Snapshot, keys: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The names in some passages in the form of `join_name`, first place first."""
+    """The names in some passages in the form of `join_name`, in order of position."""
     places: dict[str, dict[str, int]] = {key: {} for key in keys}
     for mention in snapshot.mentions_in(keys):
         name, start = join_name(mention["text"]), int(mention["start"])
-        own = places[mention["chunk_id"]]
+        starts = places[mention["chunk_id"]]
         if name and mention["type"] not in _NO_NAMES:
-            own[name] = min(start, own.get(name, start))
+            starts[name] = min(start, starts.get(name, start))
     return {
-        key: tuple(sorted(own, key=lambda name: (own[name], name))) for key, own in places.items()
+        key: tuple(sorted(starts, key=lambda n: (starts[n], n))) for key, starts in places.items()
     }
 
 
 def start_from_facts(
     snapshot: Snapshot, scores: Mapping[str, float], facts: Sequence[str]
 ) -> list[Start]:
-    """Statements from the layers above as starts, each as good as the best passage.
+    """Statements from the layers above as starts, each with the best passage's score.
 
-    What is carried down was found relevant to the question.
+    Statements that are carried down are relevant to the question.
     """
     best = max(scores.values(), default=0.0)
     return [
@@ -353,15 +353,15 @@ def start_from_facts(
 
 
 def list_paths(
-    question: str, start: Start, weights: Mapping[str, float], said: str = ""
+    question: str, start: Start, weights: Mapping[str, float], before: str = ""
 ) -> list[Path]:
-    """The ways on from a start: by the names in it that are new to the question.
+    """The paths from a start by those of its names that the question does not contain.
 
-    `said` is the text that led to the start: what of the question it says is not looked for again.
+    `before`: the text that led to the start; the rest of the question excludes its words.
     """
     words = frozenset(w.WORD.findall(question.casefold()))
     title = read_title(start.text) if start.key else ""
-    rest = find_rest(question, f"{start.text} {said}" if said else start.text)
+    rest = find_rest(question, f"{start.text} {before}" if before else start.text)
     new = [name for name in start.names if name != title and not words.issuperset(name.split())]
     rows = dict[str, float]()
     for span in split_sentences(start.text) if start.key else ():
@@ -377,26 +377,26 @@ def list_paths(
 
 
 def weigh_words(question: str, snapshot: Snapshot) -> dict[str, float]:
-    """The shares of a question's words in it, by stem: what BM25 gives a passage for each."""
+    """The share of each of a question's words, by stem, in the sum of their BM25 scores."""
     words = {stem_word(word): word for word in w.WORD.findall(question.casefold())}
     looked = [stem for stem in words if words[stem] not in _ASIDE][:ANCHORS]
-    found = {stem: snapshot.words(words[stem], 1, "chunks") for stem in looked}
-    best = {stem: points for stem in looked for _, points in found[stem]}
+    hits = {stem: snapshot.words(words[stem], 1, "chunks") for stem in looked}
+    best = {stem: points for stem in looked for _, points in hits[stem]}
     return {stem: points / sum(best.values()) for stem, points in best.items()}
 
 
 def find_rest(question: str, text: str) -> tuple[str, ...]:
-    """The words of a question that a text does not say, in order."""
-    said = read_stems(text)
+    """The words of a question that a text does not contain, in order."""
+    seen = read_stems(text)
     return tuple(
         word
         for word in w.WORD.findall(question)
-        if (low := word.casefold()) in _ASKING or (low not in _ASIDE and stem_word(low) not in said)
+        if (low := word.casefold()) in _ASKING or (low not in _ASIDE and stem_word(low) not in seen)
     )
 
 
 def find_holding(name: str, keys: Sequence[str], snapshot: Snapshot) -> dict[str, float]:
-    """Those of some passages that hold a name, with `measure_titled` of it."""
+    """The passages among `keys` that contain a name, each with its `measure_titled`."""
     rows = map(read_row, snapshot.texts_of(keys, "chunks"))
     return {
         key: measure_titled(name, title)
@@ -406,18 +406,18 @@ def find_holding(name: str, keys: Sequence[str], snapshot: Snapshot) -> dict[str
 
 
 def measure_titled(name: str, title: str) -> float:
-    """1 for a title that is the name, a half for one with the name in it."""
+    """1 for a title that equals the name, 0.5 for one that contains it, else 0."""
     return 1.0 if title == name else 0.5 * (f" {name} " in f" {title} ")
 
 
 def read_title(text: str) -> str:
-    """The first line without what stands in brackets, in the form of `join_name`."""
+    """The first line without text in brackets, in the form of `join_name`."""
     return join_name(re.sub(r"\(.*?\)", "", text.partition("\n")[0]))
 
 
 @lru_cache(maxsize=4096)
 def read_row(text: str) -> tuple[str, str]:
-    """A text's words in a row between spaces, and its title."""
+    """A text's words joined and enclosed by spaces, and its title."""
     return f" {' '.join(w.WORD.findall(text.casefold()))} ", read_title(text)
 
 
@@ -428,17 +428,17 @@ def read_stems(text: str) -> frozenset[str]:
 
 
 def join_name(text: str) -> str:
-    """The words of a name in small letters, without an article before them."""
+    """The words of a name in lower case, without a leading article."""
     words = w.WORD.findall(text.casefold())
     return " ".join(words[1:] if words[:1] and words[0] in w.ARTICLES else words)
 
 
 def stem_word(word: str) -> str:
-    """A word's stem, in small letters."""
+    """A word's stem, in lower case."""
     return w.stem_words([word.casefold()])[0]
 
 
-# The passages of a question, by one of these ways.
+# The passages of a question, by one of these methods.
 
 By = Literal["bm25", "vectors", "both", "walk"]
 
@@ -453,11 +453,11 @@ def find_connected(
 ) -> tuple[list[Item], dict[str, Path]]:
     """The k passages of the text layer most relevant to a question, best first.
 
-    `bm25` ranks by words, `vectors` by cosine, `both` by the two and by where passages stand (see
+    `bm25` ranks by words, `vectors` by cosine, `both` by the two and by the passages' region (see
     `rank_directly`). `walk` is for questions that no single passage answers: from the first
-    passages and from `facts`, statements found in the layers above, it goes on to passages about
-    what they name. Fewer come back where the layer has fewer, by `bm25` also where fewer share a
-    word with the question.
+    passages and from `facts`, statements of the layers above, it continues to passages about the
+    things that they name. Fewer are returned where the layer has fewer, by `bm25` also where fewer
+    share a word with the question.
     """
     if k < 1:
         return [], {}

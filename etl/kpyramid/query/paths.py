@@ -43,40 +43,40 @@ from kpyramid.snapshot.view import LITERAL, NearFact
 # Anchors: the entities of the graph from which a walk starts, by the name, then by its vector.
 
 SIMILAR = 0.7
-"""Cosine from which the nearest entity is what a name means that no entity has (HyKGE's delta).
+"""Least cosine to link a name that no entity has to the nearest entity (HyKGE's delta).
 
-The paper's .7 is GTE's scale; fitted anew to MiniLM it stays. Of 90 further names of entities in
-four built graphs .87 lie so near to their entity's main name and .43 to another's, some of
-these being other spellings of the same; no cut from .5 to .85 parts the two better (.7: .434,
-.75: .422, .65: .378, .8: .356), and of what is linked .68 are right at any.
+The paper's .7 is on GTE's scale; fitted to MiniLM it is the same. Of 90 alternative names of
+entities in four built graphs .87 are at least as near to their entity's main name, and .43 to
+another's, some of which are spellings of the same name. No threshold from .5 to .85 separates the
+two better (.7: .434, .75: .422, .65: .378, .8: .356); .68 of the links are right at any.
 """
 PASSAGES = 5
-"""Passages that stand for a hypothesis where no model writes one."""
+"""Passages that replace a hypothesis where no model writes one."""
 
 _SHOWN = 5
 _NO_THING = NUMERIC | {"NOUN", LITERAL}
 
 
 def tell_links(linked: Links, what: str, snapshot: Snapshot) -> tuple[str, ...]:
-    """What an answer tells of its anchors: their names, and those that mean none."""
-    said = f"{what}: {list_some([snapshot.names[entity] for entity in linked.entities])}"
-    return (said, f"not in the graph: {list_some(linked.unknown)}") if linked.unknown else (said,)
+    """The lines of an answer about its anchors: their names, and names without an entity."""
+    text = f"{what}: {list_some([snapshot.names[entity] for entity in linked.entities])}"
+    return (text, f"not in the graph: {list_some(linked.unknown)}") if linked.unknown else (text,)
 
 
 def list_some(names: Sequence[str]) -> str:
-    """The first of some names, each once, and how many more there are."""
-    own = list(dict.fromkeys(names))
-    more = f" and {len(own) - _SHOWN} more" if len(own) > _SHOWN else ""
-    return f"{', '.join(own[:_SHOWN])}{more}" or "none"
+    """The first distinct names, and the number of further ones."""
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - _SHOWN} more" if len(distinct) > _SHOWN else ""
+    return f"{', '.join(distinct[:_SHOWN])}{more}" or "none"
 
 
 def link_names(names: Iterable[str], snapshot: Snapshot, similar: float | None = SIMILAR) -> Links:
-    """The entities that some names mean: by the name, else the nearest by vector.
+    """The entities that some names denote: by the name, else the nearest by vector.
 
-    A name that several entities have means all of them. Without `similar` no vector is asked.
+    A name that several entities have denotes all of them. Without `similar` no vectors are used.
     """
     index = snapshot.entities_by_name()
-    found: dict[str, None] = {}
+    entities: dict[str, None] = {}
     known: list[str] = []
     unknown: list[str] = []
     for name in dict.fromkeys(names):
@@ -84,13 +84,13 @@ def link_names(names: Iterable[str], snapshot: Snapshot, similar: float | None =
         if not ids and similar is not None:
             near = snapshot.neighbours(name, 1, "entities")
             ids = [key for key, _, cosine in near if cosine >= similar]
-        found.update(dict.fromkeys(ids))
+        entities.update(dict.fromkeys(ids))
         (known if ids else unknown).append(name)
-    return Links(tuple(found), tuple(known), tuple(unknown))
+    return Links(tuple(entities), tuple(known), tuple(unknown))
 
 
 def choose_anchors(
-    own: Iterable[str],
+    texts: Iterable[str],
     supposed: Iterable[str],
     snapshot: Snapshot,
     most: int,
@@ -98,38 +98,37 @@ def choose_anchors(
     names: Iterable[str] = (),
     similar: float = SIMILAR,
 ) -> Links:
-    """The entities that texts name by names that the snapshot knows, at most `most` of them.
+    """Up to `most` entities that texts name.
 
-    First those of the question's `own` texts in their order; then those that most of the
-    `supposed` texts name, of equally many those of an earlier, nearer one: of the latter no dates,
-    numbers and common nouns, as anything is joined by them. Last those that further `names` mean,
-    by the name or by vector.
+    First those of the question's `texts` in order; then those that most of the `supposed` texts
+    name, in a tie those of an earlier text, without dates, numbers and common nouns, which join
+    unrelated things. Last those that further `names` denote, by the name or by vector.
     """
-    found: dict[str, str] = {}
-    for text in own:
-        found |= {e: n for e, n in _name_entities(text, snapshot).items() if e not in found}
+    name_of: dict[str, str] = {}
+    for text in texts:
+        name_of |= {e: n for e, n in _name_entities(text, snapshot).items() if e not in name_of}
     named = [_name_entities(text, snapshot) for text in supposed]
     counts = Counter(e for each in named for e in each if snapshot.types[e] not in _NO_THING)
-    for entity, _ in counts.most_common():  # of equally many the first
-        found.setdefault(entity, next(each[entity] for each in named if entity in each))
-    known = {name.casefold() for entity, name in [*found.items()][:most]}
+    for entity, _ in counts.most_common():  # ties in order of appearance
+        name_of.setdefault(entity, next(each[entity] for each in named if entity in each))
+    known = {name.casefold() for entity, name in [*name_of.items()][:most]}
     further = [name for name in dict.fromkeys(names) if name.casefold() not in known][: 2 * most]
     linked = link_names(further, snapshot, similar)
     for entity in linked.entities:
-        found.setdefault(entity, snapshot.names[entity])
-    chosen = list(found)[:most]
-    called = tuple(dict.fromkeys(found[entity] for entity in chosen))
+        name_of.setdefault(entity, snapshot.names[entity])
+    chosen = list(name_of)[:most]
+    called = tuple(dict.fromkeys(name_of[entity] for entity in chosen))
     return Links(tuple(chosen), called, linked.unknown)
 
 
 def _name_entities(text: str, snapshot: Snapshot) -> dict[str, str]:
     """The entities that a text names, each with its first name in the text."""
     index = snapshot.entities_by_name()
-    found: dict[str, str] = {}
+    name_of: dict[str, str] = {}
     for name in link_text(text, snapshot).names:
         for entity in index.get(join_words(name), ()):
-            found.setdefault(entity, name.rstrip("."))
-    return found
+            name_of.setdefault(entity, name.rstrip("."))
+    return name_of
 
 
 # Hypotheses: a tentative answer (RoK, 4.1) or an exploration (HyKGE, 4.1.1).
@@ -137,7 +136,7 @@ def _name_entities(text: str, snapshot: Snapshot) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """Texts that may answer a question, by a model or not, and what an answer tells of them."""
+    """Texts that may answer a question, by a model or not, and an answer's lines about them."""
 
     texts: tuple[str, ...] = ()
     by_model: bool = False
@@ -145,56 +144,56 @@ class Hypothesis:
     steps: tuple[Step, ...] = ()
 
     def precede(self, answer: Answer, *recognised: str) -> Answer:
-        """The answer that was found by it, which tells of it first."""
-        said = (*self.recognised, *recognised, *answer.recognised)
-        return replace(answer, recognised=said, trace=(*self.steps, *answer.trace))
+        """An answer with the hypothesis first in `recognised` and `trace`."""
+        recognised_all = (*self.recognised, *recognised, *answer.recognised)
+        return replace(answer, recognised=recognised_all, trace=(*self.steps, *answer.trace))
 
 
 def suppose(
     asked: QuestionAnalysis, what: str, strategy: str, domain: str, asker: Asker | None
 ) -> Hypothesis:
-    """What a strategy asks a model for; where it gives none, or none is asked, the best passages.
+    """The hypothesis of a model; without a model, or where it fails, the best passages.
 
-    Pseudo-relevance feedback (Rocchio 1971): what they name is near to what the answer names.
+    Pseudo-relevance feedback (Rocchio 1971): these name entities near those of the answer.
     """
     steps: tuple[Step, ...] = ()
     if asker:
         from kpyramid.query.model.walks import suppose  # rules need no prompts
 
-        told = suppose(strategy, asked.question, domain, asker)
-        if told and not isinstance(told, Failure):
-            return Hypothesis((told,), True, (f"{what}: {' '.join(told.split())[:300]}",))
-        steps = (explain_failure(what, told),)
+        text = suppose(strategy, asked.question, domain, asker)
+        if text and not isinstance(text, Failure):
+            return Hypothesis((text,), True, (f"{what}: {' '.join(text.split())[:300]}",))
+        steps = (explain_failure(what, text),)
     passages = find_passages(asked, PASSAGES)
     return Hypothesis(tuple(item.text for item in passages), steps=steps)
 
 
-def explain_failure(what: str, told: object) -> Step:
-    """The step of a model that did not give something, or gave nothing."""
-    why = f"{told.kind}: {told.detail}" if isinstance(told, Failure) else "it is empty"
+def explain_failure(what: str, reply: object) -> Step:
+    """The step of a model that failed, or whose reply is empty."""
+    why = f"{reply.kind}: {reply.detail}" if isinstance(reply, Failure) else "it is empty"
     return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")
 
 
 # Paths.
 
 MOST_NEIGHBOURS = 100
-"""Hub cap: a node with more facts is not passed through, and left only by its surest ones. What has
-more is a country or a field, by which anything is joined to anything."""
+"""Hub cap: a node with more facts is not passed through, and left only by its most certain ones. It
+is a country or a field, which joins unrelated things."""
 MOST_JOINED = 2_000
-"""Paths of one length between two entities that are walked; of more, the first.
+"""Most paths of a length between two entities; further ones are not walked.
 
 Without it a dense part between eight entities makes 350,000 paths of five hops."""
 MOST_PATHS = 500
-"""Paths that are stated, the shortest first: each costs some 50 microseconds."""
+"""Most paths that are stated, the shortest first: each costs about 50 microseconds."""
 _MOST_QUOTED = 10
-"""Places of a fact of which the best is shown."""
+"""Places of a fact from which the best is chosen."""
 _MOST_ROUNDS, _CONVERGED = 1000, 1e-12
 
 Chain = Literal["path", "common tail", "common head"]
 """Kinds of chain by their arrows: `→ →` (path), `→ ←`, `← →`.
 
-HyKGE (3.3) calls the second co-ancestor although what both lead to is below them, and the third
-co-occurrence: we name them by what is common.
+HyKGE (3.3) calls the second co-ancestor, although the common entity is below both, and the third
+co-occurrence; we name them by the common end.
 """
 
 
@@ -208,7 +207,7 @@ class Path:
 
     @property
     def chain(self) -> Chain | None:
-        """The kind of chain that it is; None when its arrows turn more than once."""
+        """The kind of chain; None if its arrows turn more than once."""
         turns = [a for a, b in pairwise(self.forward) if a != b]
         if not turns:
             return "path"
@@ -217,7 +216,7 @@ class Path:
         return "common tail" if turns[0] else "common head"
 
     def turn(self) -> "Path":
-        """The same from its end."""
+        """The same path from its end."""
         arrows = tuple(not arrow for arrow in self.forward[::-1])
         return Path(self.entities[::-1], self.facts[::-1], arrows)
 
@@ -227,7 +226,7 @@ def find_paths(
 ) -> list[Path]:
     """The simple paths of at most `hops` steps between every two of some entities.
 
-    Shortest first, then by the rows of entities and facts. A path through a third anchor is one.
+    Shortest first, then by the rows of entities and facts. Paths through a third anchor count too.
     """
     rows = sorted(set(anchors))
     near = {row: reach(graph, [row], hops - 1, MOST_NEIGHBOURS) for row in rows}
@@ -242,23 +241,23 @@ def find_paths(
     def leave(start: int, row: int) -> list[GraphStep]:
         return list_steps(row, row == start)
 
-    found: list[Path] = []
+    paths: list[Path] = []
     for length in range(1, hops + 1):
         for pair in combinations(rows, 2):
-            start, end = sorted(pair, key=sizes.__getitem__)  # a hub shows its surest facts only
+            start, end = sorted(pair, key=sizes.__getitem__)  # a hub has only its first facts
             for steps in islice(walk(partial(leave, start), start, length, near[end]), MOST_JOINED):
                 facts, targets, arrows = zip(*steps, strict=True)
                 path = Path((start, *targets), facts, arrows)
-                found.append(path if start == pair[0] else path.turn())
-        if len(found) >= most:
+                paths.append(path if start == pair[0] else path.turn())
+        if len(paths) >= most:
             break
-    return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
+    return sorted(paths, key=lambda path: (len(path.facts), path.entities, path.facts))[:most]
 
 
 def reach(graph: Adjacency, starts: Iterable[int], hops: int, most: int) -> dict[int, int]:
-    """What is within so many steps, with the least number of steps; hubs are not passed through.
+    """The entities within `hops` steps, with the least number of steps; none beyond hubs.
 
-    `most`: facts of one entity that lead on, the surest.
+    `most`: facts of an entity that are followed, the most certain first.
     """
     begun = [*starts]
 
@@ -270,7 +269,7 @@ def reach(graph: Adjacency, starts: Iterable[int], hops: int, most: int) -> dict
 
 
 def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, float]:
-    """PageRank of the entities of some paths, each fact an edge both ways (RoK, 4.2.1).
+    """PageRank of the entities of some paths, each fact an undirected edge (RoK, 4.2.1).
 
     Sums to 1; converged to 1e-12. Empty without paths.
     """
@@ -282,8 +281,8 @@ def rank_entities(paths: Iterable[Path], damping: float = 0.85) -> dict[int, flo
     if not steps:
         return {}
     nodes, places = np.unique(np.array(sorted(steps), np.int64)[:, :2], return_inverse=True)
-    one, other = places.reshape(-1, 2).T
-    leaves, enters = np.concatenate([one, other]), np.concatenate([other, one])
+    left, right = places.reshape(-1, 2).T
+    leaves, enters = np.concatenate([left, right]), np.concatenate([right, left])
     count = len(nodes)
     degrees = np.bincount(leaves, minlength=count)
     rank = np.full(count, 1 / count)
@@ -317,20 +316,20 @@ def state_paths(paths: Sequence[Path], graph: Adjacency, snapshot: Snapshot) -> 
 def show_path(path: StatedPath, snapshot: Snapshot, score: float) -> Item:
     """A path as a piece of context.
 
-    The first of its places are one for each step, in their order, so that one sentence may stand
-    there twice; after them come the other places that support a step.
+    Its first places are one per step, in order, so that a sentence may occur twice; the other
+    places that support a step follow.
     """
-    found = [snapshot.evidence(fact.condensed_id) for fact in path.facts]
-    shown = [quote_fact(fact, places) for fact, places in zip(path.facts, found, strict=True)]
-    others = dict.fromkeys(place for places in found for place in places if place not in shown)
+    evidence = [snapshot.evidence(fact.condensed_id) for fact in path.facts]
+    shown = [quote_fact(fact, places) for fact, places in zip(path.facts, evidence, strict=True)]
+    others = dict.fromkeys(place for places in evidence for place in places if place not in shown)
     key = "+".join(fact.condensed_id for fact in path.facts)
     return Item(key, path.statement, "graph", score, (*shown, *others), path.confidence)
 
 
 def quote_fact(fact: NearFact, places: Sequence[Evidence]) -> Evidence:
-    """The sentence that has most of a fact's words; the shortest of equally good ones.
+    """The sentence with most of a fact's words; in a tie the shortest.
 
-    What is seen of a fact has a place: a fact without one is hidden.
+    Every visible fact has a place: a fact without one is hidden.
     """
     words = {*list_plain_words(fact.statement)}
     return min(
@@ -342,24 +341,24 @@ def quote_fact(fact: NearFact, places: Sequence[Evidence]) -> Evidence:
 # Chains: rated against a question.
 
 MOST_NEAR, UNSAID = 50, 0.2
-"""Paths that are embedded where the question says none of their relations, and the most that the
-chance of such a path is: its cosine says that it is about the same."""
+"""Most paths that are embedded where the question has no words of their relations, and the largest
+chance of such a path: its cosine shows only that it is on the topic."""
 MOST_RATED = 40
-"""Paths that are rated in words, which takes three milliseconds each."""
+"""Most paths that are rated by words, which takes three milliseconds each."""
 MOST_VALUES = 5
-"""Values that several paths give together, as many as facts do."""
+"""Most values that several paths give together, as for facts."""
 COMES_BACK = 0.3
-"""Chance from which a chain that comes back to a name of the question is an answer; by hand."""
+"""Least chance of a chain that returns to a name of the question to be an answer; set by hand."""
 UNCLEAR, MISTAKEN = 0.8, 0.5
-"""What the chance of a path is worth whose end may be of the kind asked for, or is a name that was
-taken for another kind; by hand."""
+"""Factors of a path's chance where its end may be of the kind asked for, or is a name of another
+type, perhaps by mistake; set by hand."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatedPath:
-    """A path, the value that it would give, and the chance that this answers the question.
+    """A path, its value, and the chance that the value answers the question.
 
-    `choices` are the candidates that the value is.
+    `choices`: the candidates that the value matches.
     """
 
     path: StatedPath
@@ -369,92 +368,92 @@ class RatedPath:
 
 
 def lead_from(paths: Iterable[Path], sources: Collection[int]) -> list[Path]:
-    """The stretches of paths from one of some entities to each after it that is none of them.
+    """The parts of paths from a source entity to each following entity that is no source.
 
-    Shortest first. What they lead to is what a question that names the sources may ask for.
+    Shortest first. Their ends are what a question that names the sources may ask for.
     """
-    found: set[Path] = set()
+    stretches: set[Path] = set()
     for path in (turned for each in paths for turned in (each, each.turn())):
-        start = next((at for at, row in enumerate(path.entities) if row in sources), None)
+        start = next((index for index, row in enumerate(path.entities) if row in sources), None)
         while start is not None:
             end = start + 1
             while end < len(path.entities) and path.entities[end] not in sources:
                 steps = slice(start, end)
                 stretch = path.entities[start : end + 1]
-                found.add(Path(stretch, path.facts[steps], path.forward[steps]))
+                stretches.add(Path(stretch, path.facts[steps], path.forward[steps]))
                 end += 1
             start = end if end < len(path.entities) else None
-    return sorted(found, key=lambda path: (len(path.facts), path.entities, path.facts))
+    return sorted(stretches, key=lambda path: (len(path.facts), path.entities, path.facts))
 
 
 def go_on(path: StatedPath, end_id: str, fact: NearFact) -> StatedPath:
-    """A path with one more step: a fact about the entity at its end, also one with a literal."""
+    """A path with one more step: a fact about the entity at its end, possibly with a literal."""
     ahead = fact.head_id == end_id
     end = fact.tail if ahead else fact.head
     return StatedPath((*path.names, end), (*path.facts, fact), (*path.forward, ahead))
 
 
 def compose_vectors(paths: Sequence[StatedPath], snapshot: Snapshot) -> Matrix:
-    """A vector of unit length per path: the mean of its facts', which the snapshot has already."""
+    """A unit vector per path, shape (n, d): the normalised sum of its facts' stored vectors."""
     keys = list(dict.fromkeys(fact.condensed_id for path in paths for fact in path.facts))
     if not keys:
         return np.zeros((0, 0), np.float32)
-    place = {key: at for at, key in enumerate(keys)}
+    place = {key: index for index, key in enumerate(keys)}
     known = snapshot.vectors_of(keys, "condensed")
     sums = np.stack([known[[place[f.condensed_id] for f in p.facts]].sum(axis=0) for p in paths])
     return np.asarray(sums / np.linalg.norm(sums, axis=1, keepdims=True), np.float32)
 
 
 def shortlist(paths: Sequence[StatedPath], scores: Matrix, most: int) -> list[int]:
-    """The places of the `most` paths with the highest scores, best first; of equal ones the first.
+    """The indices of the `most` paths with the highest scores, best first, ties in order.
 
-    What is scored in words afterwards costs milliseconds each.
+    Scoring the rest by words afterwards would cost milliseconds each.
     """
-    return sorted(range(len(paths)), key=lambda at: (-round(float(scores[at]), 6), at))[:most]
+    return sorted(range(len(paths)), key=lambda i: (-round(float(scores[i]), 6), i))[:most]
 
 
 def rate_open(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
-    """The paths nearest to a question, rated in words, whose value can be what is asked for."""
+    """The paths nearest to a question, rated by words, whose value can be the answer."""
     if not paths:
         return []
     near = shortlist(paths, compose_vectors(paths, asked.snapshot) @ asked.vector, MOST_RATED)
-    return choose_fitting(asked, rate_paths(asked, [paths[at] for at in near]))
+    return choose_fitting(asked, rate_paths(asked, [paths[index] for index in near]))
 
 
 def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[RatedPath]:
-    """The rated paths whose value can be what is asked for, best first.
+    """The rated paths whose value can be the answer, best first.
 
-    Left out is a number for a name or a name for a number, and what stands in the question, but
-    where a chain comes back: whoever is the wife of X's husband is X. A name of another kind than
-    asked for counts for less, since recognisers mistake kinds, and so does one whose kind is
-    unclear. Of paths to the same value the best one stays.
+    Left out are numbers for names, names for numbers, and words of the question, except where a
+    chain returns to them: the wife of X's husband is X. A name of another type than asked for is
+    rated lower, since recognisers err, and so is one of unclear type. The best path to each value
+    remains.
     """
-    found: dict[str, RatedPath] = {}
-    for one in rated:
-        last, ahead = one.path.facts[-1], one.path.forward[-1]
+    best: dict[str, RatedPath] = {}
+    for p in rated:
+        last, ahead = p.path.facts[-1], p.path.forward[-1]
         kind = last.tail_type if ahead else last.head_type
-        fit = fit_kind(kind, one.value, asked.types)
+        fit = fit_kind(kind, p.value, asked.types)
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
             fit = 0.0  # where somebody works
-        words = [word for word in list_plain_words(one.value) if word not in FUNCTION]
+        words = [word for word in list_plain_words(p.value) if word not in FUNCTION]
         echoes = all(word in asked.plain_words for word in words)
-        echoes = echoes and (len(one.path.facts) == 1 or one.chance < COMES_BACK)
-        mistaken = one.value[:1].isupper() and not asked.types & NUMERIC
-        if one.choices or not (echoes or (fit < 0 and not mistaken)):
-            weight = 1.0 if one.choices or fit > 0 else UNCLEAR
-            weight = MISTAKEN if fit < 0 and not one.choices else weight
-            known = found.get(one.value)
-            if known is None or known.chance < weight * one.chance:
-                found[one.value] = replace(one, chance=weight * one.chance)
-    return sorted(found.values(), key=lambda one: (-one.chance, one.path.statement))
+        echoes = echoes and (len(p.path.facts) == 1 or p.chance < COMES_BACK)
+        mistaken = p.value[:1].isupper() and not asked.types & NUMERIC
+        if p.choices or not (echoes or (fit < 0 and not mistaken)):
+            weight = 1.0 if p.choices or fit > 0 else UNCLEAR
+            weight = MISTAKEN if fit < 0 and not p.choices else weight
+            known = best.get(p.value)
+            if known is None or known.chance < weight * p.chance:
+                best[p.value] = replace(p, chance=weight * p.chance)
+    return sorted(best.values(), key=lambda p: (-p.chance, p.path.statement))
 
 
 def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[RatedPath]:
-    """Paths that leave an entity of the question, with the chance of each, best first.
+    """Paths that start from an entity of the question, with the chance of each, best first.
 
-    The value of a path is its last entity, or a time of its last fact. See
-    `kpyramid.graph.steps` for how a chain is rated; where the words of the question say nothing
-    of any, the nearest statement comes first.
+    The value of a path is its last entity, or a time of its last fact. See `kpyramid.graph.steps`
+    for the rating of chains; where the question has no words of any, the nearest statement comes
+    first.
     """
     if not paths:
         return []
@@ -470,7 +469,7 @@ def rate_paths(asked: QuestionAnalysis, paths: Sequence[StatedPath]) -> list[Rat
 def rate_steps(
     asked: QuestionAnalysis, start: str, steps: tuple[RelationStep, ...]
 ) -> tuple[float, float]:
-    """The chance that steps from an entity are the first of what is asked, and that they are all.
+    """The chance that the question begins with these steps from an entity, and that they are all.
 
     See `kpyramid.graph.steps`.
     """
@@ -486,16 +485,16 @@ def rate_steps(
     return raters[name].rate(steps)
 
 
-def _rank(one: RatedPath) -> tuple[float | str, ...]:
-    """Smaller is better: of chains that are as likely the shorter, then the surer one."""
-    path = one.path
-    return -one.chance, len(path.facts), -path.confidence, path.statement
+def _rank(rated: RatedPath) -> tuple[float | str, ...]:
+    """Smaller is better: by chance, then by length, then by confidence."""
+    path = rated.path
+    return -rated.chance, len(path.facts), -path.confidence, path.statement
 
 
 def _give_value(path: StatedPath, chance: float, asked: QuestionAnalysis) -> RatedPath:
-    """A path with what it gives: its last entity; to "when" the time of its last fact.
+    """A path with its value: its last entity; for "when" the time of its last fact.
 
-    Where a time or a number is asked for, what has no digit is no answer.
+    A value without a digit does not answer a question for a time or a number.
     """
     value = path.names[-1]
     if asked.types and asked.types <= NUMERIC:
@@ -516,43 +515,43 @@ def read_paths(
     context: Sequence[Item],
     missing: str = "",
 ) -> Answer:
-    """The answer that a reader finds in a context, with one step of the graph in its trace.
+    """A reader's answer from a context, with a step of the graph in its trace.
 
-    Rules give the value of the best path, and the values of those that take the same steps from
-    the same name to others, which then come first; a model reads the context.
-    `which` says what it is, `missing` why there is none.
+    Rules return the value of the best path, and those of paths with the same steps from the same
+    name, which then come first in the context; a model reads the context.
+    `which` describes the context, `missing` why there is none.
     """
     snapshot, items = asked.snapshot, tuple(context)
     if not items:
         return Answer(trace=(Step("graph", Outcome.EMPTY, missing or f"no path {which}"),))
-    found = Reading(reason="no path gives one of the options")
+    known = Reading(reason="no path gives one of the options")
     if not asked.candidates:
-        found = replace(found, reason="no path leads to what can be the answer")
-    best = next((one for one in rated if one.choices or not asked.candidates), None)
+        known = replace(known, reason="no path leads to what can be the answer")
+    best = next((p for p in rated if p.choices or not asked.candidates), None)
     if best:
-        alike = [one for one in rated if _says_as_much(one, best)][:MOST_VALUES]
-        cited = [show_path(one.path, snapshot, round(one.chance, 6)) for one in alike]
-        choices = tuple(dict.fromkeys(c for one in alike for c in one.choices or (one.value,)))
-        found = Reading("; ".join(choices), choices, best.chance, list_places(cited))
-        own = {item.key for item in cited}
-        items = (*cited, *(other for other in items if other.key not in own))
-    reading = decisions.read(asked, tuple(context), found)
-    items = items if reading is found else tuple(context)
+        alike = [p for p in rated if _says_as_much(p, best)][:MOST_VALUES]
+        cited = [show_path(p.path, snapshot, round(p.chance, 6)) for p in alike]
+        choices = tuple(dict.fromkeys(c for p in alike for c in p.choices or (p.value,)))
+        known = Reading("; ".join(choices), choices, best.chance, list_places(cited))
+        keys = {item.key for item in cited}
+        items = (*cited, *(each for each in items if each.key not in keys))
+    reading = decisions.read(asked, tuple(context), known)
+    items = items if reading is known else tuple(context)
     seen = f"{which}, the best of {rated[0].chance:.2f}" if rated else which
     step = reading.judge("graph", seen, tuple(item.text for item in items))
     return reading.give(items, "graph", step, places=list_places(items))
 
 
-def _says_as_much(one: RatedPath, best: RatedPath) -> bool:
-    """Whether a path takes the steps of the best one, and is as likely."""
-    ways = [(p.names[0], p.steps) for p in (one.path, best.path)]
-    return one is best or (ways[0] == ways[1] and one.chance == best.chance and not best.choices)
+def _says_as_much(this: RatedPath, best: RatedPath) -> bool:
+    """Whether a path takes the steps of the best path, with the same chance."""
+    ways = [(p.names[0], p.steps) for p in (this.path, best.path)]
+    return this is best or (ways[0] == ways[1] and this.chance == best.chance and not best.choices)
 
 
-# Branches of main paths: first-order neighbours that the paths do not stand for (RoK, 4.2.2).
+# Branches of main paths: first-order neighbours that the paths do not cover (RoK, 4.2.2).
 
 MOST_BRANCHES = 100
-"""Facts about the key entities that are filtered, those nearest to the question: one call's."""
+"""Most facts about the key entities that a call filters, those nearest to the question."""
 
 
 def list_branches(
@@ -560,7 +559,7 @@ def list_branches(
 ) -> list[NearFact]:
     """The facts about the key entities beside the main paths, the nearest to the question first.
 
-    Dropped are those whose relation leads from the key entity to one on a main path already.
+    Facts whose relation already leads from the key entity to one on a main path are left out.
     """
     walked = {fact.condensed_id for path in main for fact in path.facts}
     about = find_about(entities, asked, MOST_BRANCHES, known=walked) if entities else {}
@@ -574,18 +573,18 @@ def drop_led(
     walked = [fact for path in main for fact in path.facts]
     there = {end for fact in walked for end in (fact.head_id, fact.tail_id)}
     led = {
-        (own, fact.relation, ahead)
+        (entity, fact.relation, ahead)
         for fact in (*walked, *facts)
-        for own, other, ahead in _list_ends(fact)
-        if own in key and other in there
+        for entity, target, ahead in _list_ends(fact)
+        if entity in key and target in there
     }
     return [
         fact
         for fact in facts
         if any(
-            other in there or (own, fact.relation, ahead) not in led
-            for own, other, ahead in _list_ends(fact)
-            if own in key
+            target in there or (entity, fact.relation, ahead) not in led
+            for entity, target, ahead in _list_ends(fact)
+            if entity in key
         )
     ]
 
@@ -598,7 +597,7 @@ def _list_ends(fact: NearFact) -> Iterator[tuple[str | None, str | None, bool]]:
 # Chains from the question that paths and branches make together.
 
 MOST_STARTS = 3
-"""Stretches to one key entity from which rules go on by a fact about it."""
+"""Most paths to a key entity that rules extend by a fact about it."""
 
 
 def rate_chains(
@@ -608,15 +607,15 @@ def rate_chains(
     paths: Sequence[Path],
     branches: Sequence[NearFact] = (),
 ) -> list[RatedPath]:
-    """What rules answer by: stretches from the question's entities, and a branch beyond them."""
-    own = {*graph.locate(asked.linked.entities).values()}
-    sources = {row for row in rows if row in own} or set(rows[:1])
+    """The rated chains of the rules: paths from the question's entities, or with a branch."""
+    linked = {*graph.locate(asked.linked.entities).values()}
+    sources = {row for row in rows if row in linked} or set(rows[:1])
     led = lead_from(paths, sources)[:MOST_PATHS]
     stated = state_paths(led, graph, asked.snapshot)
     starts: dict[str, list[StatedPath]] = defaultdict(list)
     for row in sources:
-        own_id = graph.name_entity(row)
-        starts[own_id].append(StatedPath((asked.snapshot.names[own_id],), (), ()))
+        source_id = graph.name_entity(row)
+        starts[source_id].append(StatedPath((asked.snapshot.names[source_id],), (), ()))
     for path, words in zip(led, stated, strict=True):
         end = graph.name_entity(path.entities[-1])
         if path.entities[-1] in rows and len(starts[end]) < MOST_STARTS:

@@ -1,11 +1,10 @@
-"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1), and better where it can be.
+"""PolyRAG: down the pyramid until a layer suffices (Algorithm 1), with improvements.
 
-`mode="paper"` is Algorithm 1 to the letter: SPARQL; else the 10 triples nearest by embedding, if
-they suffice; else the 5 chunks nearest by embedding. The first layer that has something answers,
-and what it gives is given. `mode="authors"` hands the triples to the reader of the chunks as well,
-as the authors' code does. `mode="best"` looks for facts about what the question names, judges
-them by a calibrated probability, and carries what a layer found without answering down to the next
-one.
+`mode="paper"` is Algorithm 1 literally: SPARQL; else the 10 triples nearest by embedding, if they
+suffice; else the 5 chunks nearest by embedding. The first layer with a result answers.
+`mode="authors"` also gives the triples to the reader of the chunks, as the authors' code does.
+`mode="best"` retrieves facts about the question's entities, judges them by a calibrated
+probability, and carries findings that do not suffice down to the next layer.
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,22 +25,22 @@ from kpyramid.query.facts import (
 from kpyramid.query.lookup import judge, rank_facts, state_instances
 from kpyramid.query.passages import find_passages
 from kpyramid.query.retrieval import CARRIED, LEAST, retrieve_passages
-from kpyramid.query.types import Answer, Found, Item, Outcome, Reading, Step, list_places
+from kpyramid.query.types import Answer, Item, Outcome, Reading, Result, Step, list_places
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import NearFact
 
 Mode = Literal["best", "authors", "paper"]
 OPTION_FLOOR = 0.2
-"""Probability below which no option is chosen: a guess among eight is right by .125."""
+"""Least probability of a chosen option; a guess among eight has .125."""
 RIGHT = 0.95
-"""Share of a model's queries with values that ask what was meant; set by hand."""
+"""Share of a model's queries with values that match the question; set by hand."""
 MOST_HINTS = 3
-"""Statements that go down as hints where there is no answer."""
+"""Most statements that are carried down without an answer."""
 
 
 @dataclass(slots=True)
 class _Way:
-    """A question's way down the layers: what was tried, and what is carried further down."""
+    """A question's way down the layers: the steps taken, and the items carried down."""
 
     asked: QuestionAnalysis
     decisions: Decisions
@@ -55,27 +54,27 @@ class _Way:
         return self.mode == "best"
 
     def skip(self, layer: str) -> None:
-        """Passes over a layer."""
+        """Skips a layer."""
         self.trace.append(Step(layer, Outcome.SKIPPED, "it was switched off"))
 
     # -- the ontology: its statements looked up, or a model's SPARQL ------------------------------
 
     def ask_ontology(self, sufficient: float) -> Answer | None:
-        """The ontology's answer; None without one, with what it says nearby carried down.
+        """The ontology's answer; without one None, with related values carried down.
 
-        Values answer when they can be shown in the documents and, of a question with candidates,
-        when they are some of them. By the literal algorithm whatever the query gives is the answer.
+        Values answer if documents show them and, for a question with candidates, if they match
+        some. In the literal algorithm the values of the query are always the answer.
         """
         if self.decisions.backends.sparql == "rules":
             return self._look_up(sufficient)
-        found = self.decisions.query_ontology(self.asked)
-        step = Step("ontology", found.outcome, found.reason, query=found.sparql)
-        if found.outcome is not Outcome.ANSWERED:
+        result = self.decisions.query_ontology(self.asked)
+        step = Step("ontology", result.outcome, result.reason, query=result.sparql)
+        if result.outcome is not Outcome.ANSWERED:
             return self._give(step)
-        return self._take_values(found, step)
+        return self._take_values(result, step)
 
     def _look_up(self, sufficient: float) -> Answer | None:
-        """The values of the statements about what a question names, by the look-up."""
+        """The values of the statements about a question's entities, by the look-up."""
         asked, snapshot = self.asked, self.asked.snapshot
         facts = state_instances(asked)
         if not facts:
@@ -94,17 +93,17 @@ class _Way:
             replace(step, outcome=Outcome.ANSWERED, found=judged.values), items, known
         )
 
-    def _take_values(self, found: Found, step: Step) -> Answer | None:
-        """The values of a query as far as documents say them."""
+    def _take_values(self, query: Result, step: Step) -> Answer | None:
+        """The answer by the values of a query, as far as documents show them."""
         snapshot, candidates = self.asked.snapshot, self.asked.candidates
-        shown = tuple(dict.fromkeys(_show(value, snapshot) for value in found.values))
-        facts = ((snapshot.read_fact(row["instance_id"]), row["confidence"]) for row in found.facts)
+        shown = tuple(dict.fromkeys(_show(value, snapshot) for value in query.values))
+        facts = ((snapshot.read_fact(row["instance_id"]), row["confidence"]) for row in query.facts)
         items = tuple(state_value(fact, sure, sure, snapshot) for fact, sure in facts)
         places, choices, fault = list_places(items), shown, ""
         if candidates:
             spelt = (
                 spelling
-                for value in found.values
+                for value in query.values
                 for spelling in spell_out(shorten(value), _show(value, snapshot), snapshot)
             )
             matched = (c for spelling in spelt for c in match_candidates(spelling, candidates))
@@ -113,7 +112,7 @@ class _Way:
         fault = fault if places else "no place in the documents says so, and it is not given"
         chance = round(RIGHT * min((item.score for item in items), default=1.0), 4)
         if fault and self.best:
-            reason = f"{found.reason}; {fault}"
+            reason = f"{query.reason}; {fault}"
             step = replace(step, found=shown, outcome=Outcome.INSUFFICIENT, reason=reason)
             return self._give(step, items)
         known = Reading("; ".join(choices), choices, chance, places)
@@ -144,7 +143,7 @@ class _Way:
         else:
             facts = [fact for fact, _ in rank_facts(asked)[:triples]]
         judged = decisions.judge_facts(asked, facts, sufficient)
-        # A model that judges says nothing of single facts: they keep the order of their cosines.
+        # A model that judges rates no single facts: these are ordered by cosine.
         scores = judged.chances or {fact: fact.cosine for fact in facts}
         shown = sorted(facts, key=lambda fact: -scores.get(fact, 0.0))[:triples] if best else facts
         shown = list(dict.fromkeys((*judged.supporting, *shown)))
@@ -156,9 +155,9 @@ class _Way:
             outcome = Outcome.ANSWERED
         elif judged.enough:
             reason += "; no place in the documents, or no value, can be given from it"
-        found, chance = tuple(item.text for item in items), judged.probability if facts else None
-        self.trace.append(Step("graph", outcome, reason, found, chance))
-        if not answer and best:  # by the look-up those that may answer
+        texts, chance = tuple(item.text for item in items), judged.probability if facts else None
+        self.trace.append(Step("graph", outcome, reason, texts, chance))
+        if not answer and best:  # the facts that may answer, by the look-up
             rated = (item for item in items if item.score >= LEAST or not judged.chances)
             self.carried += [*rated][:CARRIED]
         elif not answer:
@@ -166,9 +165,9 @@ class _Way:
         return answer
 
     def _take_facts(self, judged: Judgement, items: tuple[Item, ...]) -> Answer | None:
-        """The answer that sufficient facts give; None when it has no words or no places.
+        """The answer from sufficient facts; None if it has no words or no places.
 
-        To the literal algorithm they are the context, whatever the reader makes of it.
+        In the literal algorithm it is given in any case.
         """
         values = read_values(judged, items)
         reading = self.decisions.read(self.asked, items, values if judged.values else None)
@@ -179,9 +178,9 @@ class _Way:
     # -- the text ---------------------------------------------------------------------------------
 
     def read_rest(self, chunks: int, *, text: bool) -> Answer:
-        """What a reader finds in passages and, but in the paper's mode, in what was carried down.
+        """The reader's answer from passages and, except in mode `paper`, from carried items.
 
-        With the `text` switched off it has what was carried alone, in any mode.
+        With `text` switched off it has only the carried items, in any mode.
         """
         asked, best, passages = self.asked, self.best, tuple[Item, ...]()
         if not text:
@@ -221,9 +220,8 @@ def ask_polyrag(
 ) -> Answer:
     """Ontology by SPARQL, else the graph if its facts suffice, else the text.
 
-    `ontology`, `graph` and `text` switch layers off, for ablations. The trace says of each
-    whether it answered, and if not why. `sufficient` is the probability from which facts are
-    enough.
+    `ontology`, `graph` and `text` switch layers off, for ablations. The trace states whether each
+    answered, and if not why. `sufficient`: the probability from which facts are enough.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -244,22 +242,22 @@ def ask_polyrag(
 
 
 def tell_recognised(asked: QuestionAnalysis) -> tuple[str, ...]:
-    """What is recognised in a question: names that are known, what it asks for, what it says."""
+    """The elements recognised in a question: known names, kind of answer, other words, options."""
     linked = asked.linked
     kinds = {"who": "a person or an organisation", "where": "a place", "when": "a time",
              "number": "a number"}  # fmt: skip
     asks = next((k for k in kinds if asked.types and asked.types <= KIND_TYPES[k]), "")
-    said = {
+    recognised = {
         "names that the pyramid knows": ", ".join(dict.fromkeys(linked.names)) or "none",
         "asks for": kinds.get(asks, "a thing or a value of any kind"),
         "says besides": " ".join(asked.beside) or "nothing",
         "options to choose from": ", ".join(asked.candidates),
     }
-    return tuple(f"{what}: {words}" for what, words in said.items() if words)
+    return tuple(f"{what}: {words}" for what, words in recognised.items() if words)
 
 
 def _judge_reading(reading: Reading, seen: str, any_seen: bool, layer: str, floor: float) -> Step:
-    """Whether what was read is given as the answer, and why not."""
+    """The step of a reading: whether it is given as the answer, and the reason."""
     if not any_seen:
         return Step(layer, Outcome.EMPTY, "it has no passage for the question")
     chance, outcome = reading.confidence, Outcome.INSUFFICIENT

@@ -17,8 +17,8 @@ from kpyramid.snapshot.search import join_words, one_thread
 from kpyramid.snapshot.snapshot import Snapshot
 
 CARRIED, LEAST = 5, 0.15
-"""Facts from which retrieval of passages goes on, and the chance from which they do; more, or
-worse ones, crowd out what the passages say and mislead a reader."""
+"""Most facts from which retrieval of passages continues, and their least chance; more facts, or
+worse ones, crowd out the passages and mislead a reader."""
 
 
 SURE, FAR = 0.5, 0.02
@@ -30,14 +30,14 @@ SLOPE, MIDDLE = 7.6, 0.69
 questions of MuSiQue and of FiQA, each set with the same weight, to which of the first eight
 passages are gold; on the other halves the expected calibration error is .12 and .08."""
 CHARACTERS = 4
-"""Of a token of English text, about."""
+"""Characters per token of English text, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A passage that was reached over a name: from another passage, or from a fact.
+    """A passage that was reached by a name, from another passage or from a fact.
 
-    `source` and `target` are keys of items; the source is None where it was not retrieved itself.
+    `source`, `target`: keys of items; the source is None if it was not retrieved itself.
     """
 
     source: str | None
@@ -47,11 +47,10 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What was retrieved for a question, each list best first, each item with its evidence.
+    """Facts and passages for a question, each list best first, each item with its evidence.
 
-    All scores are on one scale: a fact's is the probability that it answers, a passage's that it is
-    one of those that do. `names` are the names of the question that the snapshot
-    knows, `titles` those of passages by their key.
+    All scores are probabilities that the item answers. `names`: names of the question in the
+    snapshot; `titles`: of passages, by their keys.
     """
 
     question: str
@@ -70,16 +69,16 @@ class Retrieval:
     def to_prompt(self, *, min_score: float | None = None, max_tokens: int | None = None) -> str:
         """The context in words for a model: facts F1..., passages P1... and how they connect.
 
-        Left out is what has a lower score than `min_score`; by default only facts below `FAR` are,
-        since the scale of passages is that of the packaged embedding model. Of the rest the best is
-        taken as long as it fits into about `max_tokens` (of four characters each), headings aside.
-        Where the first fact is `SURE` to answer, the passage that states it, or else the best one,
-        is all that stands beside the facts: the others are about something else. Behind a fact
-        stands its standard relation, where that is not its own wording, and below it a line for
-        each side of what it is in conflict with, the newest first.
+        Items with a score below `min_score` are left out; by default only facts below `FAR`, since
+        the scale of passages depends on the embedding model. The best of the rest are included, as
+        far as they fit into about `max_tokens` (of four characters each), without headings. Where
+        the first fact is `SURE` to answer, only the passage that states it, or else the best one,
+        is included: the others are about something else. A fact is followed by its standard
+        relation, where that differs from its wording, and by a line for each side of its conflicts,
+        the newest first.
 
         Raises:
-            InputError: `min_score` is none from 0 to 1, or `max_tokens` less than 1.
+            InputError: `min_score` is not from 0 to 1, or `max_tokens` less than 1.
         """
         if not 0 <= (min_score or 0) <= 1 or (max_tokens is not None and max_tokens < 1):
             raise InputError(
@@ -87,8 +86,8 @@ class Retrieval:
                 "and a prompt has 1 token at least"
             )
         facts, passages = self._choose(min_score, max_tokens)
-        marks = {item.key: f"F{at}" for at, item in enumerate(facts, start=1)}
-        marks |= {item.key: f"P{at}" for at, item in enumerate(passages, start=1)}
+        marks = {item.key: f"F{number}" for number, item in enumerate(facts, start=1)}
+        marks |= {item.key: f"P{number}" for number, item in enumerate(passages, start=1)}
         parts = []
         if facts:
             lines = [f"[{marks[item.key]}] {self._tell(item)}" for item in facts]
@@ -115,7 +114,7 @@ class Retrieval:
         return "\n".join([" ".join([*first.split(), *_list_page(item)]), *sides])
 
     def _head(self, item: Item) -> str:
-        """Title, section and page of a passage, in a line where it does not begin with them."""
+        """Title, section and page of a passage, in a line, unless it begins with them."""
         title = self.titles.get(item.key, "")
         section = item.evidence[0].section.split(SECTION) if item.evidence else []
         path = [*dict.fromkeys(name for name in (title, *section) if name)]
@@ -125,7 +124,7 @@ class Retrieval:
         return f"{' '.join(line)}\n" if line else ""
 
     def _choose(self, least: float | None, most: int | None) -> tuple[list[Item], list[Item]]:
-        """The facts and passages that a model is shown."""
+        """The facts and passages for a model's prompt."""
         facts = [item for item in self.facts if item.score >= (FAR if least is None else least)]
         passages = [item for item in self.passages if item.score >= (least or 0)]
         if facts and facts[0].score >= SURE:
@@ -143,7 +142,7 @@ class Retrieval:
         return tuple([i for i in items if i.key in fitting] for items in (facts, passages))  # type: ignore[return-value]
 
     def to_dict(self) -> dict[str, Any]:
-        """What was retrieved as plain values."""
+        """The retrieval as plain values."""
         return asdict(self)
 
 
@@ -152,14 +151,14 @@ def _list_page(item: Item) -> list[str]:
     return [f"(page {place.page})" for place in item.evidence[:1] if place.page]
 
 
-def list_pieces(found: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:
+def list_pieces(retrieval: Retrieval) -> Iterator[tuple[str, dict[str, Any]]]:
     """Facts, then passages: each text, and its id, layer, score, title, sources and places."""
-    for item in (*found.facts, *found.passages):
+    for item in (*retrieval.facts, *retrieval.passages):
         about = {
             "id": item.key,
             "layer": item.layer,
             "score": item.score,
-            "title": found.titles.get(item.key),
+            "title": retrieval.titles.get(item.key),
             "sources": sorted({place.source for place in item.evidence}),
             "places": [(place.source, place.start, place.end) for place in item.evidence],
         }
@@ -177,20 +176,20 @@ def retrieve(
 ) -> Retrieval:
     """At most `facts` facts and `passages` passages for a question; no model is asked.
 
-    Multi-hop: from the first passages and facts it goes on to passages about what they name. With
-    `candidates`, at most `passages` more that say an option and what the question names. The
-    question is embedded once; the same snapshot and arguments give the same result.
+    Multi-hop: from the first passages and facts it continues to passages about the things that they
+    name. With `candidates`, it adds up to `passages` more that contain an option and the question's
+    names. The question is embedded once; equal snapshots and arguments give equal results.
 
     Raises:
         InputError: the question or a candidate is empty, too long or no text, a number is
-            negative or none, or the snapshot is none.
+            negative or no integer, or the snapshot is none.
     """
     for name, value in (("facts", facts), ("passages", passages)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise InputError(f"{name} = {cut_value(value)}: pass a whole number, 0 or more")
     asked = analyse(question, snapshot, candidates)
-    found = state_items(rank_facts(asked)[:facts], snapshot)
-    starts = tuple(item for item in found if item.score >= LEAST)[:CARRIED]
+    stated = state_items(rank_facts(asked)[:facts], snapshot)
+    starts = tuple(item for item in stated if item.score >= LEAST)[:CARRIED]
     near, paths = retrieve_passages(asked, passages, starts)
     documents = {place.document_id for item in near for place in item.evidence}
     known = snapshot.titles(documents)
@@ -198,15 +197,15 @@ def retrieve(
         i.key: known[p.document_id] for i in near for p in i.evidence if p.document_id in known
     }
     names = tuple(dict.fromkeys(asked.linked.names))
-    return Retrieval(asked.text, found, near, paths, names, titles)
+    return Retrieval(asked.text, stated, near, paths, names, titles)
 
 
 def retrieve_passages(
     asked: QuestionAnalysis, k: int, carried: Sequence[Item]
 ) -> tuple[tuple[Item, ...], tuple[Connection, ...]]:
-    """The k best passages, as many more for options where there are any, and how they connect.
+    """The k best passages, up to k more for options if there are any, and their connections.
 
-    `carried` are statements of the layers above, from which it goes on as well.
+    `carried`: statements of the layers above, which are also starts of hops.
     """
     ranked, paths = find_connected(asked, k, facts=[item.text for item in carried])
     items = [replace(item, score=rate_relevance(item.score)) for item in ranked]
@@ -219,12 +218,12 @@ def retrieve_passages(
 
 
 def rate_relevance(score: float) -> float:
-    """The chance that a passage is one of those that answer, from its score among passages."""
+    """The chance that a passage answers, from its score among passages."""
     return 1 / (1 + math.exp(SLOPE * (MIDDLE - score)))
 
 
 def _is_shared(name: str, texts: Sequence[str]) -> bool:
-    """Whether a third passage has a name, which then joins no two of them."""
+    """Whether three or more passages contain a name, which then does not connect two of them."""
     words = f" {join_words(name)} "
     return sum(words in text for text in texts) > 2
 

@@ -98,8 +98,8 @@ class Entity(Tool):
 
     def run(self, snapshot: Snapshot) -> Any:
         """A list of `Individual`, each with its facts and their sentences."""
-        found = find_entities(self.name, snapshot)[:_MOST_NAMED]
-        return [describe_entity(key, snapshot, self.facts) for key in found]
+        entities = find_entities(self.name, snapshot)[:_MOST_NAMED]
+        return [describe_entity(key, snapshot, self.facts) for key in entities]
 
 
 class Overview(Tool):
@@ -164,8 +164,8 @@ def describe_arguments(tool: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a tool's arguments."""
     schema = tool.model_json_schema()
     schema = {name: schema[name] for name in ("type", "properties", "required") if name in schema}
-    for one in schema["properties"].values():
-        one.pop("title", None)
+    for parameter in schema["properties"].values():
+        parameter.pop("title", None)
     return {"required": [], **schema, "additionalProperties": False}
 
 
@@ -196,9 +196,9 @@ def read_call(
 
 
 def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot) -> Any:
-    """What a call gives; its arguments are an object or the JSON text of one.
+    """The result of a call; its arguments are an object or the JSON text of one.
 
-    `to_plain` of the result is what a model is shown.
+    A model gets `to_plain` of the result.
 
     Raises:
         InputError: there is no such tool, it does not take these arguments, or they are refused.
@@ -207,7 +207,7 @@ def call_tool(name: str, arguments: str | Mapping[str, Any], snapshot: Snapshot)
 
 
 def write_plain(result: Any) -> str:
-    """What a tool gave as JSON, as `keys.to_plain` makes it, without a copy of plain values."""
-    from kpyramid.snapshot.typed import Members  # whose count is more than its fields
+    """A tool's result as the JSON of `keys.to_plain`, without a copy of plain values."""
+    from kpyramid.snapshot.typed import Members  # its count is no plain number
 
     return to_json(result.to_dict() if isinstance(result, Members) else result).decode()

@@ -1,4 +1,4 @@
-"""What is asked, what is found for it, and what an answer is."""
+"""Questions, items of context, readings, steps and answers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,9 +25,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """Who takes each decision: `rules`, or `llm`, the model that `asker` asks.
+    """The backend of each decision: `rules`, or `llm`, the model that `asker` asks.
 
-    `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` says
+    `sparql` writes the query of the ontology layer (PolyRAG's `Query_onto`), `sufficiency` decides
     whether facts are enough (`Query_kg`), `walk` leads a walk over the graph, `reader` words the
     answer.
     """
@@ -51,7 +51,7 @@ class Backends:
         return any(getattr(self, name) == "llm" for name in DECISIONS)
 
     def open_asker(self) -> Asker:
-        """What asks the model, for a decision that is the model's."""
+        """The asker of the model, for a decision with backend `llm`."""
         assert self.asker is not None  # `__post_init__` demands it
         return self.asker
 
@@ -62,13 +62,12 @@ RULES = Backends()
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One piece of context: a value of the ontology, a fact in words, or a passage.
+    """An item of context: a value of the ontology, a fact in words, or a passage.
 
-    `key` is the id of its row; `score` orders items of one layer, higher is better. A fact's
-    `confidence` says how surely it was read, its `qualifiers`, which its words end with, when,
-    where and how it holds, as `time: 2019`; `standard` is its standard relation where that is not
-    in its words, with its ends where they are others or turned; `statement` what it and other
-    facts of its subject say together.
+    `key`: id of its row; `score`: orders items of a layer, higher is better. For a fact,
+    `confidence`: probability that it was read correctly; `qualifiers`: when, where and how it
+    holds, as `time: 2019`, also at the end of its text; `standard`: its standard relation if not in
+    its text, with its ends if they differ or are turned; `statement`: the statement that cites it.
     """
 
     key: str
@@ -85,11 +84,11 @@ class Item:
 
     @property
     def told(self) -> str:
-        """Its words, its standard relation, the statement that cites it, all sides of conflicts."""
-        told = " ".join(self.text.split())
-        told = f"{told} [{self.standard}]" if self.standard else told
-        told = f"{told} (in short: {self.statement})" if self.statement else told
-        return "\n".join([told, *state_sides(self.conflicts)])
+        """Its words, standard relation, the statement that cites it, and all sides of conflicts."""
+        text = " ".join(self.text.split())
+        text = f"{text} [{self.standard}]" if self.standard else text
+        text = f"{text} (in short: {self.statement})" if self.statement else text
+        return "\n".join([text, *state_sides(self.conflicts)])
 
 
 def list_places(items: Iterable[Item]) -> tuple[Evidence, ...]:
@@ -109,11 +108,10 @@ def state_sides(conflicts: Iterable[Conflict]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader makes of context: the answer, the probability that it is right, its places.
+    """A reader's result: the answer, the probability that it is right, and its places.
 
-    `text` and `choices` are empty when the context does not say; of a question with candidates
-    `choices` are those that hold. `reason` says why it is empty, or what the context does not
-    support.
+    `text` and `choices` are empty if the context has no answer; for a question with candidates
+    `choices` are those that hold. `reason`: why it is empty, or what the context does not support.
     """
 
     text: str = ""
@@ -124,14 +122,14 @@ class Reading:
 
     @property
     def answers(self) -> bool:
-        """Whether the context says."""
+        """Whether there is an answer."""
         return bool(self.text or self.choices)
 
-    def judge(self, layer: str, seen: str, found: tuple[str, ...] = ()) -> "Step":
-        """The step of a layer whose items, `seen` in words, were read."""
+    def judge(self, layer: str, seen: str, findings: tuple[str, ...] = ()) -> "Step":
+        """The step of a layer whose items were read; `seen` describes them."""
         outcome = Outcome.ANSWERED if self.answers else Outcome.INSUFFICIENT
         why = self.reason or ("" if self.answers else "none of them answers it")
-        return Step(layer, outcome, f"{seen}; {why}" if why else seen, found, self.confidence)
+        return Step(layer, outcome, f"{seen}; {why}" if why else seen, findings, self.confidence)
 
     def give(
         self,
@@ -140,7 +138,7 @@ class Reading:
         *trace: "Step",
         places: tuple[Evidence, ...] = (),
     ) -> "Answer":
-        """The answer that was read, which rests on `places` where it cites none."""
+        """The answer, which rests on `places` where the reading cites none."""
         return Answer(
             self.text,
             self.choices,
@@ -153,13 +151,13 @@ class Reading:
 
 
 class Outcome(StrEnum):
-    """How a layer took a question; only `ANSWERED` ends the way down."""
+    """The outcome of a layer for a question; only `ANSWERED` ends the way down."""
 
     ANSWERED = "answered"
     INSUFFICIENT = "insufficient"
-    """What it holds is near the question and does not answer it."""
+    """Its content is near the question but does not answer it."""
     EMPTY = "empty"
-    """The query is sound and finds nothing: the layer does not know."""
+    """The query is valid and has no result: the layer lacks the answer."""
     FAILED = "failed"
     """There is no query, or it was refused, or stopped at a limit."""
     TOO_BROAD = "too broad"
@@ -175,19 +173,19 @@ class Step:
     outcome: Outcome
     reason: str
     found: tuple[str, ...] = ()
-    """What it found, in words, best first; carried down when it was not enough."""
+    """Its findings in words, best first; they are carried down if they do not suffice."""
     confidence: float | None = None
-    """The probability that what it found answers the question, where it was judged."""
+    """The probability that the findings answer the question, where it was judged."""
     query: str = ""
-    """What was asked of the layer: the SPARQL."""
+    """The layer's query, such as SPARQL."""
 
     def __str__(self) -> str:
         return f"{self.layer}: {self.outcome}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What came of a query: `values` as stored, the rows of `instances` behind them, why."""
+class Result:
+    """The result of a query: `values` as stored, the rows of `instances` behind them, a reason."""
 
     outcome: Outcome
     reason: str
@@ -199,16 +197,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer with all it rests on.
+    """An answer with its evidence.
 
-    `text` is empty when nothing was found; `choices` are the single values it consists of, of a
-    question with candidates those that hold. `context` is what a reader is given, best first, each
-    piece with its places; `evidence` are the places that the answer itself rests on. `layer` is
-    `ontology`, `graph`, `text`, or `model` for an answer from no context. `confidence` is the
-    probability that the answer is right.
-    `trace` says which layers were tried and why each was or was not enough.
-    `calls`, `tokens` and `cost` are the model's, as far as nothing was stored: `cost` in dollars,
-    None for a model without a price and where nobody keeps books.
+    `text` is empty if there is none; `choices` are its single values, for a question with
+    candidates those that hold. `context` is the reader's input, best first, each piece with its
+    places; `evidence` are the places that the answer itself rests on. `layer` is `ontology`,
+    `graph`, `text`, or `model` for an answer without context. `confidence` is the probability that
+    the answer is right.
+    `trace` lists the layers that were tried, and why each was or was not enough.
+    `calls`, `tokens` and `cost` are the model's, without stored replies: `cost` in dollars, None
+    for a model without a price or without counts.
     """
 
     text: str = ""
@@ -222,16 +220,16 @@ class Answer:
     tokens: int = 0
     seconds: float = 0.0
     conflicts: tuple[Conflict, ...] = ()
-    """Of which a side names the answer where its evidence is."""
+    """The conflicts at its evidence of which a side contains the answer."""
     cost: float | None = None
     question: str = ""
     recognised: tuple[str, ...] = ()
-    """What was recognised in the question, each as "what: words"."""
+    """Elements recognised in the question, each as "what: words"."""
 
     @property
     def answered(self) -> bool:
         """Whether there is an answer, right or wrong."""
-        return any(said.strip() for said in (self.text, *self.choices))
+        return any(value.strip() for value in (self.text, *self.choices))
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain values."""

@@ -1,8 +1,8 @@
 """WTS: Way to Specialist, its DKG-augmented answering (Zhang et al. 2025, 3.2.1 and Algorithm 1).
 
-The entities of a question are matched with facts; those near enough to the question are scored,
-and the best of each depth are kept (width pruning). From all that is kept an answer is read; is it
-sure, the search ends (depth pruning), else the new entities start the next depth.
+The entities of a question are matched with facts; those near enough to the question are scored, and
+the best of each depth are retained (width pruning). The reader answers from all retained facts; if
+the answer is sure, the search ends (depth pruning), else the new entities start the next depth.
 """
 
 from collections import defaultdict
@@ -24,21 +24,21 @@ from kpyramid.snapshot.view import NearFact
 
 Match = Literal["question", "entity", "exact"]
 WIDTH = 30
-"""The paper's K (W in Algorithm 1), which it does not give. A person has some five facts of one
-relation, so that two such steps make 25 that are equally likely."""
+"""The paper's K (W in Algorithm 1), which it does not state. A person has about five facts of a
+relation, so that two such steps make 25 of equal likelihood."""
 DISTANCE = 0.65
 """The paper's L is .55, on the scale of all-mpnet-base-v2, which does not fit MiniLM.
 
-Of the facts of MuSiQue's first hops that a built graph has (34) .55 keeps .82 and .65 .97, beside
-.70 and .90 of the other facts about the same entities: the distance bounds what is scored, and
-parts little. Alone, a fact of a second or third hop is as far from a question that does not name
-its entity as any other (PathQuestion, .55: .52 to .66 of 407 kept, of the others about the same
-entities .52 to .65); together with the facts that lead to it .99 are kept.
+Of the facts of MuSiQue's first hops in a built graph (34), .55 retains .82 and .65 .97, and of the
+other facts about the same entities .70 and .90: the distance bounds the work, and discriminates
+little. Alone, a fact of a second or third hop is as far as any other from a question that does not
+name its entity (PathQuestion, .55: .52 to .66 of 407 retained, of the others about the same
+entities .52 to .65); together with the facts that lead to it .99 are retained.
 """
 MOST_FOLLOWED = 200
-"""Chains of each depth that are rated as answers."""
+"""Most chains of each depth that are rated as answers."""
 MOST_SCORED = 150
-"""Facts of a depth that are scored, the nearest first: what one call shows."""
+"""Most facts of a depth that are scored, the nearest first, in one call."""
 ENTITIES = 5
 """The paper's N: names of a question from which a search starts (Prompt 1)."""
 DEPTH = 3
@@ -61,12 +61,12 @@ def ask_wts(
     knowledge: bool = False,
     domain: str = "",
 ) -> Answer:
-    """The answer that is read from the facts kept at each depth, as deep as it takes.
+    """The answer from the facts retained at each depth, which is increased until it is sure.
 
     `match`: facts are near to the question, to its entities, or matched by entities alone (EM-QSR,
     EM-ESR and EM of Table 2). `chained`: beyond the first depth a fact is compared together with
-    those that lead to it. `sufficient` is the chance from which rules go no deeper; `knowledge`
-    lets a model that reads add what it knows, `domain` is what it is told to be an expert in.
+    those that lead to it. `sufficient`: chance from which rules go no deeper. `knowledge`: the
+    reading model may add its own knowledge; `domain`: field of expertise in its prompt.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -81,24 +81,24 @@ def ask_wts(
         query = f"depth {level}, from {kit.list_some([names[e] for e in search.ahead])}"
         near = search.match_facts()
         scores, note = _score_facts(search, near, walker, domain)
-        kept = search.keep(near, scores)
-        note = f"{search.note}, {note}, {len(kept)} kept"
+        chosen = search.keep(near, scores)
+        note = f"{search.note}, {note}, {len(chosen)} kept"
         if is_read:
-            one, sure = _reason(search, decisions, note, domain, knowledge=knowledge)
+            read, sure = _reason(search, decisions, note, domain, knowledge=knowledge)
         else:
-            one, sure = _read_chains(search, decisions, note, sufficient)
+            read, sure = _read_chains(search, decisions, note, sufficient)
         last = level == depth or not search.ahead
-        step = replace(one.trace[-1], found=tuple(f.statement for f in kept), query=query)
+        step = replace(read.trace[-1], found=tuple(f.statement for f in chosen), query=query)
         if not sure:
-            outcome = Outcome.INSUFFICIENT if search.kept else Outcome.EMPTY
+            outcome = Outcome.INSUFFICIENT if search.retained else Outcome.EMPTY
             end = "nothing further to go on from" if level < depth else "the last depth"
             step = replace(
                 step,
-                outcome=step.outcome if last and one.text else outcome,
+                outcome=step.outcome if last and read.text else outcome,
                 reason=f"{step.reason}; not sure, {end if last else 'deeper'}",
             )
         steps.append(step)
-        answer = one
+        answer = read
         if sure:
             break
     if not any(step.layer == "graph" for step in steps):
@@ -118,24 +118,24 @@ def _extract_entities(
     if asker:
         from kpyramid.query.model.walks import list_entities
 
-        told = list_entities(asked.question, most, domain, asker)
-        if isinstance(told, Failure):
-            steps.append(kit.explain_failure("list of entities", told))
+        reply = list_entities(asked.question, most, domain, asker)
+        if isinstance(reply, Failure):
+            steps.append(kit.explain_failure("list of entities", reply))
         else:
-            names = told
+            names = reply
     return kit.link_names(names, asked.snapshot), steps
 
 
-# Retrieval and pruning modules: exact match takes the facts that have an entity as subject or
-# object; similarity is a cosine distance of 1 - q.t / (|q| |t|): the printed formula squares the
-# norms, a misprint, since with vectors of unit length both say the same.
+# Retrieval and pruning modules: exact match takes the facts with an entity as subject or object;
+# similarity is a cosine distance of 1 - q.t / (|q| |t|). The printed formula squares the norms, a
+# misprint; with vectors of unit length both are equal.
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Facts from an entity of the question, each beyond the one before, and where they end.
+    """A chain of facts from an entity of the question, and the entity at its end.
 
-    `so_far`: the chance that its steps are the first of what is asked, `whole` that they are all.
+    `so_far`: the chance that the question begins with its steps; `whole`: that they are all.
     """
 
     path: StatedPath
@@ -146,9 +146,9 @@ class Chain:
 
 @dataclass(slots=True)
 class Search:
-    """What a question has found: the facts kept at each depth, and the chains that they make.
+    """The state of a search: the facts retained at each depth, and the chains that they form.
 
-    `ahead` are the entities from which the next depth starts; `note` says what the last one found.
+    `ahead`: entities from which the next depth starts; `note`: description of the last depth.
     """
 
     asked: QuestionAnalysis
@@ -157,7 +157,7 @@ class Search:
     distance: float
     match: Match
     chained: bool
-    kept: dict[str, NearFact] = field(default_factory=dict)
+    retained: dict[str, NearFact] = field(default_factory=dict)
     ahead: list[str] = field(default_factory=list)
     note: str = ""
     _gone: set[str] = field(default_factory=set)
@@ -176,7 +176,7 @@ class Search:
         leads, targets = self._sum_leads(), self._find_targets()
         for entity in self._list_passed():
             keys = self.asked.snapshot.facts_about([entity], MOST_LOOKED)
-            if keys := [key for key in keys if key not in self.kept]:
+            if keys := [key for key in keys if key not in self.retained]:
                 vectors = self.asked.snapshot.vectors_of(keys, "condensed")
                 if (lead := leads.get(entity)) is not None:
                     vectors = vectors + lead
@@ -198,7 +198,7 @@ class Search:
         return facts
 
     def _list_passed(self) -> list[str]:
-        """The entities ahead; beyond the first depth without hubs, by which all is joined."""
+        """The entities ahead; beyond the first depth without hubs, which join unrelated things."""
         if self.ahead == list(self.topics):
             return self.ahead
         graph = Adjacency(self.asked.snapshot)
@@ -207,14 +207,14 @@ class Search:
         return [e for e, many in zip(rows, counts, strict=True) if many <= kit.MOST_NEIGHBOURS]
 
     def _find_targets(self) -> Matrix:
-        """What facts are compared with: the question, or each of its entities."""
+        """The vectors to compare facts with: of the question, or of each of its entities."""
         if self.match != "entity":
             return np.asarray(self.asked.vector[None, :])
         names = self.asked.snapshot.names
-        return self.asked.snapshot.embed_all([names[one] for one in self.topics])
+        return self.asked.snapshot.embed_all([names[topic] for topic in self.topics])
 
     def _sum_leads(self) -> Mapping[str, Matrix]:
-        """The vectors of the likeliest chain to each entity, added up."""
+        """The sum of the vectors of the likeliest chain to each entity."""
         leads: dict[str, Matrix] = {}
         for chain in self._last if self.chained else ():
             if chain.end and chain.path.facts and chain.end not in leads:
@@ -223,9 +223,9 @@ class Search:
         return leads
 
     def _go_on(self, facts: Sequence[NearFact]) -> list[Chain]:
-        """The chains one step longer, by the facts kept and these; a chain may come back."""
+        """The chains one step longer, by retained facts and these; a chain may return."""
         about: dict[str, list[NearFact]] = defaultdict(list)
-        for fact in (*self.kept.values(), *facts):
+        for fact in (*self.retained.values(), *facts):
             if fact.head_id != fact.tail_id:
                 about[fact.head_id].append(fact)
                 about[fact.tail_id or ""].append(fact)
@@ -235,41 +235,41 @@ class Search:
                 path = kit.go_on(chain.path, chain.end or "", fact)
                 end = fact.tail_id if path.forward[-1] else fact.head_id
                 longer.append(Chain(path, end, *kit.rate_steps(self.asked, path.start, path.steps)))
-        return sorted(longer, key=lambda one: (-one.so_far, -one.whole, one.path.statement))
+        return sorted(longer, key=lambda c: (-c.so_far, -c.whole, c.path.statement))
 
     def score(self) -> dict[str, float]:
-        """By rules, the relevance of facts: the chance of the likeliest chain to each."""
+        """The relevance of facts by rules: the chance of the likeliest chain to each."""
         scores: dict[str, float] = {}
         for chain in self._longer:
             scores.setdefault(chain.path.facts[-1].condensed_id, chain.so_far)
         return scores
 
     def keep(self, near: Sequence[NearFact], scores: Mapping[str, float]) -> list[NearFact]:
-        """The facts with the highest scores (width pruning); what they name anew is ahead."""
+        """Retains the facts with the highest scores (width pruning); their new ends are ahead."""
         scored = [fact for fact in near if fact.condensed_id in scores]
         scored.sort(key=lambda f: (-scores[f.condensed_id], -f.cosine, f.condensed_id))
-        kept = scored[: self.width]
-        self.kept |= {fact.condensed_id: fact for fact in kept}
-        ends = dict.fromkeys(e for fact in kept for e in (fact.head_id, fact.tail_id) if e)
+        chosen = scored[: self.width]
+        self.retained |= {fact.condensed_id: fact for fact in chosen}
+        ends = dict.fromkeys(e for fact in chosen for e in (fact.head_id, fact.tail_id) if e)
         self.ahead = [e for e in ends if e not in self._gone]
         self._gone.update(self.ahead)
-        self._longer = [c for c in self._longer if c.path.facts[-1].condensed_id in self.kept]
-        self._chains += sorted(self._longer, key=lambda one: -one.whole)[:MOST_FOLLOWED]
+        self._longer = [c for c in self._longer if c.path.facts[-1].condensed_id in self.retained]
+        self._chains += sorted(self._longer, key=lambda chain: -chain.whole)[:MOST_FOLLOWED]
         self._last = self._longer[: self.width]
-        return kept
+        return chosen
 
     def list_likely(self) -> list[StatedPath]:
-        """The likeliest chains of what is kept."""
-        self._chains.sort(key=lambda one: -one.whole)
-        return [one.path for one in self._chains[: self.width]]
+        """The likeliest chains of retained facts."""
+        self._chains.sort(key=lambda chain: -chain.whole)
+        return [chain.path for chain in self._chains[: self.width]]
 
 
 def _score_facts(
     search: Search, near: Sequence[NearFact], asker: Asker | None, domain: str
 ) -> tuple[dict[str, float], str]:
-    """The relevance of facts by their keys, and how it was found.
+    """The relevance of facts by their keys, and a note on the method.
 
-    By a model only of those that it scores above 0; by rules the chance of the chain to a fact.
+    A model's scores above 0; or by rules the chance of the chain to a fact.
     """
     by_rules = search.score()
     if not asker or not near:
@@ -277,14 +277,14 @@ def _score_facts(
     from kpyramid.query.model.walks import score_triples
 
     shown = tell_facts(near, search.asked.snapshot)
-    told = score_triples(search.asked.question, shown, domain, asker)
-    if isinstance(told, Failure):
-        return by_rules, f"scored by rules, since the model gave no scores ({told.kind})"
-    scores, odd = told
+    reply = score_triples(search.asked.question, shown, domain, asker)
+    if isinstance(reply, Failure):
+        return by_rules, f"scored by rules, since the model gave no scores ({reply.kind})"
+    scores, odd = reply
     note = "scored by the model"
     if odd:
         note += f" ({odd} scores of no triple shown or out of range left out)"
-    return {near[at].condensed_id: value for at, value in scores.items() if value > 0}, note
+    return {near[index].condensed_id: value for index, value in scores.items() if value > 0}, note
 
 
 # Reasoning module.
@@ -293,37 +293,37 @@ def _score_facts(
 def _read_chains(
     search: Search, decisions: Decisions, note: str, sufficient: float
 ) -> tuple[Answer, bool]:
-    """By rules: the value of the likeliest chain of what is kept, and whether it is sure."""
+    """By rules: the value of the likeliest chain of retained facts, and whether it is sure."""
     rated = kit.choose_fitting(search.asked, kit.rate_paths(search.asked, search.list_likely()))
-    best = next((one for one in rated if one.choices or not search.asked.candidates), None)
+    best = next((p for p in rated if p.choices or not search.asked.candidates), None)
     sure = best is not None and best.chance >= sufficient
-    found = kit.read_paths(search.asked, rated, note, decisions, context=_show_kept(search))
+    answer = kit.read_paths(search.asked, rated, note, decisions, context=_list_items(search))
     if best is None:
-        return found, False
-    step = replace(found.trace[-1], reason=f"{note}; support: {best.path.statement}")
-    return replace(found, trace=(step,)), sure
+        return answer, False
+    step = replace(answer.trace[-1], reason=f"{note}; support: {best.path.statement}")
+    return replace(answer, trace=(step,)), sure
 
 
 def _reason(
     search: Search, decisions: Decisions, note: str, domain: str, *, knowledge: bool
 ) -> tuple[Answer, bool]:
-    """By a model: the answer from all that is kept, and whether it is confident."""
+    """By a model: the answer from all retained facts, and whether it is confident."""
     from kpyramid.query.model.walks import reason
 
-    items = _show_kept(search)
+    items = _list_items(search)
     if not (items or knowledge):
         return Answer(trace=(Step("graph", Outcome.EMPTY, note),)), False
     asker = decisions.backends.open_asker()
-    told = reason(search.asked.question, items, asker, domain=domain, knowledge=knowledge)
-    reading = told.reading
-    why = [note, reading.reason, f"support: {told.support}" if told.support else ""]
+    reply = reason(search.asked.question, items, asker, domain=domain, knowledge=knowledge)
+    reading = reply.reading
+    why = [note, reading.reason, f"support: {reply.support}" if reply.support else ""]
     outcome = Outcome.ANSWERED if reading.text else Outcome.INSUFFICIENT
     step = Step("graph", outcome, "; ".join(filter(None, why)), (), reading.confidence)
     layer = "graph" if reading.evidence or not reading.text else "model"
-    return reading.give(items, layer, step), told.sure
+    return reading.give(items, layer, step), reply.sure
 
 
-def _show_kept(search: Search) -> tuple[Item, ...]:
-    """The union of what each depth kept, in that order."""
-    kept = ((fact, fact.cosine) for fact in search.kept.values())
-    return state_items(kept, search.asked.snapshot)
+def _list_items(search: Search) -> tuple[Item, ...]:
+    """The facts retained at all depths, in order, as items."""
+    scored = ((fact, fact.cosine) for fact in search.retained.values())
+    return state_items(scored, search.asked.snapshot)

@@ -18,4 +18,4 @@ Form = Literal[
     "duckdb",
     "lance",
 ]
-"""What a snapshot is exported to; named here, where nothing heavy is loaded."""
+"""Forms of export; named here, where nothing heavy is loaded."""

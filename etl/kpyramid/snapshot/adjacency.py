@@ -1,8 +1,8 @@
 """The graph of condensed facts as an adjacency: entities are nodes, facts between two are edges.
 
-Nothing is stored for it: the index has, for each entity, the rows of the facts about it
-(compressed sparse rows) and, for each fact, the rows of its ends. Both are mapped into memory and
-read in place, so that a walk costs what it touches, at any size of the graph.
+It needs no storage: the index has the rows of the facts about each entity (compressed sparse rows)
+and the rows of each fact's ends. Both are mapped into memory and read in place, so that the cost of
+a walk depends on the facts that it reads, not on the size of the graph.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,13 +15,13 @@ from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.snapshot.view import View
 
 Step = tuple[int, int, bool]
-"""A fact that is walked, the entity that it leads to, and whether from its head to its tail."""
+"""The fact of a step, the entity that it reaches, and whether it goes from head to tail."""
 MOST_HOPS = 4
-"""Facts that a path between two entities may be asked to have at most."""
+"""Largest number of facts that may be requested for a path between two entities."""
 
 
 class Viewed(Protocol):
-    """What is read through a view: a snapshot, and what is made of one."""
+    """An object that reads through a view: a snapshot, or one derived from it."""
 
     @property
     def _view(self) -> View: ...
@@ -29,9 +29,9 @@ class Viewed(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Edges that leave some nodes, one place each in every array.
+    """Edges from some nodes, as arrays of equal length.
 
-    `source`: the place, in what was asked for, of the node that is left. `fact`: row of the fact.
+    `source`: index of the start node among the nodes requested. `fact`: row of the fact.
     `target`: row of the entity at the other end. `forward`: from the fact's head to its tail.
     """
 
@@ -44,19 +44,19 @@ class Edges:
         return len(self.fact)
 
     def list_steps(self) -> list[Step]:
-        """Each with what it leads to."""
+        """The edges as steps."""
         columns = (self.fact.tolist(), self.target.tolist(), self.forward.tolist())
         return [*zip(*columns, strict=True)]
 
     def take(self, chosen: Any) -> "Edges":
-        """Some of them, by a mask or by places."""
+        """Some of the edges, by a mask or by indices."""
         return Edges(
             self.source[chosen], self.fact[chosen], self.target[chosen], self.forward[chosen]
         )
 
 
 def spread(starts: Iterable[int], hops: int, leave: Callable[[Integers], Edges]) -> dict[int, int]:
-    """What is reached from some nodes within so many steps, with the least number of steps."""
+    """The nodes within `hops` steps of some nodes, with the least number of steps."""
     steps = dict.fromkeys(starts, 0)
     last = sorted(steps)
     for step in range(1, hops + 1):
@@ -69,9 +69,9 @@ def spread(starts: Iterable[int], hops: int, leave: Callable[[Integers], Edges])
 def walk(
     leave: Callable[[int], Iterable[Step]], start: int, steps: int, near: Mapping[int, int]
 ) -> Iterator[list[Step]]:
-    """The walks of so many steps that pass nothing twice and meet an end at the last alone.
+    """The simple walks of exactly `steps` steps that reach an end only with the last step.
 
-    `near`: least numbers of steps to the ends, which have 0; what it lacks is further away.
+    `near`: least number of steps to an end, 0 for the ends; nodes not in it are further away.
     """
 
     def go(row: int, passed: frozenset[int], left: int) -> Iterator[list[Step]]:
@@ -87,7 +87,7 @@ def walk(
 
 
 class Adjacency:
-    """The edges of the facts that are seen; none of a literal, none from a node to itself."""
+    """The edges of the visible facts, without literals and loops."""
 
     def __init__(self, snapshot: Viewed) -> None:
         self._view = view = snapshot._view
@@ -99,7 +99,7 @@ class Adjacency:
         self._seen = view.mask("condensed")
 
     def locate(self, entity_ids: Iterable[str]) -> dict[str, int]:
-        """The rows of those of some entities that are seen, in their order."""
+        """The rows of the visible entities among some, in order."""
         return self._view.find_all("entities", entity_ids)
 
     def name_entity(self, row: int) -> str:
@@ -111,33 +111,33 @@ class Adjacency:
         return str(self._view.rows("condensed").keys[row])
 
     def count_facts(self, rows: Integers) -> Integers:
-        """How many facts that are seen there are about each of some entities, literals too."""
+        """The number of visible facts about each of some entities, literals included."""
         if self._seen is None:
             return np.asarray(self._starts[rows + 1] - self._starts[rows], np.int64)
         return np.bincount(self._list_facts(rows)[0], minlength=len(rows))
 
     def leave(self, rows: Integers, most: int) -> Edges:
-        """The edges of some nodes; of a node with more than `most`, the surest `most`.
+        """The edges of some nodes, for each at most the `most` with the highest confidence.
 
         In the order of the nodes, then of the facts' keys.
         """
         source, fact = self._list_facts(rows)
         forward = self._heads[fact] == rows[source]
         target = np.where(forward, self._tails[fact], self._heads[fact]).astype(np.int64)
-        kept = (target >= 0) & (target != rows[source])
-        edges = Edges(source, fact, target, np.asarray(forward)).take(kept)
+        proper = (target >= 0) & (target != rows[source])
+        edges = Edges(source, fact, target, np.asarray(forward)).take(proper)
         many = np.flatnonzero(np.bincount(edges.source, minlength=len(rows)) > most)
         if not len(many):
             return edges
         chosen = np.ones(len(edges), np.bool_)
         for place in many:
-            own = np.flatnonzero(edges.source == place)
-            order = np.lexsort((edges.fact[own], -self._confidence[edges.fact[own]]))
-            chosen[own[order[most:]]] = False
+            edges_of = np.flatnonzero(edges.source == place)
+            order = np.lexsort((edges.fact[edges_of], -self._confidence[edges.fact[edges_of]]))
+            chosen[edges_of[order[most:]]] = False
         return edges.take(chosen)
 
     def _list_facts(self, rows: Integers) -> tuple[Integers, Integers]:
-        """The facts that are seen about some entities; first the place of the entity of each."""
+        """The visible facts about some entities: the index of each one's entity, and its row."""
         starts = self._starts[rows].astype(np.int64)
         sizes = self._starts[rows + 1] - starts
         source = np.repeat(np.arange(len(rows)), sizes)

@@ -1,8 +1,8 @@
-"""Clusters of vectors (IVF), which find nearly the nearest ones: written, and searched.
+"""Clusters of vectors (IVF) for approximate nearest neighbours: writing and search.
 
-Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; the reader
-compares what is found by exact vectors. Centres are found here and not by faiss, whose own
-arithmetic is several times slower on one thread.
+Each vector is rounded to a byte per dimension, so that a million of 384 take 0.4 GB; candidates are
+then compared by exact vectors. Centres are computed here and not by faiss, whose arithmetic is
+several times slower on one thread.
 """
 
 import math
@@ -19,7 +19,7 @@ from kpyramid.numerics.arrays import Mask
 from kpyramid.snapshot.search import Vectors, compare_rows, load_faiss, rank_exactly
 
 _WIDER = 5
-"""How many more rows than asked for the index gives; their exact cosines then decide."""
+"""Factor of the rows requested from the index; their exact cosines then decide."""
 _LEAST = 64
 _FEW = 20_000
 """Rows that a mask leaves up to which they are all compared: 30 MB of 384 dimensions, 10 ms."""
@@ -34,11 +34,11 @@ _BETWEEN = 3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a table is searched: so many lists, of which `probes` are looked through.
+    """How a table is searched: `probes` of its `lists`.
 
-    `recall_at_10` is the share of the ten exactly nearest rows that are found, over `asked`
-    vectors: each the middle of three rows. A question lies between facts; of a million facts real
-    questions found .976 where middles of three found .966, of two .996 and rows .998.
+    `recall_at_10`: share of the ten exactly nearest rows that are retrieved, over `asked` vectors,
+    each the mean of three rows. A question lies between facts: among a million facts the recall was
+    .976 for real questions, .966 for means of three rows, .996 of two, and .998 for rows.
     """
 
     lists: int
@@ -48,10 +48,10 @@ class Plan:
 
 
 def write_clusters(path: Path, matrix: Matrix, least_recall: float, seed: int) -> Plan:
-    """Writes the faiss index of some vectors, and says how to search it.
+    """Writes the faiss index of some vectors; returns how to search it.
 
-    `probes` are the fewest, growing by half, that reach the recall. Everything runs on one thread
-    and draws from `seed`, so that the bytes do not depend on the machine's cores.
+    `probes`: the fewest, growing by half, that reach the recall. Everything runs on one thread and
+    draws from `seed`, so that the bytes do not depend on the machine's cores.
     """
     faiss = load_faiss()
     before = faiss.omp_get_max_threads()
@@ -93,7 +93,7 @@ def _find_centres(sample: Matrix, lists: int, chance: np.random.Generator) -> Ma
     centres = sample[np.sort(chance.choice(len(sample), lists, replace=False))].copy()
     for _ in range(_ROUNDS):
         nearest = np.concatenate(
-            [_assign(sample[at : at + _BLOCK], centres) for at in range(0, len(sample), _BLOCK)]
+            [_assign(sample[i : i + _BLOCK], centres) for i in range(0, len(sample), _BLOCK)]
         )
         order = np.argsort(nearest, kind="stable")
         counts = np.bincount(nearest, minlength=lists)
@@ -120,9 +120,9 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
     exact = [{row for row, _ in rank_exactly(matrix, q, _NEAREST)} for q in questions]
     probes = min(4, index.nlist)
     while True:
-        found = [rank_nearly(index, probes, matrix, q, _NEAREST) for q in questions]
+        nearly = [rank_nearly(index, probes, matrix, q, _NEAREST) for q in questions]
         shared = sum(
-            len(known & {row for row, _ in near}) for known, near in zip(exact, found, strict=True)
+            len(known & {row for row, _ in near}) for known, near in zip(exact, nearly, strict=True)
         )
         recall = shared / max(1, sum(map(len, exact)))
         if recall >= least_recall or probes == index.nlist:
@@ -133,10 +133,10 @@ def _measure(index: Any, matrix: Matrix, least_recall: float, seed: int) -> Plan
 def rank_nearly(
     index: Any, probes: int, matrix: Vectors, vector: Matrix, k: int, mask: Mask | None = None
 ) -> list[tuple[int, float]]:
-    """What `rank_exactly` gives, nearly: `probes` lists of a faiss index are looked through.
+    """An approximation of `rank_exactly` that searches `probes` lists of a faiss index.
 
-    The index ranks by rounded vectors; of those it finds the exact cosines decide. Where a mask
-    leaves few rows they are all compared; where it leaves a part, more lists are looked through.
+    The index ranks by rounded vectors; exact cosines then rank its candidates. If a mask leaves few
+    rows, all are compared; if it leaves a part, more lists are searched.
     """
     faiss = load_faiss()
     options: dict[str, Any] = {"nprobe": probes}
@@ -149,7 +149,7 @@ def rank_nearly(
         options["sel"] = faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
     wanted = min(max(_LEAST, _WIDER * k), len(matrix))
     parameters = faiss.SearchParametersIVF(**options)
-    _, found = index.search(vector[None, :], wanted, params=parameters)
-    rows = np.unique(found[0])
+    _, candidates = index.search(vector[None, :], wanted, params=parameters)
+    rows = np.unique(candidates[0])
     rows = rows[(rows >= 0) & (rows < len(matrix))]
     return compare_rows(matrix, vector, rows, k)

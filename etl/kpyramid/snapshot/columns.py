@@ -1,4 +1,4 @@
-"""The columns of the index, from the tables of a snapshot; `index.sql` says how they are joined."""
+"""The columns of the index, from the tables of a snapshot; `index.sql` joins them."""
 
 import re
 from collections import defaultdict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Tables = Mapping[str, pa.Table]
 _SQL = read_sql("index.sql")
 _FILE = "file_"
-"""How the names of queries begin that make a file of the index."""
+"""Prefix of the names of queries that make a file of the index."""
 EMBEDDED = ("chunks", "condensed", "entities", "triples", "instances")
 """Tables whose rows have vectors."""
 _ROWS, _TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
@@ -31,7 +31,7 @@ _ROWS, _TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
 
 @contextmanager
 def join_rows(tables: Tables) -> "Iterator[Database]":
-    """A database with the tables of a snapshot, their rows numbered, and what rests on what."""
+    """A database with the tables of a snapshot, row numbers, and the rows on which rows rest."""
     weaker = load_contracts()["condensed"].column("how").weaker
     shaped = {
         ("documents", "metadata"): _write_fields,
@@ -54,10 +54,10 @@ def join_rows(tables: Tables) -> "Iterator[Database]":
 
 
 def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa.Array]]:
-    """The columns of all files of the index but those of vectors and words, by file.
+    """The columns of all files of the index, except those of vectors and words, by file.
 
     Raises:
-        IntegrityError: a row refers to one that there is not, and joins would drop it; names both.
+        IntegrityError: a row refers to a missing one, and joins would drop it; names both.
     """
     for name, table in tables.items():
         load_contracts()[name].check_references(table, tables)
@@ -75,13 +75,13 @@ def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa
 
 
 def group_rows(database: "Database", tables: Tables) -> dict[str, Integers]:
-    """For each row of a table that is embedded the least hash of the documents it rests on."""
+    """The least hash of the documents on which each row of an embedded table rests."""
     database.execute(_SQL["groups"])
     groups = {name: np.zeros(tables[name].num_rows, np.int64) for name in EMBEDDED}
-    for name, own in groups.items():
+    for name, hashes in groups.items():
         query = "SELECT row, hash FROM of_row WHERE name = ?"
-        found = database.execute(query, [name]).fetchnumpy()
-        own[found["row"]] = found["hash"]
+        result = database.execute(query, [name]).fetchnumpy()
+        hashes[result["row"]] = result["hash"]
     return groups
 
 
@@ -94,14 +94,14 @@ def _write_fields(pairs: Iterable[tuple[str, str]]) -> list[str]:
     return sorted(f"{field}={value}" for field, value in pairs)
 
 
-# Titles that texts can name.
+# Titles by which texts can name documents.
 
 _NONE: frozenset[int] = frozenset()
 _BRACKETS = re.compile(r"\([^()]*\)")
 
 
 def _find_titles(tables: Tables) -> dict[str, list[int]]:
-    """The rows of the documents of each title that texts can name, without what is in brackets.
+    """The rows of the documents with each title that texts can name, without text in brackets.
 
     In the order of the titles' hashes.
     """
@@ -116,7 +116,7 @@ def _find_titles(tables: Tables) -> dict[str, list[int]]:
 
 
 def _is_name(word: str) -> bool:
-    """Whether a word alone may be a title that texts name: written large, and not everywhere."""
+    """Whether a single word may be a title that texts name: capitalised, and no function word."""
     return word[0].isupper() and word.casefold() not in FUNCTION
 
 
@@ -130,20 +130,20 @@ def _list_titles(titled: Mapping[str, list[int]]) -> dict[str, Any]:
 
 
 def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
-    """For each chunk the rows of the titles that its text says, however many share one.
+    """The rows of the titles that each chunk's text contains, however many documents share one.
 
-    What documents a title names depends on those that a reader may see.
+    The documents that a title names depend on those that a reader may see.
     """
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for title in titled:
         first, *others = title.split()
         sizes[first].add(1 + len(others))
-    linked, places = [], {title: at for at, title in enumerate(titled)}
+    linked, places = [], {title: row for row, title in enumerate(titled)}
     for text in tables["chunks"]["text"]:
         words = WORD.findall(text.as_py())
         runs = (
-            search.fold_title(words[at : at + size])
-            for at, word in enumerate(words)
+            search.fold_title(words[i : i + size])
+            for i, word in enumerate(words)
             for size in sizes.get(word, _NONE) | sizes.get(word.casefold(), _NONE)
         )
         linked.append(sorted({places[run] for run in runs if run in places}))

@@ -14,10 +14,10 @@ from kpyramid.snapshot.view import View
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the facts: in words, when it held or else its document's day, its places.
+    """A fact of a conflict: in words, its date or else its document's, and its places.
 
-    Places that name its value come first, of these the newest; `document_date` is the day of the
-    first. Both dates are a year, month or day in ISO 8601, empty where nothing tells them.
+    Places that name its value come first, the newest first; `document_date`: date of the first.
+    Both dates are a year, month or day in ISO 8601, empty if unknown.
     """
 
     condensed_id: str
@@ -43,11 +43,11 @@ class Conflict:
 
 
 class Conflicts:
-    """The conflicts that a view lets be seen: those of which all sides are."""
+    """The conflicts of a view: those of which all sides are visible."""
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._told: dict[int, Conflict] = {}
+        self._stated: dict[int, Conflict] = {}
 
     @cached_property
     def _rows(self) -> list[dict[str, Any]]:
@@ -57,59 +57,59 @@ class Conflicts:
 
     @cached_property
     def _by_fact(self) -> dict[int, list[int]]:
-        """The places of the conflicts of each condensed fact, by its row."""
-        found = defaultdict(list)
-        for at, row in enumerate(self._rows):
+        """The indices of the conflicts of each condensed fact, by its row."""
+        indices = defaultdict(list)
+        for index, row in enumerate(self._rows):
             for key in row["condensed_ids"]:
-                found[self._view.locate("condensed", key)].append(at)
-        return found
+                indices[self._view.locate("condensed", key)].append(index)
+        return indices
 
     @cached_property
     def _by_chunk(self) -> dict[str, list[tuple[int, int, int]]]:
-        """From where to where in a chunk's document a side is stated, and its conflict."""
+        """Start and end in the document of each stated side, and its conflict, by chunk."""
         facts, chunks = self._view.rows("condensed"), self._view.rows("chunks").keys
-        found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        stretches: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
         for row, conflicts in self._by_fact.items():
             columns = ("place_chunks", "place_starts", "place_ends")
             for chunk, *ends in zip(
                 *(facts.list_of(c, row).tolist() for c in columns), strict=True
             ):
-                found[chunks[chunk]] += [(ends[0], ends[1], at) for at in conflicts]
-        return found
+                stretches[chunks[chunk]] += [(ends[0], ends[1], index) for index in conflicts]
+        return stretches
 
     def list_all(self) -> Iterator[Conflict]:
-        """All of them, in key order."""
+        """All conflicts, in key order."""
         return map(self._tell, range(len(self._rows)))
 
     def about(self, key: str) -> tuple[Conflict, ...]:
-        """Those of a condensed fact, or of the facts that an instance rests on."""
+        """The conflicts of a condensed fact, or of the facts on which an instance rests."""
         if not self._rows:
             return ()
         try:
             facts = self._view.list_facts(key)
         except KeyError:
             return ()
-        found = {at for fact in facts for at in self._by_fact.get(fact, ())}
-        return tuple(map(self._tell, sorted(found)))
+        indices = {index for fact in facts for index in self._by_fact.get(fact, ())}
+        return tuple(map(self._tell, sorted(indices)))
 
     def at(self, places: Iterable[Evidence]) -> tuple[Conflict, ...]:
-        """Those of which a side is stated in one of some places."""
-        found = {
-            at
+        """The conflicts of which a side is stated in one of some places."""
+        indices = {
+            index
             for place in places
-            for start, end, at in self._by_chunk.get(place.chunk_id, ())
+            for start, end, index in self._by_chunk.get(place.chunk_id, ())
             if start < place.end and place.start < end
         }
-        return tuple(map(self._tell, sorted(found)))
+        return tuple(map(self._tell, sorted(indices)))
 
-    def _tell(self, at: int) -> Conflict:
-        if at not in self._told:
-            row = self._rows[at]
+    def _tell(self, index: int) -> Conflict:
+        if index not in self._stated:
+            row = self._rows[index]
             sides = sorted(map(self._tell_side, row["condensed_ids"]), key=lambda s: s.condensed_id)
             sides.sort(key=lambda side: side.date, reverse=True)
             named = (row["contradiction_id"], row["kind"], row["detail"])
-            self._told[at] = Conflict(*named, tuple(sides))
-        return self._told[at]
+            self._stated[index] = Conflict(*named, tuple(sides))
+        return self._stated[index]
 
     def _tell_side(self, key: str) -> Side:
         view, row = self._view, self._view.locate("condensed", key)
@@ -119,8 +119,8 @@ class Conflicts:
         places.sort(key=lambda place: self._date(place.document_id), reverse=True)
         places.sort(key=lambda place: tail.casefold() not in place.text.casefold())
         dated = self._date(places[0].document_id) if places else ""
-        said = (key, word_fact(head, relation, tail), last or first or dated, dated)
-        return Side(*said, tuple(places))
+        words = (key, word_fact(head, relation, tail), last or first or dated, dated)
+        return Side(*words, tuple(places))
 
     def _date(self, document_id: str) -> str:
         """The day of a document, by its metadata or title; empty without one."""

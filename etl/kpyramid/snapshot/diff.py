@@ -1,4 +1,4 @@
-"""What differs between two snapshots: rows that are new, gone or changed, counted and in words."""
+"""Differences of two snapshots: new, removed and changed rows, counted and in words."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,20 +19,20 @@ from kpyramid.storage.contracts import combine_column, find_rows, load_contracts
 from kpyramid.storage.snapshots import MANIFEST
 
 Change = Literal["added", "removed", "changed"]
-_Told = tuple[str, tuple[tuple[str, Any], ...]]
-"""A row in words, and its values that are compared, each with its name."""
+_Stated = tuple[str, tuple[tuple[str, Any], ...]]
+"""A row in words, and its compared values, each with its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A table whose rows are compared by `key`; by which columns its contract says."""
+    """A table whose rows are matched by `key` and compared in columns of its contract."""
 
     table: str
     key: str
 
     @property
     def compared(self) -> dict[str, str]:
-        """Columns whose difference makes a row changed, by the names under which they are told."""
+        """The columns that make a row changed, by the names in a report."""
         columns = (c.name for c in load_contracts()[self.table].columns if c.compared)
         return {"text" if name == "sha256" else name: name for name in columns}
 
@@ -45,7 +45,7 @@ PARTS: Mapping[str, _Part] = {
     "proposals": _Part("proposals", "proposal_id"),
 }
 NAMES = ("documents", "facts", "entities", "ontology", "instances", "proposals")
-"""What is compared, in the order of a report."""
+"""The compared parts, in the order of a report."""
 _MADE_WITH = ("settings", "stages", "resources", "model")
 _IDS = ("derived_from", "more_detailed_id")
 _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
@@ -53,7 +53,7 @@ _ORDER: tuple[Change, ...] = ("removed", "changed", "added")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many rows the later snapshot has and the earlier lacks, the other way, and changed."""
+    """The numbers of rows added to, removed from and changed in the later snapshot."""
 
     added: int = 0
     removed: int = 0
@@ -62,7 +62,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One difference; `fields` has the values before and after of what changed in it."""
+    """A difference; `fields`: changed values, before and after, by name."""
 
     change: Change
     key: str
@@ -72,9 +72,9 @@ class Row:
 
 @contextmanager
 def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
-    """What differs between two snapshots, as far as both let it be seen.
+    """The differences of two snapshots, as far as they are visible in both.
 
-    A document that the scopes hide by its labels in the later snapshot, or in that which was made
+    A document that the scopes hide by its labels in the later snapshot, or in the one that was made
     last, is hidden in both, by its source and by its text.
 
     Raises:
@@ -91,7 +91,7 @@ def compare(before: Snapshot, after: Snapshot) -> "Iterator[Diff]":
 
 
 def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot]:
-    """Both snapshots without what newer labels hide: a label that was added holds for the past."""
+    """Both snapshots without documents that newer labels hide: added labels hold for the past."""
     newest = max(before, after, key=lambda side: (side.folder / MANIFEST).stat().st_mtime)
     guarded = {name for side in (after, newest) for name in list_guarded(side.folder, side.scopes)}
     scopes = [hide(side.folder, guarded) for side in (before, after)]
@@ -101,14 +101,14 @@ def _hide_guarded(before: Snapshot, after: Snapshot) -> tuple[Snapshot, Snapshot
 
 
 class Diff:
-    """The differences of two snapshots, found part by part when they are asked for."""
+    """The differences of two snapshots, computed part by part when needed."""
 
     def __init__(self, before: Snapshot, after: Snapshot) -> None:
         self._sides = (before, after)
         self._rows: dict[str, list[Row]] = {}
 
     def count(self, name: str) -> Counts:
-        """How many rows of a part differ.
+        """The numbers of differing rows of a part.
 
         Raises:
             InputError: there is no such part.
@@ -117,7 +117,7 @@ class Diff:
         return Counts(*(changes.count(c) for c in ("added", "removed", "changed")))
 
     def read(self, name: str, limit: int | None, change: Change | None = None) -> list[Row]:
-        """The first rows of a part that differ: removed, changed, added or one of it, by key."""
+        """The first differing rows of a part, in order of change and key; or of one `change`."""
         rows = [row for row in self._compare(name) if change in (None, row.change)][:limit]
         if name not in PARTS:
             return rows
@@ -127,7 +127,7 @@ class Diff:
         return [replace(row, words=words[row.key]) for row in rows]
 
     def list_causes(self) -> dict[str, tuple[JsonValue, JsonValue]]:
-        """What the two were made with that differs: settings, stages, models, by dotted name."""
+        """Differences in settings, stages and models, by dotted name."""
         was, now = (
             {key: v for n in _MADE_WITH for key, v in _flatten(side.manifest.get(n), n)}
             for side in self._sides
@@ -150,7 +150,7 @@ class Diff:
         return "; ".join(filter(None, parts))
 
     def _is_same(self, table: str) -> bool:
-        """Whether both have the same bytes of a table, and all of it is seen."""
+        """Whether both have the same bytes of a table, all of it visible."""
         file = f"tables/{table}.parquet"
         hashes = []
         for snapshot in self._sides:
@@ -182,8 +182,8 @@ class Diff:
         return self._rows[name]
 
 
-def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Told]:
-    """The values of the rows of a table that are compared, by key."""
+def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Stated]:
+    """The compared values of the rows of a table, by key."""
     keys, *columns = (
         _read_column(side, part.table, name).to_pylist() for name in (part.key, *names.values())
     )
@@ -200,7 +200,7 @@ def _list_columns(side: Snapshot, table: str) -> set[str]:
 
 
 def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
-    """A column of a table where it lies, or of what is seen of it."""
+    """A column of a table, or of its visible rows."""
     held = side.locate_table(table)
     if isinstance(held, Path):
         held = open_table(held).read(columns=[name], use_threads=False)
@@ -208,7 +208,7 @@ def _read_column(side: Snapshot, table: str, name: str) -> pa.Array:
 
 
 def _word_rows(side: Snapshot, table: str, keys: Sequence[str]) -> dict[str, str]:
-    """Those of some rows that one side has, in words."""
+    """The rows among some keys that a side has, in words."""
     if table == "documents":  # whose keys are sources
         return {key: key for key in keys}
     if table == "proposals":
@@ -230,12 +230,12 @@ def _word(side: Snapshot, table: str, row: int) -> str:
 def _pair_renamed(
     rows: Sequence[Row],
     sides: tuple[Snapshot, Snapshot],
-    before: Mapping[str, _Told],
-    after: Mapping[str, _Told],
+    before: Mapping[str, _Stated],
+    after: Mapping[str, _Stated],
 ) -> list[Row]:
-    """The rows; a fact that is gone and one that is new by the same statements are one, changed.
+    """The rows, with a removed and an added fact of the same statements paired as one changed fact.
 
-    There is none where only ids differ.
+    Pairs of which only ids differ are left out.
     """
     gone, new = ([row.key for row in rows if row.change == c] for c in ("removed", "added"))
     stated, states = map(_find_statements, sides, (gone, new))
@@ -260,11 +260,11 @@ def _find_statements(side: Snapshot, keys: Sequence[str]) -> dict[str, str]:
     """The statements of some facts, each with its fact."""
     ids, derived = (_read_column(side, "condensed", n) for n in ("condensed_id", "derived_from"))
     triples, raws = (_read_column(side, "triples", n) for n in ("triple_id", "raw_triple_ids"))
-    own = derived.take(pa.array(find_rows(pa.array(keys, pa.string()), ids)))
-    facts = pa.array(keys, pa.string()).take(pc.list_parent_indices(own))
-    said = raws.take(pa.array(find_rows(pc.list_flatten(own), triples)))
-    facts = facts.take(pc.list_parent_indices(said))
-    return dict(zip(pc.list_flatten(said).to_pylist(), facts.to_pylist(), strict=True))
+    derived_of = derived.take(pa.array(find_rows(pa.array(keys, pa.string()), ids)))
+    facts = pa.array(keys, pa.string()).take(pc.list_parent_indices(derived_of))
+    raw = raws.take(pa.array(find_rows(pc.list_flatten(derived_of), triples)))
+    facts = facts.take(pc.list_parent_indices(raw))
+    return dict(zip(pc.list_flatten(raw).to_pylist(), facts.to_pylist(), strict=True))
 
 
 def _plain(value: Any) -> Any:
@@ -273,8 +273,8 @@ def _plain(value: Any) -> Any:
     return dict(value) if pairs else value
 
 
-def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
-    """The difference between what two sides say under a key."""
+def _pair(key: str, before: _Stated | None, after: _Stated | None) -> Row:
+    """The difference of two sides in the row of a key."""
     words, now = after or before or ("", ())
     if before is None or after is None:
         return Row("added" if before is None else "removed", key, words, {})
@@ -283,14 +283,14 @@ def _pair(key: str, before: _Told | None, after: _Told | None) -> Row:
     return Row("changed", key, words, fields)
 
 
-def _list_terms(schema: Schema) -> dict[str, _Told]:
+def _list_terms(schema: Schema) -> dict[str, _Stated]:
     """Every term by its IRI, and every axiom: words, fields."""
-    found: dict[str, _Told] = {
+    stated: dict[str, _Stated] = {
         term.iri: (f"{term.label} ({kind})", (*asdict(term).items(),))
         for kind, terms in (("class", schema.classes), ("property", schema.properties))
         for term in terms
     }
-    return found | {line: (line, ()) for line in schema.axioms}
+    return stated | {line: (line, ()) for line in schema.axioms}
 
 
 def _flatten(value: JsonValue, name: str) -> Iterator[tuple[str, JsonValue]]:

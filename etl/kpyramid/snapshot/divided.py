@@ -1,4 +1,4 @@
-"""A snapshot of which scopes hide documents: what is seen of its rows, names, tables and schema."""
+"""A snapshot of which scopes hide documents: its visible rows, names, tables and schema."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -48,27 +48,27 @@ from kpyramid.storage.contracts import (
 
 Row = dict[str, Any]
 _INDEXED = frozenset({"documents", "chunks", "condensed", "entities", "relations", "instances"})
-"""Tables whose rows the index has too, in their order."""
+"""Tables whose rows are also in the index, in the same order."""
 
 
 class _Forms:
-    """The names of entities, or the wordings of relations, that documents use which are seen."""
+    """The names of entities, or the wordings of relations, that visible documents use."""
 
     def __init__(self, rows: MappedRows, seen: Mask, count: int) -> None:
         self._rows, self._seen = rows, seen
         self._owner = rows.numbers("owner")
         self.owners: Mask = np.zeros(count, dtype=np.bool_)
-        """The rows of what has any."""
+        """The rows that have any."""
         self.owners[self._owner[seen]] = True
 
     def list_of(self, owner: int) -> tuple[str, ...]:
-        """Those of one row, sorted."""
+        """The forms of a row, sorted."""
         first, last = map(int, np.searchsorted(self._owner, [owner, owner + 1]))
         listed = self._rows.column("form")[first:last].to_pylist()
-        return tuple(form for form, own in zip(listed, self._seen[first:last], strict=True) if own)
+        return tuple(f for f, seen in zip(listed, self._seen[first:last], strict=True) if seen)
 
     def choose(self, owner: int, canonical: str) -> str:
-        """The canonical one if it is seen, else the longest that is; empty where none is."""
+        """The canonical form if it is visible, else the longest visible one; else empty."""
         forms = self.list_of(owner)
         return (
             canonical if canonical in forms else max(forms, key=lambda f: (len(f), f), default="")
@@ -76,13 +76,13 @@ class _Forms:
 
 
 class DividedView(View):
-    """What is seen of a store some of whose documents are hidden.
+    """The view of a store some of whose documents are hidden.
 
-    The contracts say which rows that leaves: a row is seen when a document that states as much is,
-    of a fact not those of what was merged into it because it says less, and with it the entities
-    and relations that seen documents name. Their names are those that seen documents use; a term
-    that completion added is seen when such a wording names it. Numbers that were computed over the
-    whole corpus, such as confidence and the rarity of words, stay as they are.
+    The contracts define the visible rows: a row is visible if a document that states all of it is
+    (for a fact, not the documents of broader facts merged into it), and so are the entities and
+    relations that visible documents name. Their names are those that visible documents use; a term
+    that completion added is visible if such a wording names it. Numbers computed over the whole
+    corpus, such as confidence and the rarity of words, are unchanged.
     """
 
     def __init__(self, store: Store, documents: Mask) -> None:
@@ -112,7 +112,7 @@ class DividedView(View):
         return self._masks[table]
 
     def _mark_stated(self, table: str) -> Mask:
-        """What `visible_by` says: from the index where that has the documents of each row."""
+        """The visible rows by `visible_by`, from the index where it has each row's documents."""
         if table == "proposals":
             return self._terms.mark_named()
         if table == "statements":
@@ -136,7 +136,7 @@ class DividedView(View):
         return seen
 
     def _follow(self, table: str, name: str) -> tuple[Integers, Mask]:
-        """Of all that a column refers to the row that does, and whether that is seen."""
+        """The referring row of each reference of a column, and whether its target is visible."""
         column = load_contracts()[table].column(name)
         values = combine_column(self._store.table(table)[name])
         owners: Integers = np.arange(len(values))
@@ -148,7 +148,7 @@ class DividedView(View):
         return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
 
     def _keys_of(self, table: str) -> pa.Array:
-        """The keys of the rows that are seen."""
+        """The keys of the visible rows."""
         return self._list_keys(table).filter(pa.array(self.mask(table)))
 
     def _list_keys(self, table: str) -> pa.Array:
@@ -162,13 +162,13 @@ class DividedView(View):
         return combine_column(self._store.table(table)[name])
 
     def _rest_on_seen(self, name: str) -> Mask:
-        """The rows of a file of the index that rest on a document that is seen."""
+        """The rows of a file of the index that rest on a visible document."""
         starts, documents = self.rows(name).lists("documents")
         before = np.concatenate([[0], np.cumsum(self._documents[documents])])
         return np.asarray(before[starts[1:]] > before[starts[:-1]], dtype=np.bool_)
 
     def _meets(self, table: str, column: Column) -> Mask:
-        """The rows that refer to what is seen, or to nothing, by a column that they need."""
+        """The rows that refer to a visible row, or to none, by a column that they need."""
         if column.term:
             values = self._read_column(table, column.name)
             hidden = pa.array(sorted(self._terms.hidden), pa.string())
@@ -185,21 +185,21 @@ class DividedView(View):
         return np.asarray(pc.fill_null(rows, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def searched(self, table: str) -> Mask:
-        """See `View`: an entity that only hidden texts call by its name is found by no vector."""
+        """See `View`: an entity that only hidden texts call by its name is not searched."""
         return self._called if table == "entities" else self.mask(table)
 
     @cached_property
     def _called(self) -> Mask:
-        """The entities that a text which is seen calls by their name."""
+        """The entities that a visible text calls by their name."""
         forms, seen = self.rows("entity_forms"), self._rest_on_seen("entity_forms")
         owners = forms.numbers("owner")
         names = self.rows("entities").column("name").take(pa.array(owners))
-        said = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
-        return np.isin(np.arange(len(self.rows("entities"))), said)
+        named = owners[seen & to_mask(pc.equal(forms.column("form"), names))]
+        return np.isin(np.arange(len(self.rows("entities"))), named)
 
     @cached_property
     def whole_triples(self) -> frozenset[str]:
-        """The triples of which all statements are seen."""
+        """The triples of which all statements are visible."""
         owners, seen = self._follow("triples", "raw_triple_ids")
         keys = self._list_keys("triples")
         hidden = np.zeros(len(keys), np.bool_)
@@ -207,7 +207,7 @@ class DividedView(View):
         return frozenset(keys.filter(pa.array(~hidden)).to_pylist())
 
     def list_seen(self, table: str) -> frozenset[str]:
-        """The keys of the rows that are seen."""
+        """The keys of the visible rows."""
         if table not in self._keys:
             self._keys[table] = frozenset(self._keys_of(table).to_pylist())
         return self._keys[table]
@@ -226,17 +226,17 @@ class DividedView(View):
         return self._forms["entities"].list_of(entity)
 
     def name_of(self, entity: int) -> str:
-        """See `View`: the canonical one, unless only hidden texts use it."""
+        """See `View`: the canonical name, unless only hidden texts use it."""
         return self._forms["entities"].choose(entity, super().name_of(entity))
 
     def wordings_of(self, relation: int) -> tuple[str, ...]:
-        """All phrases of a relation that are seen, sorted."""
+        """The visible phrases of a relation, sorted."""
         return self._forms["relations"].list_of(relation)
 
     def wording_of(self, relation: int) -> str:
-        """See `View`: the canonical one, unless only hidden texts use it.
+        """See `View`: the canonical phrase, unless only hidden texts use it.
 
-        So too for the relation of a fact that stands for others which are worded otherwise.
+        This holds also for a fact that stands for others with different wordings.
         """
         return self._forms["relations"].choose(relation, super().wording_of(relation))
 
@@ -248,14 +248,14 @@ class DividedView(View):
         return [row for row in seen if has(tuple(map(join_words, self.forms_of(row))))]
 
     def qualify_fact(self, row: int) -> tuple[str, ...]:
-        """See `View`; of the documents that are seen."""
+        """See `View`; the qualifiers by visible documents."""
         stated, whole = self._forms["condensed"].list_of(row), super().qualify_fact(row)
         united = unite_qualifiers(read_qualifiers(stated), self._cite(read_qualifiers(whole)))
         return tuple(write_qualifiers(united))
 
     @cached_property
     def _cited(self) -> frozenset[str | None]:
-        """How the documents that are seen are cited."""
+        """The citations of the visible documents."""
         documents, seen = self.rows("documents"), np.flatnonzero(self._documents).tolist()
         return frozenset(
             cite_document(documents.value("title", row), documents.value("text", row))
@@ -263,32 +263,32 @@ class DividedView(View):
         )
 
     def _cite(self, whole: Qualifiers) -> list[tuple[str, str]]:
-        """Of what documents tell of common nouns that of those which are seen.
+        """The pairs of a fact's qualifiers without citations of hidden documents.
 
-        That a person corrected the fact is told, not by what: the words may be of what is hidden.
+        A correction is shown without its words, which may come from hidden documents.
         """
         values = list_values(whole, DOCUMENT)
         corrected = [(CORRECTED, MORE)] if dict(whole).get(CORRECTED) else []
         return [*corrected, *((DOCUMENT, value) for value in values if value in self._cited)]
 
     def shows_statement(self, row: int) -> bool:
-        """See `View`: when all facts that it cites are seen, in the words that it was made of."""
+        """See `View`: if all facts that it cites are visible, in their original words."""
         rows = self.rows("statements")
         return row >= 0 and self._shows_all(rows.list_of("facts", row), rows.value("anchor", row))
 
     def _shows_all(self, facts: Iterable[int | None], anchor: str | None) -> bool:
-        """Whether some facts are seen in all their words, and the anchor that they have."""
+        """Whether some facts are visible in all their words, with their anchor."""
         seen = self.mask("condensed")
         whole = (f is not None and seen[f] and self._words_whole(int(f)) for f in facts)
         return anchor not in self._terms.hidden and all(whole)
 
     def _words_whole(self, fact: int) -> bool:
-        """Whether a fact that is seen has the words that it has for who sees everything."""
+        """Whether a visible fact has the same words in this view as in the whole snapshot."""
         same = self.state_fact(fact) == self.whole.state_fact(fact)
         return same and self.qualify_fact(fact) == self.whole.qualify_fact(fact)
 
     def find_detailed(self, row: int) -> str:
-        """See `View`; where both are seen in all their words."""
+        """See `View`; if both are visible in all their words."""
         detailed = int(self.rows("condensed").numbers("detailed")[row])
         whole = detailed >= 0 and self._words_whole(row) and self._words_whole(detailed)
         return super().find_detailed(row) if whole else ""
@@ -298,7 +298,7 @@ class DividedView(View):
         return super().name_standard(row) if self._shows_standard(row) else ""
 
     def _shows_standard(self, row: int) -> bool:
-        """Whether the standard relation of a fact and its ends may be seen."""
+        """Whether the standard relation of a fact and its ends are visible."""
         facts, seen = self.rows("condensed"), self.mask("entities")
         ends = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
         named = all(end < 0 or seen[end] for end in ends)
@@ -306,7 +306,7 @@ class DividedView(View):
 
     @cached_property
     def _standards(self) -> frozenset[str]:
-        """The standard relations that may be seen: properties, and wordings of texts."""
+        """The visible standard relations: properties, and wordings of visible texts."""
         wordings = map(
             self.wording_of, self.select("relations", range(len(self.rows("relations"))))
         )
@@ -317,7 +317,7 @@ class DividedView(View):
         return int(self._documents[self.rows("condensed").list_of("documents", row)].sum())
 
     def text_of(self, table: str, row: int) -> str:
-        """See `View`; of a fact only those words that its names and wordings let be seen."""
+        """See `View`; for a fact only its visible names and wordings."""
         if table == "chunks":
             return super().text_of(table, row)
         if table == "entities":
@@ -333,7 +333,7 @@ class DividedView(View):
     # -- tables and the ontology --------------------------------------------------------------
 
     def table(self, name: str) -> pa.Table:
-        """One table, read whole: the rows that are seen, with what is seen of each.
+        """A whole table: the visible rows, with the visible part of each.
 
         Raises:
             InputError: there is no table of that name, the snapshot is gone, or the table cannot
@@ -362,7 +362,7 @@ class DividedView(View):
         )
 
     def read_ontology(self) -> tuple[str, str]:
-        """See `View`; with those places of statements that are seen."""
+        """See `View`; with the visible places of statements."""
         rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
         seen = self.select("instances", range(len(rows)))
         statements = (
@@ -380,7 +380,7 @@ class DividedView(View):
             yield Quotation(documents.keys[row], start, end, text[start:end], source, title)
 
     def _cut_row(self, contract: Contract, number: int, row: Row) -> Row:
-        """A row without what it says of hidden ones; `number` is where it stands in its table."""
+        """A row without its references to hidden rows; `number`: its index in the table."""
         beside = {c.name: self._cut_value(contract, c, row) for c in _list_beside(contract)}
         cut = row | beside
         match contract.table:
@@ -393,7 +393,7 @@ class DividedView(View):
                 if any(cut[name] != row[name] for name in ("anchor", "anchor_class")):
                     cut |= {"anchor": None, "anchor_class": None}
                 cut["more_detailed_id"] = self.find_detailed(number) or None
-            case "instances":  # the strongest of the places that are seen is its own
+            case "instances":  # its place becomes the strongest visible one
                 strongest = cut["places"][0]
                 if strongest != row["places"][0]:
                     cut |= {name: strongest[name] for name in ("chunk_id", "start", "end")}
@@ -423,20 +423,20 @@ class DividedView(View):
         return value if value in seen else None
 
     def _unite(self, contract: Contract, column: Column, row: Row) -> list[tuple[str, str]]:
-        """The pairs of the seen rows that a row rests on, but for weaker ones."""
+        """The pairs of the visible rows on which a row rests, without weaker ones."""
         source = str(column.united_from)
         target = str(contract.column(source).target)
         pairs, keys = self._list_pairs(target, column.name), row[source]
         for marks in (c for c in contract.columns if c.along == source and c.weaker):
             both = zip(keys, row[marks.name], strict=True)
             keys = [key for key, mark in both if mark != marks.weaker]
-        # What a title adds is said of triples first, and of no raw triple.
+        # Qualifiers from titles are in triples and later tables, not in raw triples.
         whole = row[column.name] if target == "raw_triples" else ()
         stated = (pair for key in keys for pair in pairs.get(key, ()))
         return unite_qualifiers(stated, self._cite(whole))
 
     def _list_pairs(self, table: str, column: str) -> Mapping[str, list[tuple[str, str]]]:
-        """What a column of a table says, by key, of the rows that are seen."""
+        """The pairs in a column of a table, by key, of the visible rows."""
         if table not in self._pairs:
             self._pairs[table] = map_column(
                 self.table(table), load_contracts()[table].key[0], column
@@ -444,28 +444,28 @@ class DividedView(View):
         return self._pairs[table]
 
     def _replace_standard(self, contract: Contract, number: int, row: Row) -> Row:
-        """What stands for values that may not be told with the standard relation of a fact."""
+        """The replacements of values that would reveal a fact's hidden standard relation."""
         if self._shows_standard(number):
             return {}
-        found: Row = {}
+        values: Row = {}
         for column in (c for c in contract.columns if c.instead):
             name, _, of = str(column.instead).partition(".")
-            told: Any = False if name == NO else row[name]
-            found[column.name] = self.wording_of(self.locate("relations", told)) if of else told
-        return found
+            value: Any = False if name == NO else row[name]
+            values[column.name] = self.wording_of(self.locate("relations", value)) if of else value
+        return values
 
     @property
     def schema(self) -> Schema:
-        """See `View`; of what completion added what is seen."""
+        """See `View`; of the terms that completion added, the visible ones."""
         return self._terms.schema
 
 
 _NAMED = {"entities": "entity_forms", "relations": "relation_forms"}
-"""Tables of what has names, and the files of the index that say which document uses which."""
+"""Tables with names, and the files of the index with the documents that use each name."""
 
 
 def _list_beside(contract: Contract) -> list[Column]:
-    """The columns by which a row that is seen may refer to a hidden one."""
+    """The columns by which a visible row may refer to a hidden one."""
     return [
         c
         for c in contract.columns
@@ -476,7 +476,7 @@ def _list_beside(contract: Contract) -> list[Column]:
     ]
 
 
-# The schema as it is seen.
+# The visible schema.
 
 _TermT = TypeVar("_TermT", OntologyClass, OntologyProperty)
 _ADDED = ("accepted", "alias")
@@ -484,11 +484,11 @@ _ADDED = ("accepted", "alias")
 
 
 class _SeenTerms:
-    """Which terms of the ontology a view lets be seen, in which words.
+    """The visible terms of the ontology, with their visible words.
 
-    None of them says anything of a seed ontology: that is written by people for all to read. A
-    term that completion added is there when a wording that is seen names it, with its alternative
-    labels of that kind; with its definition when all that supports it is seen.
+    Terms of the seed ontology are always visible: people wrote it for all readers. A term that
+    completion added is visible if a visible wording names it, with its visible alternative labels;
+    its definition is visible if all its support is.
     """
 
     def __init__(self, store: Store, view: DividedView) -> None:
@@ -497,7 +497,7 @@ class _SeenTerms:
 
     @cached_property
     def schema(self) -> Schema:
-        """The ontology's schema, as far as it is seen."""
+        """The visible part of the ontology's schema."""
         whole, seed, hidden = self._view.whole.schema, self._seed, self.hidden
         classes = [
             self._cut(c, seed.class_by_iri.get(c.iri)) for c in whole.classes if c.iri not in hidden
@@ -515,7 +515,7 @@ class _SeenTerms:
         return Schema(whole.base, tuple(classes), tuple(properties), tuple(axioms))
 
     def _cut(self, term: _TermT, seed: _TermT | None) -> _TermT:
-        """A term with what is seen of its words: all that the seed ontology says of it."""
+        """A term with its visible words, including all of the seed ontology's."""
         rows = [row for row in self._proposals if row["iri"] == term.iri]
         words = set(seed.alt_labels) if seed else set()
         for row in rows:
@@ -529,7 +529,7 @@ class _SeenTerms:
 
     @cached_property
     def hidden(self) -> frozenset[str]:
-        """IRIs of classes and properties that were added or proposed, and are not seen."""
+        """IRIs of classes and properties that were added or proposed, and are hidden."""
         whole, seed = self._view.whole.schema, self._seed
         terms: dict[str, tuple[str | None, ...]] = {
             **{c.iri: c.parents for c in whole.classes if c.iri not in seed.class_by_iri},
@@ -548,16 +548,16 @@ class _SeenTerms:
         return frozenset(hidden)
 
     def mark_named(self) -> Mask:
-        """The rows of the proposals whose label is seen."""
+        """The rows of the proposals with a visible label."""
         named = (row["label"] in self.words[row["proposal_id"]] for row in self._proposals)
         return np.fromiter(named, np.bool_, len(self._proposals))
 
     @cached_property
     def words(self) -> dict[str, frozenset[str]]:
-        """By proposal those of its wordings, its label among them, that are seen.
+        """The visible wordings of each proposal, its label included.
 
-        A label that is none of the wordings was chosen by who saw all facts, so it is seen where
-        all of them are.
+        A label that is none of the wordings was chosen in view of all facts; it is visible if all
+        of them are.
         """
         ids = {key for row in self._proposals for key in row["triple_ids"]}
         facts = self._store.table("triples")
@@ -590,7 +590,7 @@ class _SeenTerms:
         return () if row is None else self._view.forms_of(row)
 
     def _is_whole(self, row: Row) -> bool:
-        """Whether all that supports a proposal is seen."""
+        """Whether all the support of a proposal is visible."""
         return self._view.whole_triples.issuperset(row["triple_ids"])
 
     @cached_property
@@ -603,14 +603,14 @@ class _SeenTerms:
         return rows
 
 
-# What scopes hide.
+# The view of scopes.
 
 
 def open_view(store: Store, scopes: Sequence[Scope]) -> View:
-    """What all of some scopes let be seen of a store.
+    """The view of a store that satisfies all of some scopes.
 
     Raises:
-        InputError: a scope names what is not there, or what others hide.
+        InputError: a scope names an unknown document or value, or one that others hide.
     """
     documents = find_documents(store, scopes)
     return View(store) if documents.all() else DividedView(store, documents)
@@ -620,11 +620,11 @@ def open_view(store: Store, scopes: Sequence[Scope]) -> View:
 
 
 def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
-    """The documents that all scopes let be seen.
+    """The documents that are visible in all scopes.
 
     Raises:
-        InputError: none of those that the labels let be seen has an id, source or metadata
-            that a scope names; the message is the same where a hidden one has.
+        InputError: no document visible by its labels has an id, source or metadata that a scope
+            names; the message is the same if a hidden document has.
     """
     documents = store.rows("documents")
     reach = np.ones(len(documents), dtype=np.bool_)
@@ -643,13 +643,13 @@ def find_documents(store: Store, scopes: Sequence[Scope]) -> Mask:
 
 
 def _open_by_label(labels: pa.Array, access: frozenset[str]) -> Mask:
-    """The documents whose labels let them be seen."""
+    """The documents that are visible by their labels."""
     mine = pc.is_in(pc.list_flatten(labels), pa.array(sorted(access), pa.string()))
     return to_mask(pc.equal(pc.list_value_length(labels), 0)) | _have(labels, to_mask(mine))
 
 
 def _have(lists: pa.Array, wanted: Mask) -> Mask:
-    """The rows that have one of the wanted values in their lists."""
+    """The rows whose lists have a wanted value."""
     having = np.zeros(len(lists), np.bool_)
     having[pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)[wanted]] = True
     return having
@@ -661,13 +661,13 @@ def _find_named(documents: MappedRows, names: Collection[str], reach: Mask) -> M
     seen = np.zeros(len(documents), dtype=np.bool_)
     for wanted in sorted(names):
         columns = (documents.column("document_id"), sources, files)
-        found = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
-        if not found.any():
+        matching = np.any([to_mask(pc.equal(c, wanted)) for c in columns], axis=0) & reach
+        if not matching.any():
             known = files.filter(pa.array(reach)).unique().to_pylist()
             near = get_close_matches(wanted, known, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"no document has the id or source {wanted!r}{hint}")
-        seen |= found
+        seen |= matching
     return seen
 
 
@@ -675,8 +675,8 @@ def _find_described(documents: MappedRows, pairs: Collection[tuple[str, str]], r
     described = documents.column("metadata")
     seen = np.ones(len(documents), dtype=np.bool_)
     for field, value in sorted(pairs):
-        said = pc.equal(pc.list_flatten(described), f"{field}={value}")
-        having = _have(described, to_mask(said))
+        equal = pc.equal(pc.list_flatten(described), f"{field}={value}")
+        having = _have(described, to_mask(equal))
         if not (having & reach).any():
             raise InputError(f"no document has {field} = {value!r} in its metadata")
         seen &= having

@@ -1,4 +1,4 @@
-"""What a snapshot says, or is, in the forms of other programs; each appears whole or not at all."""
+"""Exports of a snapshot to the formats of other programs; each appears whole or not at all."""
 
 import logging
 import re
@@ -63,7 +63,7 @@ _PIECE = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What was written: its bytes and files, and tables that the scope kept back."""
+    """The files and bytes written, and the tables left out because of the scope."""
 
     bytes: int
     files: tuple[str, ...]
@@ -78,16 +78,16 @@ def export(
     corpus: str = "",
     ref: str = "",
 ) -> Export:
-    """Writes a snapshot, as far as its scope lets it be seen, in one of `FORMS`.
+    """Writes the visible part of a snapshot in one of `FORMS`.
 
-    Each document's source, title, licence, attribution and access labels go along. For an address
-    it is written here, then sent. `warehouse` is where the export is noted, with `corpus` and `ref`
-    if it is a declared one: see `Exported`. A site's changes are those since `ref` was elsewhere.
+    It includes each document's source, title, licence, attribution and access labels. For an
+    address it is written here, then sent. `warehouse` records the export, with `corpus` and `ref`
+    if it is declared: see `Exported`. A site shows the changes since `ref` was elsewhere.
 
     Raises:
         EndpointError: it cannot be sent.
-        InputError: there is no such form, something is at the place, or the scope hides documents
-            and the form is a copy of the whole snapshot.
+        InputError: there is no such form, the place exists, or the scope hides documents and the
+            form is a copy of the whole snapshot.
         IntegrityError: the snapshot is damaged.
     """
     if form not in FORMS:
@@ -105,7 +105,7 @@ def export(
 
 
 def _open_former(snapshot: Snapshot, warehouse: Warehouse | None, ref: str) -> Snapshot | None:
-    """What a ref was at before it last came to a snapshot; None where that is not there."""
+    """The snapshot of a ref before it last moved to the given one; None if it is gone."""
     entries = list_entries(warehouse, ref) if warehouse and ref else []
     ids = [identifier for identifier, _ in groupby(entry.snapshot for entry in entries)]
     if warehouse is None or snapshot.id not in ids[1:]:
@@ -126,9 +126,9 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
     finally:
         discard(part)
     sync_folder(path.parent)
-    found = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
-    names = tuple(p.relative_to(path).as_posix() for p in found) if path.is_dir() else (path.name,)
-    return Export(sum(p.stat().st_size for p in found), names, tuple(left_out))
+    files = sorted(p for p in (path.rglob("*") if path.is_dir() else [path]) if p.is_file())
+    names = tuple(p.relative_to(path).as_posix() for p in files) if path.is_dir() else (path.name,)
+    return Export(sum(p.stat().st_size for p in files), names, tuple(left_out))
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def _write_whole(write: Callable[[Path, Path], None], snapshot: Snapshot, path: 
 
 
 _VOCABULARY = Path(__file__).parent / "vocabulary.ttl"
-"""What the terms of `kp:` mean."""
+"""Definitions of the terms of `kp:`."""
 
 
 # RDF: the ontology, its individuals and where they are said, then the graph.
@@ -227,7 +227,7 @@ _PLAIN = (
     *("more_detailed_id", "confidence", *QUOTED),
 )
 _LISTS = ("qualifiers", "documents", "sources", "licences", "attributions")
-"""Of a fact what qualifies it, the documents that state it, and whom to name."""
+"""Qualifiers of a fact, the documents that state it, and whom to credit."""
 
 
 def _write_graphml(snapshot: Snapshot, path: Path) -> None:
@@ -279,7 +279,7 @@ def _write_files(
     queries: Mapping[str, str],
     heads: Mapping[str, str],
 ) -> None:
-    """Writes a folder of files, each of the lines of a query; `heads`: what stands before them."""
+    """Writes a folder of files, each with the lines of a query; `heads`: text before them."""
     path.mkdir()
     with _open(snapshot, facts) as database:
         for name, query in queries.items():
@@ -322,7 +322,7 @@ def _write_duckdb(snapshot: Snapshot, path: Path) -> Sequence[str]:
 
 
 def _locate_tables(snapshot: Snapshot, names: Iterable[str]) -> dict[str, Path | pa.Table]:
-    """Those of some tables that there are where the scope hides documents."""
+    """The tables among some that exist where the scope hides documents."""
     tables = {}
     for name in names:
         with suppress(InputError):  # it cannot be divided by documents
@@ -348,7 +348,7 @@ def _write_lance(snapshot: Snapshot, path: Path) -> None:
 
 
 def _read_vectors(snapshot: Snapshot, name: str, database: "Database") -> pa.RecordBatchReader:
-    """The rows of a searched table that are seen: id, words, vector, and what SQL joins to them."""
+    """The visible rows of a searched table: id, words, vector, and columns joined by SQL."""
     view = snapshot._view
     part, mask = view.part(name), view.searched(name)
     rows = np.arange(len(part)) if mask is None else np.flatnonzero(mask)
@@ -369,7 +369,7 @@ def _read_vectors(snapshot: Snapshot, name: str, database: "Database") -> pa.Rec
 
 
 _Form = Callable[[Snapshot, Path], Sequence[str] | None]
-"""It may say which tables the scope kept back."""
+"""Writes a form; may return the tables that the scope leaves out."""
 FORMS: Mapping[str, _Form] = {
     "folder": partial(_write_whole, copy_folder),
     "tar": partial(_write_whole, write_tarball),
@@ -383,10 +383,10 @@ FORMS: Mapping[str, _Form] = {
     "duckdb": _write_duckdb,
     "lance": _write_lance,
 }
-"""What a snapshot is exported to, by name."""
+"""The forms of export by name."""
 
 
-# A snapshot's folder described for whoever receives it: its README and its views.
+# Description of a snapshot's folder for its recipients: its README and its views.
 
 _LONGEST = 200
 """Characters of a licence or a file's name in the README."""
@@ -394,10 +394,10 @@ _README = Path(__file__).parent / "readme.jinja"
 
 
 def describe_folder(manifest: Mapping[str, Any], documents: Path) -> dict[str, bytes]:
-    """The files of a snapshot that say what is in it, by name.
+    """The files that describe a snapshot, by name.
 
-    `documents` is the file of that table. Nothing in them depends on the run; the release that
-    made the snapshot does.
+    `documents`: the file of that table. They do not depend on the run, but on the release that made
+    the snapshot.
     """
     views = [
         *(
@@ -418,9 +418,9 @@ def describe_folder(manifest: Mapping[str, Any], documents: Path) -> dict[str, b
 
 
 def list_views(without: Collection[str] = (), *, kind: str = "VIEW") -> Iterator[str]:
-    """SQL that says what tables and columns mean, then the views over them.
+    """SQL that comments tables and columns, then creates the views over them.
 
-    `without` are tables that are not there; `kind` is what the others are in the database.
+    `without`: missing tables; `kind`: SQL kind of the others in the database.
     """
     for name, contract in load_contracts().items():
         if name in without:
@@ -432,7 +432,7 @@ def list_views(without: Collection[str] = (), *, kind: str = "VIEW") -> Iterator
     absent = [*without]
     for name, path in locate_declarations("views").items():
         text = path.read_text("utf-8").strip()
-        if any(re.search(rf"\b(FROM|JOIN) {other}\b", text) for other in absent):
+        if any(re.search(rf"\b(FROM|JOIN) {absentee}\b", text) for absentee in absent):
             absent.append(name)
             continue
         about = text.partition("\n")[0].removeprefix("-- ")
@@ -447,7 +447,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
     table = pq.read_table(documents, columns=["source", "licence", "access", "metadata"])
     files = Counter(_plain(source.partition("#")[0]) for source in table["source"].to_pylist())
     licences = Counter(_plain(licence or "none stated") for licence in table["licence"].to_pylist())
-    told = [any(k in ATTRIBUTION for k, _ in pairs) for pairs in table["metadata"].to_pylist()]
+    credited = [any(k in ATTRIBUTION for k, _ in pairs) for pairs in table["metadata"].to_pylist()]
     template = Environment(undefined=StrictUndefined, autoescape=False).from_string(  # noqa: S701
         _README.read_text("utf-8")
     )
@@ -457,7 +457,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
         files=sorted(files.items()),
         licences=sorted(licences.items(), key=lambda pair: (-pair[1], pair[0])),
         attribution=", ".join(f"`{name}`" for name in ATTRIBUTION),
-        attributed=sum(told),
+        attributed=sum(credited),
         labelled=sum(map(bool, table["access"].to_pylist())),
         tables=[(name, contract.about) for name, contract in load_contracts().items()],
         count=lambda number, noun: f"{number:,} {noun}{'' if number == 1 else 's'}",
@@ -465,7 +465,7 @@ def _write_readme(manifest: Mapping[str, Any], documents: Path) -> str:
 
 
 def _plain(text: str) -> str:
-    """What a document says of itself, as one line that Markdown reads as words."""
+    """A document's own text as a line that Markdown shows literally."""
     return " ".join(re.sub(r"[`|<>\[\]]", " ", text).split())[:_LONGEST]
 
 
@@ -473,14 +473,14 @@ def _plain(text: str) -> str:
 
 
 def run_sql(snapshot: Snapshot, query: str) -> list[dict[str, Any]]:
-    """The rows of one SELECT by DuckDB, each by the names of its columns.
+    """The rows of a SELECT by DuckDB, each by the names of its columns.
 
-    The database is in memory, and reads no file but the tables of the snapshot; what the query sets
-    or attaches is refused. Tables that cannot be divided by documents, and views over them, are not
-    there where the scope hides something. `vectors` is there when the query says that word.
+    The database is in memory, and reads no file but the tables of the snapshot; SET and ATTACH are
+    refused. Tables that cannot be divided by documents, and views over them, are missing if the
+    scope hides rows. `vectors` exists if the query contains that word.
 
     Raises:
-        InputError: the query is none, is more than one SELECT, or does not run; says why.
+        InputError: the query is empty, is more than one SELECT, or does not run; states why.
         IntegrityError: a table of the snapshot is damaged.
     """
     import duckdb
@@ -498,7 +498,7 @@ def run_sql(snapshot: Snapshot, query: str) -> list[dict[str, Any]]:
         database.execute("SET enable_external_access = false; SET lock_configuration = true")
         try:
             statements = database.extract_statements(query)
-            if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 raise InputError("the SQL is not one SELECT; write one, without a word before it")
             rows: list[dict[str, Any]] = database.sql(query).to_arrow_table().to_pylist()
             return rows

@@ -22,23 +22,23 @@ from kpyramid.ontology import names as n
 from kpyramid.snapshot.evidence import stack_headings
 from kpyramid.storage.contracts import load_contracts
 
-if TYPE_CHECKING:  # who only reads has none
+if TYPE_CHECKING:  # plain readers do not install it
     from duckdb import DuckDBPyConnection as Database
 
 _MEMORY = "2GB"
-"""What DuckDB may hold before it goes on in files: tables may be larger."""
+"""Memory of DuckDB beyond which it uses files: tables may be larger."""
 READS = (
     *("documents", "chunks", "claims", "raw_triples"),
     *("triples", "condensed", "entities", "relations", "instances"),
 )
-"""Tables that the graph is made of."""
+"""Tables from which the graph is made."""
 ATTRIBUTION = ("attribution", "author", "authors", "creator", "byline")
-"""Fields of a document's metadata that say whom to name; the first that is there is taken."""
+"""Fields of a document's metadata with its attribution; the first that exists is taken."""
 
 
 @contextmanager
 def open_database(path: Path | None = None) -> "Iterator[Database]":
-    """A DuckDB with bounded memory: a file, or none that stays.
+    """A DuckDB database with bounded memory, in a file or in memory.
 
     Raises:
         IntegrityError: a table cannot be read.
@@ -54,9 +54,9 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
         try:
             yield database
         except duckdb.OutOfMemoryException as e:
-            said, place = str(e).splitlines()[0], tempfile.gettempdir()
+            why, place = str(e).splitlines()[0], tempfile.gettempdir()
             raise PyramidError(
-                f"DuckDB holds {_MEMORY} and files below {place}, which are not enough: {said}. No "
+                f"DuckDB holds {_MEMORY} and files below {place}, which are not enough: {why}. No "
                 f"table is damaged. Make room in {place} or set TMPDIR to a larger disk; where "
                 "there is room, cut the longest documents into several"
             ) from e
@@ -67,14 +67,14 @@ def open_database(path: Path | None = None) -> "Iterator[Database]":
 
 
 def name_source(database: "Database", name: str, table: Path | pa.Table) -> str:
-    """How SQL reads a table: a Parquet file, or one in memory, which gets a name of its own."""
+    """The SQL source of a table: a Parquet file, or a table in memory under its own name."""
     if not isinstance(table, Path):
         database.register(f"held_{name}", table)
         return f"held_{name}"
     source = "read_parquet('" + str(table).replace("'", "''") + "')"
     try:
         held = pq.read_schema(table).names  # an older snapshot may lack a column
-    except (pa.ArrowException, OSError):  # who reads it says that it is damaged
+    except (pa.ArrowException, OSError):  # the reader of the table reports the damage
         return source
     lacking = [c for c in load_contracts()[name].columns if c.name not in held]
     blank = "".join(
@@ -105,11 +105,11 @@ def open_graph(
 ) -> "Iterator[Database]":
     """A database with the graph of some tables (`READS`) in its tables.
 
-    They are `document`, `entity`, `place`, and `fact` with the columns that are named, in the
-    order of their keys; without a name `document` alone, of one table. Facts have the ends of
-    their standard relation; `wording` is the fact as the text words it, `more_detailed_id` a fact
-    that says all of it and more, `places` says where, and `documents`, `sources`, `licences` and
-    `attributions` whose texts those are. Facts that none says in more detail are the distinct ones.
+    They are `document`, `entity`, `place`, and `fact` with the columns `facts`, in the order of
+    their keys; without `facts` only `document`. Facts have the ends of their standard relation;
+    `wording`: the fact in the words of the text; `more_detailed_id`: the more detailed fact;
+    `places`: its places; `documents`, `sources`, `licences`, `attributions`: of those documents.
+    Facts without a more detailed one are the distinct facts.
     """
     with open_database() as database:
         for name, table in tables.items():
@@ -117,7 +117,7 @@ def open_graph(
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
         fields = ", ".join(f"metadata['{name}']" for name in ATTRIBUTION)
         database.execute(SQL["documents"].replace("$attribution", fields))
-        if facts:  # what is not named is not computed
+        if facts:  # other columns are not computed
             database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
             database.execute(SQL["graph"])
             source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
@@ -131,7 +131,7 @@ def open_graph(
 
 
 def _list_sections(database: "Database") -> pa.Table:
-    """Where each heading of a document stands, with all that it stands under."""
+    """The start of each heading of a document, with the headings above it."""
     sections: list[dict[str, Any]] = []
     for batch in database.sql(SQL["headings"]).to_arrow_reader(1_024):
         for row in batch.to_pylist():
@@ -174,13 +174,13 @@ RDF_FACTS = (
     *("wording", "negated", "more_detailed_id", "confidence", "modality", "valid_from", "valid_to"),
     *("qualifiers", "places"),
 )
-"""Columns of `fact` that are said in RDF."""
+"""Columns of `fact` that RDF includes."""
 
 
 def _list_subjects() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
-    """Of each kind of subject its source, SQL of its IRI and of its graph, and what is said of it.
+    """For each kind of subject: its source, SQL of its IRI and of its graph, and its statements.
 
-    Predicates, and SQL of their objects: one term, null for none, or with `[]` a list of terms.
+    These are predicates with SQL of their objects: a term, null for none, or with `[]` a list.
     """
 
     def fill(value: str) -> str:
@@ -196,11 +196,11 @@ def _list_subjects() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
 def write_turtle(database: "Database", sink: BinaryIO) -> None:
     """Writes the graph as Turtle, a line for each subject.
 
-    A fact is stated by its standard relation, unless the text denies it or holds it for possible,
-    and described as an `rdf:Statement` under its id: its wording, a fact that says all of it and
-    more (`kp:moreDetailed`; facts without one are the distinct ones), confidence, circumstances,
-    and the places (PROV-O) that state it, each with its words and its document. A document has
-    source, title, licence, attribution and access labels.
+    A fact is stated by its standard relation, unless the text denies or hedges it, and described as
+    an `rdf:Statement` under its id: its wording, the more detailed fact (`kp:moreDetailed`; facts
+    without one are the distinct facts), confidence, qualifiers, and the places (PROV-O) that state
+    it, each with its words and its document. A document has source, title, licence, attribution and
+    access labels.
     """
     database.execute(SQL["terms"].replace("$base", ""))
     lines = [f"@base <{n.ENTITY}> ."]
@@ -220,7 +220,7 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
 
 
 def write_quads(database: "Database", sink: BinaryIO) -> None:
-    """Writes the same as N-Quads; what a fact states is in the graph named by the fact's id."""
+    """Writes the same as N-Quads; a fact's statement is in the graph named by the fact's id."""
     database.execute(SQL["terms"].replace("$base", n.ENTITY))
 
     def spell(curie: str) -> str:
@@ -250,5 +250,5 @@ def write_graph(tables: Mapping[str, Path], path: Path) -> None:
 
 
 def _expand(value: str, spell: Callable[[str], str]) -> str:
-    """SQL with each `<prefix:name>` as the text of that term."""
-    return _CURIE.sub(lambda found: spell(found[1]), value)
+    """SQL with each `<prefix:name>` replaced by the text of that term."""
+    return _CURIE.sub(lambda match: spell(match[1]), value)

@@ -40,18 +40,18 @@ from kpyramid.storage.snapshots import list_folders, read_manifest
 log = logging.getLogger(__name__)
 
 VERSION = 15
-"""Raised when the same tables give other files."""
+"""Version of the index, to be raised when the same tables give different files."""
 READS = (
     *("documents", "chunks", "claims", "mentions", "raw_triples"),
     *("entities", "relations", "triples", "instances", "condensed"),
     "statements",
 )
-"""Tables that are read whole; of `vectors` the rows of what is searched."""
+"""Tables that are read whole; of `vectors` only rows of searched tables."""
 _LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
 
 def key_index(sums: Mapping[str, str], settings: IndexSettings) -> str:
-    """The key of an index: everything that shapes it. `sums` are the sha256 of its tables."""
+    """The key of an index, of everything that shapes it; `sums`: sha256 of its tables."""
     libraries: dict[str, JsonValue] = {name: library_version(name) for name in _LIBRARIES}
     shaping: dict[str, JsonValue] = asdict(settings)
     tables: dict[str, JsonValue] = {name: sums[name] for name in (*READS, "vectors")}
@@ -79,7 +79,7 @@ def build_index(
     keys = {table: next(iter(values.values())) for table, values in parts.items()}
     embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
-    groups = {table: found % count for table, found in hashed.items()}
+    groups = {table: hashes % count for table, hashes in hashed.items()}
     orders = {table: np.argsort(groups[table], kind="stable") for table in parts}
     sizes = np.stack([np.bincount(groups[table], minlength=count) for table in parts])
     meta: dict[str, JsonValue] = {}
@@ -88,8 +88,8 @@ def build_index(
         meta[table] = _write_part(folder, table, placed, *embedded[table], settings)
     matrices = {table: matrix for table, (_, matrix) in embedded.items()}
     write_matrices(folder, matrices, orders, sizes)
-    found: dict[str, JsonValue] = dict(zip(parts, sizes.tolist(), strict=True))
-    (folder / META).write_bytes(canonical_json({"parts": found, "tables": meta}))
+    placed_sizes: dict[str, JsonValue] = dict(zip(parts, sizes.tolist(), strict=True))
+    (folder / META).write_bytes(canonical_json({"parts": placed_sizes, "tables": meta}))
     made = sorted(path for path in (folder / "index").rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): path for path in made}
 
@@ -102,7 +102,7 @@ def _write_part(
     matrix: Matrix,
     settings: IndexSettings,
 ) -> dict[str, JsonValue]:
-    """Writes what a searched table is searched by; gives what the reader must know of it."""
+    """Writes the files for searching a table; returns its entry in the metadata."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
     stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
     ends = pa.array(starts, pa.int32())
@@ -126,7 +126,7 @@ def _write_part(
     return {"rows": count, "dimensions": width, "search": "approximate", **asdict(plan)}
 
 
-# The index of a run's tables: a published snapshot's, when it is of the same, else made anew.
+# The index of a run's tables: reused from a published snapshot with the same tables, or built.
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,10 @@ def prepare_index(
     tables: Mapping[str, TableFile],
     settings: IndexSettings,
 ) -> Iterator[PreparedIndex]:
-    """The index of some tables, and their graph; the files are there as long as the `with` lasts.
+    """The index of some tables, and their graph; the files exist until the `with` block ends.
 
-    Snapshots are their own cache: the index of one whose tables were the same gets other names, so
-    that nothing is stored twice; it is made when there is none.
+    Snapshots are the cache: the index of a snapshot with the same tables is linked under other
+    names, so that nothing is stored twice; otherwise it is built.
 
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
@@ -173,7 +173,7 @@ def prepare_index(
 
 
 _SHAPED = ("index/", f"tables/{VECTORS}/", GRAPH)
-"""How the names begin of what is made beside the tables."""
+"""Prefixes of the names of files made beside the tables."""
 
 
 def _find_made(warehouse: Warehouse, key: str) -> tuple[str, dict[str, Path]] | None:
@@ -201,42 +201,42 @@ def _is_whole(path: Path, entry: Mapping[str, JsonValue]) -> bool:
         return False
 
 
-# Vectors of searched tables, in parts by documents: so a night changes few of them, and shares the
-# other files with the night before.
+# Vectors of searched tables, in parts by documents, so that a nightly build changes few parts and
+# shares the others with the build before.
 
 MOST_PARTS = 64
 """Of 200 documents two changed ones touch three parts of 64, with one vector in twenty."""
 _LEAST_ROWS = 32
-"""Rows that a part has on average at least."""
+"""Least average number of rows per part."""
 
 
 def count_parts(rows: int) -> int:
-    """Into how many parts so many rows go: a power of two, so that growth moves few of them."""
+    """The number of parts for a number of rows: a power of two, so that growth moves few rows."""
     return int(min(MOST_PARTS, 2 ** (max(rows // _LEAST_ROWS, 1).bit_length() - 1)))
 
 
 def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path]:
-    """Writes the table of vectors in parts below a folder; gives them by their names there.
+    """Writes the table of vectors in parts below a folder; returns their paths by name.
 
     Raises:
-        IntegrityError: a row belongs to none of the tables.
+        IntegrityError: a vector belongs to no row of the tables.
     """
     whole, matrix = open_vectors(vectors, folder)
     count, owners = count_parts(len(whole)), whole["owner_table"]
-    at = np.full(len(whole), -1)
+    part_of = np.full(len(whole), -1)
     with join_rows(tables) as database:
         groups = group_rows(database, tables)
     for table, hashed in groups.items():
         mine = np.flatnonzero(pc.equal(owners, table).to_numpy())
         rows = find_rows(whole["owner_id"].take(pa.array(mine)), tables[table].column(0))
-        at[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
-    if (at < 0).any():
-        lost = whole["owner_id"][int(np.argmin(at))]
+        part_of[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
+    if (part_of < 0).any():
+        lost = whole["owner_id"][int(np.argmin(part_of))]
         raise IntegrityError(f"{vectors}: there is no row {lost} of which this is a vector")
     schema = pq.read_schema(vectors)
     files = {}
     for part in range(count):
-        rows = np.flatnonzero(at == part)
+        rows = np.flatnonzero(part_of == part)
         held = whole.take(pa.array(rows)).append_column("vector", list_vectors(matrix[rows]))
         path = folder / "tables" / VECTORS / f"{part:02}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -248,7 +248,7 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
 def write_matrices(
     folder: Path, matrices: Mapping[str, Matrix], orders: Mapping[str, Integers], sizes: Integers
 ) -> None:
-    """Writes the vectors of searched tables in parts; `sizes` are rows by table and part."""
+    """Writes the vectors of searched tables in parts; `sizes`: rows, shape (tables, parts)."""
     ends = np.cumsum(sizes, axis=1)
     for part in range(sizes.shape[1]):
         held = [
@@ -264,7 +264,7 @@ def write_matrices(
 
 
 def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
-    """The table of vectors without its vectors, and these, in a file of a folder if they are many.
+    """The table of vectors without its vectors, and these, in a file of `scratch` if many.
 
     Raises:
         OSError: the disk is full.
@@ -273,28 +273,28 @@ def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
     size = file.schema_arrow.field("vector").type.list_size
     others = [name for name in file.schema_arrow.names if name != "vector"]
     matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
-    at = 0
+    start = 0
     for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
-        matrix[at : at + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
-        at += len(batch)
+        matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
+        start += len(batch)
     return file.read(columns=others, use_threads=False), matrix
 
 
 _BATCH = 8192
-"""Vectors that are read at a time."""
+"""Vectors read at a time."""
 
 
 def read_vectors(
     path: Path, keys: Mapping[str, pa.Array], scratch: Path
 ) -> dict[str, tuple[pa.Array, Matrix]]:
-    """Texts and vectors of some tables, whose `keys` are given; what else there is is passed over.
+    """Texts and vectors of the tables whose `keys` are given; other tables are skipped.
 
     Raises:
         IntegrityError: rows and vectors are not one to one.
         OSError: the disk is full.
     """
     whole, matrix = open_vectors(path, scratch)
-    found = {}
+    pairs = {}
     for table, wanted in keys.items():
         rows = np.flatnonzero(pc.equal(whole["owner_table"], table).to_numpy())
         owners, texts = (
@@ -302,7 +302,7 @@ def read_vectors(
         )
         texts = texts.cast(pa.large_string())
         if table == "entities":
-            found[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
+            pairs[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
             continue
         if not owners.equals(wanted) or (np.diff(rows) != 1).any():
             raise IntegrityError(
@@ -310,8 +310,8 @@ def read_vectors(
                 "others, or in another order; build again"
             )
         start = int(rows[0]) if len(rows) else 0
-        found[table] = (texts, matrix[start : start + len(rows)])
-    return found
+        pairs[table] = (texts, matrix[start : start + len(rows)])
+    return pairs
 
 
 def _spread_vectors(
@@ -322,7 +322,7 @@ def _spread_vectors(
     rows: Integers,
     scratch: Path,
 ) -> tuple[pa.Array, Matrix]:
-    """Texts and vectors of all entities: one that no fact is about has neither, and zeros."""
+    """Texts and vectors of all entities; an entity without facts has no text and a zero vector."""
     places = pc.index_in(wanted, value_set=owners)
     known = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
     of_known = rows[pc.drop_null(places).to_numpy()]

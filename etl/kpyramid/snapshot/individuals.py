@@ -1,4 +1,4 @@
-"""Individuals with all that ontology and graph say of them, and what a snapshot has of them."""
+"""Individuals with the statements of ontology and graph about them, and overviews of a snapshot."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -38,7 +38,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Individual:
-    """An individual, its classes and values, the surest first."""
+    """An individual, its classes and values, by falling confidence."""
 
     entity_id: str
     iri: str
@@ -51,10 +51,10 @@ class Individual:
 
 @dataclass(frozen=True, slots=True)
 class EntityFact:
-    """A fact of the graph as an entity has it; ids lead to its ends and to its sentences.
+    """A fact of the graph about an entity, with ids of its ends, and its sentences.
 
-    `tail_id` is None where the object is a date, a number or a text. `qualifiers` say when, where
-    and how it holds, as `time: 2019`; `support` is the number of documents that state it.
+    `tail_id` is None where the object is a date, a number or a text. `qualifiers`: when, where and
+    how it holds, as `time: 2019`; `support`: number of documents that state it.
     """
 
     fact_id: str
@@ -72,7 +72,7 @@ class EntityFact:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A thing with all that the pyramid says of it; `count`: of facts and denials."""
+    """A thing with the pyramid's statements about it; `count`: of facts and denials."""
 
     individual: Individual
     type: str
@@ -82,7 +82,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """What a class or a property has: how many rows, and the first of them in words."""
+    """The members of a class or the values of a property: their number, and the first in words."""
 
     iri: str
     label: str
@@ -104,40 +104,40 @@ def find_individuals(name: str, snapshot: Snapshot) -> list[str]:
 
 
 def describe_individual(entity_id: str, snapshot: Snapshot) -> Individual:
-    """What the ontology says of an individual in sentences that the scope shows."""
+    """The ontology's statements about an individual, with sentences that the scope shows."""
     view = snapshot._view
     rows = _sort(map(view.read_instance, list_stated([entity_id], snapshot)))
     stated = [(row, _state(row, entity_id, snapshot)) for row in rows]
-    own = [pair for pair in stated if pair[1].of is None]
+    direct = [pair for pair in stated if pair[1].of is None]
     entity = view.locate("entities", entity_id)
     return Individual(
         entity_id=entity_id,
         iri=ENTITY + entity_id,
         name=view.name_of(entity),
         surface_forms=view.forms_of(entity),
-        classes=tuple(s for row, s in own if row["property_iri"] is None),
-        values=tuple(s for row, s in own if row["property_iri"]),
+        classes=tuple(s for row, s in direct if row["property_iri"] is None),
+        values=tuple(s for row, s in direct if row["property_iri"]),
         value_of=tuple(s for _, s in stated if s.of is not None),
     )
 
 
 def list_members(name: str, snapshot: Snapshot, most: int) -> Members | None:
-    """The first individuals of a class, or values of a property, of that label or IRI."""
+    """The first individuals of the class, or values of the property, with a label or IRI."""
     view, schema, wanted = snapshot._view, snapshot.schema, join_words(name)
     labels = {p.iri: p.label for p in schema.properties}
     labels |= {c.iri: c.label for c in schema.classes}
-    found = [i for i, label in labels.items() if name == i or wanted == join_words(label)]
-    if not found:
+    iris = [i for i, label in labels.items() if name == i or wanted == join_words(label)]
+    if not iris:
         return None
-    iri = min(found)
+    iri = min(iris)
     is_class = iri in schema.class_by_iri
     column = "class_iri" if is_class else "property_iri"
     below = [c.iri for c in schema.classes if schema.is_subclass(c.iri, iri)] if is_class else [iri]
     held = pc.is_in(view.rows("instances").column(column), pa.array(below, pa.string()))
     rows = _sort(map(view.read_instance, view.select("instances", np.flatnonzero(to_mask(held)))))
     if is_class:
-        said = sorted({snapshot.names[row["subject_id"]] for row in rows})
-        return Members(iri, labels[iri], "class", len(said), tuple(said[:most]))
+        names = sorted({snapshot.names[row["subject_id"]] for row in rows})
+        return Members(iri, labels[iri], "class", len(names), tuple(names[:most]))
     facts = [snapshot.read_fact(row["instance_id"]) for row in rows[:most]]
     first = tuple(f"{fact.head} | {fact.tail}" for fact in facts)
     return Members(iri, labels[iri], "property", len(rows), first)
@@ -157,7 +157,7 @@ def _state(row: Mapping[str, Any], entity_id: str, snapshot: Snapshot) -> Statem
 
 
 def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The surest first."""
+    """The rows by falling confidence."""
     return sorted(rows, key=lambda row: (-row["confidence"], row["instance_id"]))
 
 
@@ -195,9 +195,9 @@ def _refuse(what: str, name: str, snapshot: Snapshot) -> NoReturn:
 
 
 def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
-    """What ontology and graph say of an entity: at most so many facts, the best supported first.
+    """The statements about an entity, with at most `most` facts, the best supported first.
 
-    After them at most so many that are denied.
+    At most `most` denied facts follow.
 
     Raises:
         KeyError: the id is unknown, or the scope hides it.
@@ -224,7 +224,7 @@ def describe_entity(entity_id: str, snapshot: Snapshot, most: int) -> Entity:
 
 def list_classes(entity_id: str, snapshot: Snapshot) -> tuple[str, ...]:
     """The IRIs of the classes that an individual is seen to be of, from the index alone."""
-    rows = map(snapshot._view.read_instance, list_stated([entity_id], snapshot, own=True))
+    rows = map(snapshot._view.read_instance, list_stated([entity_id], snapshot, alone=True))
     return tuple(dict.fromkeys(r["class_iri"] for r in rows if r["property_iri"] is None))
 
 
@@ -238,7 +238,7 @@ def find_instances(
     """
     inverse = {p.iri: p.inverse_of for p in snapshot.schema.properties if p.inverse_of}
     wanted = {*facts} | {(o, inverse[p], s) for s, p, o in facts if p in inverse}
-    about = list_stated({subject for subject, _, _ in wanted}, snapshot, own=True)
+    about = list_stated({subject for subject, _, _ in wanted}, snapshot, alone=True)
     return [
         row
         for row in map(snapshot._view.read_instance, about)
@@ -247,36 +247,36 @@ def find_instances(
 
 
 def list_instances(entity_ids: Collection[str], snapshot: Snapshot, most: int) -> list[str]:
-    """The keys of at most `most` statements of properties: of some entities, then with them."""
+    """The keys of up to `most` statements of properties: about some entities, then with them."""
     rows = map(snapshot._view.read_instance, list_stated(entity_ids, snapshot))
     stated = (row["instance_id"] for row in rows if row["property_iri"] is not None)
     return list(islice(stated, most))
 
 
-def list_stated(entity_ids: Collection[str], snapshot: Snapshot, *, own: bool = False) -> list[int]:
+def list_stated(entities: Collection[str], snapshot: Snapshot, *, alone: bool = False) -> list[int]:
     """The rows of the statements about some entities, then of those with one of them as value.
 
-    `own`: of the former alone.
+    `alone`: only the former.
     """
     view = snapshot._view
     listed = view.rows("entities").list_of
-    rows = view.find_all("entities", entity_ids).values()
+    rows = view.find_all("entities", entities).values()
     # Arrays throughout: a country is the value of a tenth of all statements.
     none = np.zeros(0, np.int64)
-    found = np.unique(np.concatenate([none, *(listed("instances", row) for row in rows)]))
-    subjects = view.rows("instances").column("subject_id").take(pa.array(found))
-    about = to_mask(pc.is_in(subjects, pa.array(sorted(entity_ids), pa.string())))
-    return view.select("instances", found[about] if own else [*found[about], *found[~about]])
+    stated = np.unique(np.concatenate([none, *(listed("instances", row) for row in rows)]))
+    subjects = view.rows("instances").column("subject_id").take(pa.array(stated))
+    about = to_mask(pc.is_in(subjects, pa.array(sorted(entities), pa.string())))
+    return view.select("instances", stated[about] if alone else [*stated[about], *stated[~about]])
 
 
-# What there is: classes and properties with their members, and what has most facts.
+# Overview: classes and properties with their members, and the things with most facts.
 
 _COUNTED = ("documents", "chunks", "entities", "condensed", "instances")
 
 
 @dataclass(frozen=True, slots=True)
 class ClassCount:
-    """A class of the ontology; `count`: individuals that are stated to be of it itself."""
+    """A class of the ontology; `count`: individuals stated to be of it, without subclasses."""
 
     iri: str
     label: str
@@ -309,7 +309,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What of a snapshot its reader sees; the things with most facts first."""
+    """The visible content of a snapshot; the things with most facts come first."""
 
     snapshot: str
     counts: dict[str, int]
@@ -319,7 +319,7 @@ class Overview:
 
 
 def summarise_snapshot(snapshot: Snapshot, most: int = 20) -> Overview:
-    """The overview of what is seen of a snapshot, with at most so many things."""
+    """The overview of the visible part of a snapshot, with at most `most` things."""
     view, schema = snapshot._view, snapshot.schema
     instances = view.rows("instances")
     seen = view.select("instances", range(len(instances.keys)))

@@ -1,4 +1,4 @@
-"""Rows in Arrow files that are mapped into memory: how they are written, and read in place."""
+"""Rows in Arrow files that are mapped into memory: writing them, and reading in place."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ ADVICE = (
 
 
 def find_damage(path: Path, why: object) -> IntegrityError:
-    """The error of a file that is not what was written."""
+    """The error for a damaged file."""
     return IntegrityError(f"file {path} is damaged: {why}. {ADVICE}")
 
 
 class MappedRows:
-    """One Arrow file of one batch, sorted by its first column.
+    """An Arrow file of a single batch, sorted by its first column.
 
-    Columns are read in place; numbers come as numpy arrays that look into the file.
+    Columns are read in place; numbers are numpy arrays over the mapped file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,7 +47,7 @@ class MappedRows:
         except (pa.ArrowException, OSError) as e:
             raise find_damage(path, e) from e
         self._stood = path.stat()
-        # None refers to the rows: a cycle would leave the file mapped until the next collection.
+        # None refers to these rows: a cycle would keep the file mapped until the next collection.
         self.column = column = cache(partial(_read_column, path, self._batch))
         self.numbers = cache(lambda name: _read_numbers(column(name)))
         self.lists = cache(lambda name: _read_lists(column(name)))
@@ -57,13 +57,13 @@ class MappedRows:
         return int(self._batch.num_rows)
 
     def require_whole(self) -> None:
-        """Passes unless the mapped file was cut short where it stands.
+        """Checks that the mapped file was not truncated in place.
 
         Reading beyond its end would end the process. A file that was removed or replaced by a
-        rename is read on as it was.
+        rename remains readable.
 
         Raises:
-            IntegrityError: it was.
+            IntegrityError: the file was truncated.
         """
         try:
             now = self.path.stat()
@@ -76,16 +76,16 @@ class MappedRows:
             )
 
     def has(self, name: str) -> bool:
-        """Whether there is such a column; one that was added is not in files of the last format."""
+        """Whether a column exists; columns added since are missing in files of the last format."""
         return name in self._batch.schema.names
 
     @cached_property
     def keys(self) -> "Keys":
-        """The first column, by which rows are found."""
+        """The first column, by which rows are looked up."""
         return Keys(self.column(self._batch.schema.names[0]))
 
     def find(self, key: str) -> int | None:
-        """The row of a key; None when there is none."""
+        """The row of a key; None if it is absent."""
         return self.keys.find(key)
 
     def value(self, name: str, row: int) -> Any:
@@ -104,10 +104,10 @@ class MappedRows:
 
 
 def _read_column(path: Path, batch: pa.RecordBatch, name: str) -> pa.Array:
-    """One column.
+    """A column.
 
     Raises:
-        IntegrityError: there is none, or where its values begin and end is damaged.
+        IntegrityError: the column is missing, or its offsets are damaged.
     """
     try:
         values = batch.column(name)
@@ -118,7 +118,7 @@ def _read_column(path: Path, batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _check_offsets(path: Path, values: pa.Array) -> None:
-    """A damaged offset would let Arrow read beyond the file, which ends the process."""
+    """Checks offsets: a damaged one would let Arrow read beyond the file and end the process."""
     kind = values.type
     wide = pa.types.is_large_string(kind) or pa.types.is_large_list(kind)
     if not (wide or pa.types.is_string(kind) or pa.types.is_list(kind)):
@@ -144,7 +144,7 @@ def _read_numbers(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def _read_lists(values: pa.Array) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """A column of lists of numbers: where each begins (one more than rows), and all values."""
+    """A column of lists of numbers: their offsets (one more than rows), and all values."""
     return _view_numbers(values.offsets), _view_numbers(values.values)
 
 
@@ -190,11 +190,11 @@ class Strings(Sequence[str]):
         return bytes(self._data[self._offsets[row] : self._offsets[row + 1]])
 
 
-_MOST_KEPT = 10_000
+_MOST_CACHED = 10_000
 
 
 class Keys(Strings):
-    """A sorted column of strings, found by halving in place; the last that were read are kept."""
+    """A sorted column of strings with binary search in place; the last keys read are cached."""
 
     def __init__(self, values: pa.Array) -> None:
         super().__init__(values)
@@ -202,25 +202,25 @@ class Keys(Strings):
 
     def __getitem__(self, row: Any) -> Any:
         key = super().__getitem__(row)
-        if len(self._places) >= _MOST_KEPT:
+        if len(self._places) >= _MOST_CACHED:
             self._places.clear()
         self._places[key] = int(row)
         return key
 
     def find(self, key: str) -> int | None:
-        """The place of a key; None when there is none."""
+        """The row of a key; None if it is absent."""
         if (known := self._places.get(key)) is not None:
             return known
         wanted = key.encode("utf-8", "surrogatepass")  # keys are in the order of their bytes
-        at = bisect_left(range(len(self)), wanted, key=self.read)
-        return at if at < len(self) and self[at] == key else None
+        row = bisect_left(range(len(self)), wanted, key=self.read)
+        return row if row < len(self) and self[row] == key else None
 
 
-# Writing them: the same bytes for the same values, on any machine.
+# Writing of columns: the same bytes for the same values, on any machine.
 
 
 def write_rows(path: Path, columns: Mapping[str, Any]) -> None:
-    """Writes columns as one uncompressed batch, so that each is one run of bytes."""
+    """Writes columns as one uncompressed batch, so that each is contiguous."""
     arrays = [settle(v if isinstance(v, pa.Array) else pa.array(v)) for v in columns.values()]
     batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -233,18 +233,18 @@ def write_rows(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def settle(values: pa.Array) -> pa.Array:
-    """The same values in the one form of their bytes.
+    """The same values in a canonical form of bytes.
 
-    Arrow leaves what stands in memory behind a null, and in a bitmap's last byte, to chance.
+    Arrow leaves the bytes behind a null, and the rest of a bitmap's last byte, undefined.
     """
     kind = values.type
     valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
     bitmap = None if valid.all() else _pack(valid)
     if pa.types.is_struct(kind):
-        held = (values.field(at) for at in range(kind.num_fields))
+        held = (values.field(number) for number in range(kind.num_fields))
         if bitmap is not None:  # null where the struct is
-            own = pa.array(np.ma.masked_array(np.arange(len(valid)), mask=~valid))
-            held = (field.take(own) for field in held)
+            indices = pa.array(np.ma.masked_array(np.arange(len(valid)), mask=~valid))
+            held = (field.take(indices) for field in held)
         fields = [settle(field) for field in held]
         return pa.Array.from_buffers(kind, len(values), [bitmap], children=fields)
     if pa.types.is_fixed_size_list(kind):
@@ -261,14 +261,14 @@ def settle(values: pa.Array) -> pa.Array:
         data = pa.py_buffer(b"") if data is None else data.slice(first, last - first)
         return pa.Array.from_buffers(kind, len(values), [bitmap, starts, data])
     if pa.types.is_boolean(kind):
-        told = values.fill_null(False).to_numpy(zero_copy_only=False)
-        return pa.Array.from_buffers(kind, len(values), [bitmap, _pack(told)])
+        flags = values.fill_null(False).to_numpy(zero_copy_only=False)
+        return pa.Array.from_buffers(kind, len(values), [bitmap, _pack(flags)])
     flat = values if bitmap is None else values.fill_null(0)
     return pa.Array.from_buffers(kind, len(values), [bitmap, _copy(flat.to_numpy())])
 
 
 def _settle_offsets(values: pa.Array, *, wide: bool) -> tuple[pa.Buffer, int, int]:
-    """Offsets that begin at 0, and the part of the values that they are of."""
+    """Offsets that begin at 0, and the first and last value that they cover."""
     size = np.dtype(np.int64 if wide else np.int32)
     raw = values.buffers()[1]
     if raw is None or not len(values):
@@ -277,8 +277,8 @@ def _settle_offsets(values: pa.Array, *, wide: bool) -> tuple[pa.Buffer, int, in
     return _copy(offsets - offsets[0]), int(offsets[0]), int(offsets[-1])
 
 
-def _pack(told: Mask) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(told, bitorder="little").tobytes())
+def _pack(flags: Mask) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little").tobytes())
 
 
 def _copy(numbers: npt.NDArray[Any]) -> pa.Buffer:

@@ -1,4 +1,4 @@
-"""What completion proposed in a snapshot, in words for a person who decides."""
+"""The proposals of completion in a snapshot, in words for a person who decides."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Listed:
     """A row of `proposals` for a person.
 
     `short`: the beginning of its id. `ends`: labels of domain and range.
-    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed ones that stand
+    `examples`: some of its facts, `head | relation | tail`; `facts`: the condensed facts that stand
     for these.
     """
 
@@ -55,11 +55,11 @@ def list_proposals(snapshot: Snapshot) -> list[Listed]:
     labels = {entry.iri: entry.label for entry in snapshot.schema.classes}
     labels |= {row["iri"]: row["label"] for row in rows if row["state"] != "alias"}
     keys = {key for row in rows for key in row["triple_ids"][:_EXAMPLES]}
-    said, facts = _word_facts(snapshot, keys), _find_condensed(snapshot, keys)
+    words, facts = _word_facts(snapshot, keys), _find_condensed(snapshot, keys)
     listed = []
     for row in rows:
         some = row.pop("triple_ids")[:_EXAMPLES]
-        examples = tuple(said[key] for key in some)
+        examples = tuple(words[key] for key in some)
         shown = tuple(dict.fromkeys(facts[key] for key in some if key in facts))
         ends = tuple(_name(iri, labels) for iri in (row["domain"], row["range"]) if iri)
         phrases, short = tuple(row.pop("phrases")), _digits(row["proposal_id"])[:_SHORT]
@@ -71,22 +71,22 @@ def list_proposals(snapshot: Snapshot) -> list[Listed]:
 
 
 def find_proposal(words: str, listed: Iterable[Listed]) -> Listed:
-    """The one whose id begins so, with or without `proposal-`.
+    """The proposal whose id begins with some digits, with or without `proposal-`.
 
     Raises:
-        InputError: none does, or several do; names them.
+        InputError: no id or several ids begin so; names them.
     """
     everything = list(listed)
     start = words.strip().lower().removeprefix("proposal-")
-    found = [p for p in everything if start and _digits(p.proposal_id).startswith(start)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matching = [p for p in everything if start and _digits(p.proposal_id).startswith(start)]
+    if len(matching) == 1:
+        return matching[0]
+    if not matching:
         raise InputError(
             f"no proposal of this snapshot has an id that begins with {words!r}; "
             "`kpyramid proposals` shows them"
         )
-    several = ", ".join(f"{p.proposal_id} ({p.label})" for p in found)
+    several = ", ".join(f"{p.proposal_id} ({p.label})" for p in matching)
     raise InputError(f"{words!r} may be {several}; give more digits")
 
 

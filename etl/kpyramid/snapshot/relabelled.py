@@ -1,4 +1,4 @@
-"""Labels that documents got later hold for earlier snapshots: which texts those hide."""
+"""Texts that are hidden in earlier snapshots by labels that documents got later."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -19,15 +19,15 @@ log = logging.getLogger(__name__)
 
 
 def list_later(warehouse: Warehouse, snapshot: str) -> list[tuple[str, ...]]:
-    """Of each ref that was at a snapshot: those it first came to after that, the newest first.
+    """The later snapshots of each ref that was at a snapshot, the newest first.
 
-    Those that are no longer here are left out. A ref that was moved back is still of its log.
+    Removed snapshots are left out. A ref that was moved back counts with its whole log.
     """
     chains = set[tuple[str, ...]]()
     for ref in list_logs(warehouse):
         try:
             ids = [*dict.fromkeys(entry.snapshot for entry in list_entries(warehouse, ref))]
-        except IntegrityError as e:  # one damaged ref does not stop who reads another
+        except IntegrityError as e:  # a damaged ref does not stop readers of another
             log.warning("labels of ref %s are not looked at: %s", ref, e)
             continue
         later = ids[ids.index(snapshot) + 1 :] if snapshot in ids else []
@@ -40,10 +40,10 @@ def list_guarded_since(
 ) -> frozenset[str]:
     """Sources, and hashes of texts, that labels of later snapshots hide from scopes.
 
-    Of a source or a text the newest snapshot that has it decides.
+    The newest snapshot with a source or a text decides.
 
     Raises:
-        IntegrityError: one cannot be read, so nobody knows what it hides.
+        IntegrityError: a snapshot cannot be read, so that its labels are unknown.
     """
     hidden = set[str]()
     for chain in list_later(warehouse, snapshot):
@@ -61,7 +61,7 @@ def list_guarded_since(
 
 
 def _list_files(warehouse: Warehouse, snapshot: str) -> Sequence[Path | BytesIO]:
-    """The table of a snapshot's documents, of which a folder lets single columns be read."""
+    """The files of a snapshot's table of documents; from a folder, columns can be read alone."""
     if warehouse.bucket is None:
         return list_table(warehouse.snapshots / snapshot, "documents")
     place = f"snapshots/{snapshot}/tables/documents"
@@ -76,7 +76,7 @@ def list_guarded(folder: Path, scopes: Sequence[Scope]) -> set[str]:
     """Sources, and hashes of texts, that the labels of a snapshot's documents hide from scopes.
 
     Raises:
-        IntegrityError: its documents cannot be read, so nobody knows what they hide.
+        IntegrityError: its documents cannot be read, so that their labels are unknown.
     """
     return _part(folder.name, list_table(folder, "documents"), scopes)[0]
 

@@ -1,4 +1,4 @@
-"""Searching rows: by the words of their texts (BM25), by their vectors, and names by their form."""
+"""Search of rows: by the words of their texts (BM25), by vectors, and of names by form."""
 
 import hashlib
 import logging
@@ -20,12 +20,12 @@ from kpyramid.numerics.arrays import Integers, Mask
 
 
 class OneThread(ContextDecorator):
-    """Keeps numerical libraries on one thread while a question is worked on.
+    """Limits numerical libraries to one thread during a question.
 
     A question's products are so small that further threads wait for each other longer than they
     compute: on two busy cores a retrieval took three times as long. The limit holds in the whole
-    process; the last of several callers to leave takes it away. The thread that limits OpenBLAS
-    owns its limit, and what another asks for is ignored without a word: so nobody owns it here.
+    process; the last of several callers to leave removes it. The thread that limits OpenBLAS owns
+    its limit, and requests of others are silently ignored; so ownership is cleared here.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class OneThread(ContextDecorator):
         return ThreadpoolController()  # looks through all loaded libraries: 5 ms
 
     def is_new(self, thing: object) -> bool:
-        """Whether a thing is named for the first time in this thread's question, or outside one."""
+        """Whether a thing is new in this thread's question; always true outside a question."""
         named: set[int] | None = getattr(self._asked, "named", None)
         if named is None:
             return True
@@ -71,17 +71,17 @@ class OneThread(ContextDecorator):
 one_thread = OneThread()
 
 
-# The form in which names are kept and asked for.
+# The form in which names are stored and looked up.
 
 
 WORD = re.compile(r"\w+(?:['’.&-]\w+)*\.?")
 MOST_SHARED = 100
-"""Entities beyond which a word of their names is kept for none: it tells nobody apart."""
+"""Most entities with a word in their names for it to be indexed: more make it too general."""
 
 MOST_TITLE = 12
-"""Words of a title at most; a longer one is a sentence, which no other text repeats."""
+"""Most words of a title; a longer title is a sentence, which no other text repeats."""
 MOST_TITLED = 5
-"""Documents that share a title at most: one of more, such as "Notes", names none of them."""
+"""Most documents that share a title: a more frequent one, such as "Notes", names none of them."""
 
 
 def join_words(name: str) -> str:
@@ -90,7 +90,7 @@ def join_words(name: str) -> str:
 
 
 def fold_title(words: Sequence[str]) -> str:
-    """Words as titles are compared: as written, but the first of several may be written small."""
+    """Words in the form in which titles are compared: the first of several in lower case."""
     return " ".join((words[0].casefold(), *words[1:]) if len(words) > 1 else words)
 
 
@@ -100,7 +100,7 @@ def hash_name(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")
 
 
-# BM25 over rows of texts: each word's rows with its part in their score, worked out before.
+# BM25 over rows of texts: each word's rows with its part of their score, computed beforehand.
 
 
 _WORD = re.compile(r"\b\w\w+\b")
@@ -111,13 +111,13 @@ _ASIDE = ((w.ARTICLES | w.JOINING | w.PREPOSITIONS | w.POINTING) - {"from", "tho
 
 
 class Postings(Protocol):
-    """The rows that have a stem, ascending, with its part in each row's score."""
+    """The rows with a stem, ascending, and its part of each row's score."""
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None: ...
 
 
 def list_stems(text: str) -> list[str]:
-    """The stems of a text's words, in order; words that stand everywhere are left out."""
+    """The stems of a text's words, in order, without stop words."""
     words = [word for word in _WORD.findall(text.lower()) if word not in _ASIDE]
     return w.stem_words(words)
 
@@ -129,9 +129,9 @@ def rank_words(
     scores = np.zeros(rows, np.float32)
     touched = []
     for stem, count in sorted(Counter(list_stems(text)).items()):
-        found = postings.find(stem)
-        if found is not None:
-            places, parts = found
+        posting = postings.find(stem)
+        if posting is not None:
+            places, parts = posting
             scores[places] += parts * np.float32(count)
             touched.append(places)
     if not touched or k < 1:
@@ -145,26 +145,26 @@ def rank_words(
 def rank_holding(
     name: str, beside: str, postings: Postings, k: int, mask: Mask | None = None
 ) -> list[tuple[int, float]]:
-    """The k rows that have all stems of a name, by their BM25 score for it and what is beside it.
+    """The k rows with all stems of a name, by their BM25 score for it and the words beside it.
 
-    None for a name without a stem. It costs what the name's rarest stem has rows.
+    Empty for a name without a stem. The cost grows with the rows of the name's rarest stem.
     """
     wanted = set(list_stems(name))
     counts = Counter(list_stems(f"{name} {beside}"))
-    found = {stem: postings.find(stem) for stem in sorted(counts)}
-    holding = sorted((len(pair[0]) if (pair := found[stem]) else 0, stem) for stem in wanted)
+    postings_of = {stem: postings.find(stem) for stem in sorted(counts)}
+    holding = sorted((len(pair[0]) if (pair := postings_of[stem]) else 0, stem) for stem in wanted)
     if not holding or not holding[0][0]:
         return []
-    rows = found[holding[0][1]][0]  # type: ignore[index]
+    rows = postings_of[holding[0][1]][0]  # type: ignore[index]
     if mask is not None:
         rows = rows[mask[rows]]
     scores = np.zeros(len(rows), np.float32)
-    for stem, pair in found.items():
+    for stem, pair in postings_of.items():
         if pair is not None and len(rows):
             places, parts = pair
-            at = np.minimum(places.searchsorted(rows), len(places) - 1)
-            has = places[at] == rows
-            scores += np.where(has, parts[at] * np.float32(counts[stem]), 0)
+            index = np.minimum(places.searchsorted(rows), len(places) - 1)
+            has = places[index] == rows
+            scores += np.where(has, parts[index] * np.float32(counts[stem]), 0)
             if stem in wanted:
                 rows, scores = rows[has], scores[has]
     return pick_best(scores, rows, k)
@@ -176,11 +176,11 @@ def pick_best(
     """The k best of some rows, above `least`; equal scores in the order of the rows."""
     if 0 < k < len(scores):
         bound = np.partition(scores, len(scores) - k)[len(scores) - k]
-        kept = np.flatnonzero((scores >= bound) & (scores > least))
+        chosen = np.flatnonzero((scores >= bound) & (scores > least))
     else:
-        kept = np.flatnonzero(scores > least)
-    order = kept[np.lexsort((rows[kept], -scores[kept]))][:k]
-    return [(int(rows[at]), float(scores[at])) for at in order]
+        chosen = np.flatnonzero(scores > least)
+    order = chosen[np.lexsort((rows[chosen], -scores[chosen]))][:k]
+    return [(int(rows[i]), float(scores[i])) for i in order]
 
 
 K1, B = 1.5, 0.75
@@ -189,18 +189,18 @@ K1, B = 1.5, 0.75
 def weigh_words(
     texts: Iterable[str],
 ) -> tuple[list[str], Integers, npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """The postings of texts: stems in order, where each one's rows begin, rows, parts of scores.
+    """The postings of texts: sorted stems, offsets of their rows, rows, parts of scores.
 
-    BM25 as Lucene counts it (Kamphuis et al. 2020), k1 = 1.5, b = .75.
+    BM25 as in Lucene (Kamphuis et al. 2020), k1 = 1.5, b = .75.
     """
     numbers: dict[str, int] = {}
     stems: list[Integers] = []
     lengths: list[int] = []
     for text in texts:
-        found = list_stems(text)
-        lengths.append(len(found))
+        words = list_stems(text)
+        lengths.append(len(words))
         stems.append(
-            np.fromiter((numbers.setdefault(s, len(numbers)) for s in found), np.int64, len(found))
+            np.fromiter((numbers.setdefault(s, len(numbers)) for s in words), np.int64, len(words))
         )
     names = sorted(numbers, key=lambda stem: stem.encode("utf-8", "surrogatepass"))
     rank = np.empty(len(names), np.int64)
@@ -222,9 +222,9 @@ def weigh_words(
 
 
 class PlacedVectors:
-    """The vectors of a table, a row each, which lie in parts that are mapped.
+    """The vectors of a table, a row each, in parts that are mapped into memory.
 
-    `places` says where in all parts together a row's is.
+    `places`: index of each row's vector in the concatenated parts.
     """
 
     def __init__(self, parts: Sequence[Matrix], places: npt.NDArray[Any]) -> None:
@@ -237,19 +237,19 @@ class PlacedVectors:
         return len(self._places)
 
     def __getitem__(self, rows: Any) -> Matrix:
-        """The vectors of some rows, in the form of these: a number, or an array of any shape."""
+        """The vectors of rows, given as a number or an array of any shape; shape (*rows, d)."""
         wanted = self._places[rows]
-        at = np.ravel(wanted)
-        part = np.searchsorted(self._ends, at, side="right")
-        found = np.empty((len(at), self.shape[1]), np.float32)
+        flat = np.ravel(wanted)
+        part = np.searchsorted(self._ends, flat, side="right")
+        vectors = np.empty((len(flat), self.shape[1]), np.float32)
         for number in np.unique(part).tolist():
             inside = part == number
             first = self._ends[number] - len(self._parts[number])
-            found[inside] = self._parts[number][at[inside] - first]
-        return found.reshape(*np.shape(wanted), self.shape[1])
+            vectors[inside] = self._parts[number][flat[inside] - first]
+        return vectors.reshape(*np.shape(wanted), self.shape[1])
 
     def __matmul__(self, vector: Matrix) -> Matrix:
-        """The products of all rows with a vector."""
+        """The products of all rows with a vector, shape (n,)."""
         return np.asarray(np.concatenate([part @ vector for part in self._parts])[self._places])
 
 
@@ -259,7 +259,7 @@ Vectors = Matrix | PlacedVectors
 def rank_exactly(
     matrix: Vectors, vector: Matrix, k: int, mask: Mask | None = None
 ) -> list[tuple[int, float]]:
-    """The k rows with the largest cosine: row, cosine; best first, equal ones by row."""
+    """The k rows with the largest cosine: row, cosine; best first, ties by row."""
     if mask is None:
         return pick_best(matrix @ vector, np.arange(len(matrix)), k)
     return compare_rows(matrix, vector, np.flatnonzero(mask), k)
@@ -272,13 +272,13 @@ def compare_rows(
     return pick_best(matrix[rows] @ vector, rows, k)
 
 
-# The library of clusters, which are in `clusters`: only large tables have any.
+# The library for the clusters of large tables, see `clusters`.
 
 
 def load_faiss() -> Any:
-    """The library faiss: a second to load, so only where it is used.
+    """The library faiss, which takes a second to load and is therefore loaded where it is used.
 
-    Its loader says at INFO which build of it suits the processor, in every process.
+    Its loader logs at INFO the build that suits the processor, in every process.
     """
     logging.getLogger("faiss.loader").setLevel(logging.WARNING)
     import faiss

@@ -1,7 +1,7 @@
 """A snapshot as a static site: the page of the service over files that it loads when needed.
 
-The files are scripts, as a browser lets no page from a disk read other files; each holds one piece
-of a list in ascending order, so that the page finds a thing or a word without the others.
+The files are scripts, since browsers do not let a local page read other files; each contains a part
+of a list in ascending order, so that the page looks up a thing or a word without loading the rest.
 """
 
 import json
@@ -23,18 +23,18 @@ from kpyramid.snapshot.snapshot import Snapshot
 PAGE = ("index.html", "page.css", "page.js", "data.js")
 """The files of the page."""
 _THINGS, _PASSAGES, _WORDS = 50, 100, 1_000
-"""How many stand in one file."""
+"""Numbers of things, passages and words per file."""
 _MOST_FACTS, _MOST_MEMBERS, _MOST_CHANGES, _MOST_MAIN = 200, 500, 500, 100
 _MOST_POSTED = 200
-"""Things that a word leads to, those with most facts."""
+"""Most things with a word in the index, those with most facts."""
 _COMMON = 0.2
-"""The share of passages from which a word tells none from the others; unless there are few."""
+"""Share of passages with a word from which it is not indexed, unless there are few."""
 _FEW = 50
 _OMITTED = frozenset({"document_id", "chunk_id", "learnt", "producer"})
 """Fields that the page does not show."""
 _WORD = re.compile(r"[^\W_]+")
 _Postings = defaultdict[str, tuple[list[int], list[int]]]
-"""By word the numbers of things; numbers of passages, each with how often it has the word."""
+"""Numbers of things, and numbers of passages with the word's frequency, by word."""
 
 
 def read_page(name: str) -> bytes:
@@ -43,9 +43,9 @@ def read_page(name: str) -> bytes:
 
 
 def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -> None:
-    """Writes what the scope lets be seen as a folder that a browser opens without a network.
+    """Writes the visible part of a snapshot as a folder that a browser opens without a network.
 
-    Of a thing at most 200 facts, the best supported; `former` is what changes are counted from.
+    A thing has at most 200 facts, the best supported; changes are counted from `former`.
     """
     path.mkdir()
     for name in PAGE:
@@ -61,10 +61,10 @@ def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -
     words = site.put_pieces("words", _list_words(postings, count), _WORDS)
     overview = summarise_snapshot(snapshot, _MOST_MAIN)
     site.put("overview", asdict(overview))
-    for at, entry in enumerate(overview.classes):
+    for index, entry in enumerate(overview.classes):
         members = snapshot.find(entry.iri, limit=_MOST_MEMBERS)
-        listed = [{"id": one.id, "name": one.name} for one in members.members]
-        site.put(f"classes/{at}", {"members": listed, "count": {"at_least": int(members.count)}})
+        listed = [{"id": member.id, "name": member.name} for member in members.members]
+        site.put(f"classes/{index}", {"members": listed, "count": {"at_least": int(members.count)}})
     with compare(former, snapshot) if former else nullcontext() as changes:
         site.put("diff", _list_changes(snapshot, former, changes))
     site.put(
@@ -94,7 +94,7 @@ class _Site:
         path.write_text(f'put("{name}",{words});\n', "utf-8")
 
     def put_pieces(self, name: str, values: Iterable[Any], each: int) -> list[tuple[Any, int]]:
-        """Writes a list in files of so many; of each file its first value and their number."""
+        """Writes a list in files of `each` values; returns each file's first value and count."""
         pieces, rest = list[tuple[Any, int]](), iter(values)
         while piece := list(islice(rest, each)):
             self.put(f"{name}/{len(pieces)}", piece)

@@ -35,24 +35,24 @@ if TYPE_CHECKING:
     from kpyramid.settings import EmbedSettings
     from kpyramid.snapshot.typed import Comparison, Finder, Members, Paths, Where
 
-# The embedding model of a snapshot, opened again for questions.
+# The embedding model of a snapshot, reopened for questions.
 
 _PATIENCE = 30.0
 """Seconds that a question waits for its vector."""
-_MOST_KEPT = 5_000
-"""Vectors that are kept: 8 MB of 384 dimensions."""
+_MOST_CACHED = 5_000
+"""Vectors in memory: 8 MB of 384 dimensions."""
 
 
 def open_recorded(
     made: Mapping[str, JsonValue], given: "str | EmbedSettings | None", snapshot: str
 ) -> Embedder:
-    """The model that a manifest records, with the instruction that its vectors were made with.
+    """The model that a manifest records, with the instruction for its vectors.
 
-    `given` says where it is: its folder, or the section [embed] of the settings, of which only
-    the folder, the endpoint and the key's variable are used.
+    `given` locates it: its folder, or the section [embed] of the settings, of which only the
+    folder, the endpoint and the key's variable are used.
 
     Raises:
-        InputError: it is not here, or has other files: its vectors could not be compared.
+        InputError: it is missing, or has other files, so that vectors could not be compared.
         SettingsError: there is no key for the endpoint.
     """
     if made.get("provider") == "openai":
@@ -82,8 +82,8 @@ def open_recorded(
 def _open_served(
     made: Mapping[str, JsonValue], given: "str | EmbedSettings | None", snapshot: str
 ) -> Embedder:
-    # Never by default at OpenAI's: whoever built with a server of one's own would send questions
-    # to another company.
+    # Never OpenAI by default: a user who built with a private server would send questions to
+    # another company.
     if given is None or isinstance(given, str) or not given.is_served:
         raise InputError(
             f"snapshot {snapshot} was embedded by an endpoint with {made['name']!r}, and a "
@@ -91,7 +91,7 @@ def _open_served(
             "unless it is OpenAI's, with --settings, open_snapshot(model=load_settings(...).embed) "
             "or as variables KPYRAMID_EMBED__PROVIDER, __MODEL and __BASE_URL"
         )
-    # A snapshot whose model runs here is read without settings and what calls endpoints.
+    # A snapshot with a local model is read without settings and endpoint clients.
     from kpyramid.embeddings.served import SingleCall, open_served
     from kpyramid.settings import LLMSettings
 
@@ -111,7 +111,7 @@ def _open_served(
 
 DEFAULT_WAREHOUSE = "warehouse/data"
 _MOST_LISTED = 200
-"""Chunks of a document that a title leads to."""
+"""Most chunks of a document to which a title leads."""
 _MENTION = ("text", "type", "start", "end")
 
 
@@ -122,15 +122,14 @@ def open_snapshot(
     model: "str | EmbedSettings | None" = None,
     scope: Scope = PUBLIC,
 ) -> "Snapshot":
-    """The snapshot of a ref, of an id, or in a folder that may lie anywhere, such as a copy.
+    """The snapshot of a ref or an id, or in a folder anywhere, such as a copy.
 
-    A `Path`, and a text with a slash (`./`), is such a folder. A ref is resolved once, here.
+    A `Path`, or a string with a slash (`./`), names a folder. A ref is resolved once, here.
     `warehouse` is by default `$KPYRAMID_WAREHOUSE`, else `warehouse/data`; from a bucket the
-    snapshot is copied to this machine first, and stays. `model` is the
-    folder of the embedding model or the section [embed] of the settings, needed when the snapshot
-    was built with a model of one's own or a served one. `scope` is what is seen of it, by default
-    the documents without access labels; labels that documents got in later snapshots of a ref that
-    was at this one hold for it too.
+    snapshot is first copied to this machine, and the copy stays. `model`: folder of the embedding
+    model or section [embed] of the settings, needed if the snapshot was built with a custom or a
+    served model. `scope`: the visible part, by default the documents without access labels; labels
+    that documents got in later snapshots of a ref that was at this one hold here too.
 
     Raises:
         InputError: no such warehouse, ref or snapshot, or one of an earlier version.
@@ -143,7 +142,7 @@ def open_snapshot(
 
 
 def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Path:
-    """The folder of what `open_snapshot` opens.
+    """The folder of the snapshot that `open_snapshot` opens.
 
     Raises:
         InputError: no such warehouse, ref or snapshot.
@@ -153,19 +152,19 @@ def locate_snapshot(ref: str | Path, warehouse: str | Path | None = None) -> Pat
     opened = open_warehouse(name_warehouse(warehouse))
     folder = opened.snapshots / resolve_ref(opened, str(ref))
     if opened.bucket:
-        from kpyramid.storage import copies  # who reads a folder loads none of it
+        from kpyramid.storage import copies  # readers of a folder do not need it
 
         folder = copies.locate_snapshot(opened, folder.name)
     return folder
 
 
 def name_warehouse(warehouse: str | Path | None) -> str | Path:
-    """The warehouse that is meant where none need be named."""
+    """The given warehouse, else the default one."""
     return warehouse or os.environ.get("KPYRAMID_WAREHOUSE") or DEFAULT_WAREHOUSE
 
 
 def is_path(ref: str | Path) -> bool:
-    """Whether a snapshot is named by its folder, and not by a ref or an id."""
+    """Whether a snapshot is named by its folder rather than by a ref or an id."""
     return isinstance(ref, Path) or os.sep in ref or ref in (os.curdir, os.pardir)
 
 
@@ -179,7 +178,7 @@ def hold_snapshot(
 ) -> "Iterator[Snapshot]":
     """As `open_snapshot`; `kpyramid gc` leaves the snapshot in its place until the block ends.
 
-    For readers that keep one open for long. The warehouse must be writable.
+    For readers with a long-lived snapshot. The warehouse must be writable.
 
     Raises:
         ConflictError: gc removed it just now.
@@ -188,7 +187,7 @@ def hold_snapshot(
     if is_path(ref):
         raise InputError(f"{ref}: name a ref or an id; gc leaves alone what is in no warehouse")
     snapshot = open_snapshot(ref, warehouse, model=model, scope=scope)
-    from kpyramid.storage.leases import explain_loss, hold  # who only reads loads nothing of it
+    from kpyramid.storage.leases import explain_loss, hold  # other readers do not need it
 
     place = open_warehouse(snapshot.folder.parent.parent)
     with hold(place, snapshot.id), explain_loss(place, snapshot.id):
@@ -196,12 +195,12 @@ def hold_snapshot(
 
 
 class Snapshot:
-    """One snapshot as its scopes let it be seen; what is opened is kept.
+    """A snapshot within its scopes; files once opened stay open.
 
-    Everything is read through one view, so that what is hidden is in nothing that is read, and is
-    answered for like what does not exist. `folder` and `manifest` say where the snapshot lies and
-    what it was built with, and nothing of its texts. What takes the id of a fact raises KeyError
-    where that is unknown, or hidden.
+    Everything is read through a view, so that no result contains hidden content, and hidden rows
+    behave as if they did not exist. `folder` and `manifest` describe where the snapshot is and how
+    it was built, and contain nothing of its texts. Methods that take the id of a fact raise
+    KeyError if it is unknown or hidden.
     """
 
     def __init__(
@@ -221,22 +220,22 @@ class Snapshot:
         self._vectors: dict[str, Matrix] = {}
 
     def scoped(self, scope: Scope) -> "Snapshot":
-        """What is left of this snapshot in another scope: it only narrows what is seen.
+        """This snapshot narrowed by a further scope.
 
-        Keep it for the questions of that scope.
+        Reuse it for all questions of that scope.
 
         Raises:
-            InputError: when it is asked, if the scope names what is not there.
+            InputError: on its first use, if the scope names an unknown document or value.
         """
-        other = copy(self)
+        narrowed = copy(self)
         for name in ("_view", "_finder", "conflicts", "_ontology", "_layers"):
-            other.__dict__.pop(name, None)
-        other.scopes, other._vectors = (*self.scopes, scope), {}
-        return other
+            narrowed.__dict__.pop(name, None)
+        narrowed.scopes, narrowed._vectors = (*self.scopes, scope), {}
+        return narrowed
 
     @cached_property
     def _view(self) -> View:
-        """What is seen, found when it is first read."""
+        """The view of the scopes, opened on first use."""
         scopes = self.scopes
         if any(s.access is not None for s in scopes):
             relabelled = hide(self.folder, self._list_guarded(scopes))
@@ -245,7 +244,7 @@ class Snapshot:
             labelled = self._store.rows("documents").column("access").flatten()
             if not len(labelled) or all(s.access is None for s in scopes):
                 return View(self._store)
-        # Loaded where something may be hidden: it is longer than all that reads a whole snapshot.
+        # Loaded only if something may be hidden: it is larger than the reader of whole snapshots.
         from kpyramid.snapshot.divided import open_view
 
         return open_view(self._store, scopes)
@@ -254,10 +253,10 @@ class Snapshot:
         return f"Snapshot({self.id!r})"
 
     def warm(self) -> int:
-        """Reads vectors, postings and all else of the index once; gives the bytes read.
+        """Reads the whole index once; returns the bytes read.
 
-        What a question touches for the first time is otherwise read from the disk page by page: of
-        a large snapshot that takes a question seconds.
+        Otherwise the first questions read it from disk page by page, which takes seconds for a
+        large snapshot.
 
         Raises:
             InputError: the snapshot is gone.
@@ -266,15 +265,15 @@ class Snapshot:
         return self._store.warm()
 
     def describe_scope(self) -> str:
-        """How many documents are seen, of how many; empty when all are."""
+        """The number of visible documents out of all, in words; empty if all are visible."""
         return self._view.describe()
 
     def count(self, table: str) -> int:
-        """How many documents, chunks, condensed facts, instances or entities are seen."""
+        """The number of visible documents, chunks, condensed facts, instances or entities."""
         return self._view.count(table)
 
     def table(self, name: str) -> pa.Table:
-        """One table, read whole: the rows that are seen, with what is seen of each.
+        """A whole table: the visible rows, with the visible part of each.
 
         Raises:
             InputError: there is no table of that name, the snapshot is gone, or the scope hides
@@ -284,29 +283,29 @@ class Snapshot:
         return self._view.table(name)
 
     def locate_table(self, name: str) -> Path | pa.Table:
-        """A table where it lies, for readers out of core; what is seen of it if some is hidden.
+        """The file of a table, for readers out of core; its visible rows if some are hidden.
 
         Raises:
-            InputError: some is hidden, and the table cannot be divided by documents.
-            IntegrityError: the file is not what the manifest says.
+            InputError: rows are hidden, and the table cannot be divided by documents.
+            IntegrityError: the file differs from the manifest.
         """
-        if self.describe_scope() or name == VECTORS:  # which lie in parts
+        if self.describe_scope() or name == VECTORS:  # vectors are stored in parts
             return self.table(name)
         return self._store.locate(f"tables/{name}.parquet", most_hashed=None)
 
     @cached_property
     def conflicts(self) -> Conflicts:
-        """The facts that are seen of which at most one holds."""
+        """The visible facts of which at most one holds."""
         return Conflicts(self._view)
 
     @property
     def schema(self) -> "Schema":
-        """The ontology's schema, with what completion added of what is seen."""
+        """The ontology's schema, with the visible terms that completion added."""
         return self._view.schema
 
     @cached_property
     def _ontology(self) -> "OntologyStore":
-        from kpyramid.ontology.store import OntologyStore  # a question in words needs none of it
+        from kpyramid.ontology.store import OntologyStore  # questions in words do not need it
 
         return OntologyStore(*self._view.read_ontology())
 
@@ -318,32 +317,31 @@ class Snapshot:
         return OntologyStore(*self._view.read_ontology(), facts)
 
     def sparql(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
-        """The rows of a SELECT or ASK over the ontology layer, run apart with limits.
+        """The rows of a SELECT or ASK over the ontology layer, run in its own process with limits.
 
-        Each individual has the sentences it was derived from (`prov:wasDerivedFrom`) that are
-        seen. `GRAPH kp:graph { ... }`, made when a query first says GRAPH, holds the
-        facts by their standard relations, each `rel:` and its name, percent-encoded. Facts that
-        are denied are not in it.
+        Each individual has its visible sentences (`prov:wasDerivedFrom`). `GRAPH kp:graph { ... }`,
+        built for the first query with GRAPH, contains the facts by their standard relations, each
+        `rel:` and its name, percent-encoded. Denied facts are not in it.
 
         Raises:
-            InputError: the query is no SPARQL, wants more than to read, or takes too long.
+            InputError: the query is no SPARQL, does more than read, or takes too long.
         """
         layers = self._layers if re.search(r"\bgraph\b", query, re.IGNORECASE) else self._ontology
         return layers.select(query, limit=limit)
 
     @cached_property
     def embedder(self) -> Embedder:
-        """The model that the snapshot's vectors were made with.
+        """The model of the snapshot's vectors.
 
         Raises:
-            InputError: it is not here, or has other files: its vectors could not be compared.
+            InputError: it is missing, or has other files, so that vectors could not be compared.
             SettingsError: there is no key for the endpoint that serves it.
         """
         resources = self.manifest["resources"]
         made = resources["embedding"] if isinstance(resources, dict) else None
         if not isinstance(made, dict):
             raise IntegrityError(f"snapshot {self.id}: its manifest names no embedding model")
-        # A question's words are looked up next; this reads their dictionary (.15 s) meanwhile.
+        # A question's words are looked up next; their dictionary is read (.15 s) in parallel.
         beside = Thread(target=lemmatise, args=("words",))
         beside.start()
         try:
@@ -352,30 +350,30 @@ class Snapshot:
             beside.join()
 
     def embed(self, text: str) -> Matrix:
-        """The vector of a text."""
+        """The vector of a text, shape (d,)."""
         return np.asarray(self.embed_all([text])[0])
 
     def embed_all(self, texts: Sequence[str]) -> Matrix:
-        """The vectors of texts, a row each; the last are kept, so a question is embedded once."""
-        found = {text: row for text in texts if (row := self._vectors.get(text)) is not None}
-        if new := [text for text in dict.fromkeys(texts) if text not in found]:
-            found |= zip(new, self.embedder.embed(new), strict=True)
-            if len(self._vectors) + len(new) > _MOST_KEPT:
+        """The vectors of texts, shape (n, d); cached, so that a question is embedded once."""
+        vectors = {text: row for text in texts if (row := self._vectors.get(text)) is not None}
+        if new := [text for text in dict.fromkeys(texts) if text not in vectors]:
+            vectors |= zip(new, self.embedder.embed(new), strict=True)
+            if len(self._vectors) + len(new) > _MOST_CACHED:
                 self._vectors.clear()
-            self._vectors.update(found)
-        return np.stack([found[text] for text in texts])
+            self._vectors.update(vectors)
+        return np.stack([vectors[text] for text in texts])
 
     def neighbours(
         self, text: str, k: int, table: str = "condensed"
     ) -> list[tuple[str, str, float]]:
         """The k rows nearest to a text: key, embedded words, cosine; best first."""
         rows, read = self._view.part(table).rows, self._view.text_of
-        return [(rows.keys[row], read(table, row), at) for row, at in self._rank(text, k, table)]
+        return [(rows.keys[row], read(table, row), cos) for row, cos in self._rank(text, k, table)]
 
     def nearest(self, text: str, k: int, table: str = "condensed") -> dict[str, float]:
         """The cosines of the k rows nearest to a text, by key; best first."""
         keys = self._view.part(table).rows.keys
-        return {keys[row]: at for row, at in self._rank(text, k, table)}
+        return {keys[row]: cosine for row, cosine in self._rank(text, k, table)}
 
     def _rank(self, text: str, k: int, table: str) -> list[tuple[int, float]]:
         part = self._view.part(table)
@@ -396,19 +394,19 @@ class Snapshot:
         Rows without a word of the text are left out.
         """
         part = self._view.part(table)
-        found = search.rank_words(text, part, len(part), k, self._view.searched(table))
-        return [(part.rows.keys[row], at) for row, at in found]
+        ranked = search.rank_words(text, part, len(part), k, self._view.searched(table))
+        return [(part.rows.keys[row], score) for row, score in ranked]
 
     def words_holding(
         self, name: str, beside: str, k: int, table: str = "chunks"
     ) -> list[tuple[str, float]]:
-        """The k rows that hold the words of a name, by BM25 for these and for `beside`."""
+        """The k rows that contain the words of a name, by BM25 for these and for `beside`."""
         part = self._view.part(table)
-        found = search.rank_holding(name, beside, part, k, self._view.searched(table))
-        return [(part.rows.keys[row], at) for row, at in found]
+        ranked = search.rank_holding(name, beside, part, k, self._view.searched(table))
+        return [(part.rows.keys[row], score) for row, score in ranked]
 
     def vectors_of(self, keys: Sequence[str], table: str = "condensed") -> Matrix:
-        """The vectors of some facts or chunks, in the order given.
+        """The vectors of some facts or chunks, in the order given, shape (n, d).
 
         Raises:
             KeyError: a key is unknown.
@@ -417,7 +415,7 @@ class Snapshot:
         return np.asarray(part.matrix[[self._view.locate(table, key) for key in keys]])
 
     def place_vectors(self, chunk_ids: Sequence[str]) -> tuple[Matrix, Rows]:
-        """The vectors of chunks in their places (`ReadingOrder`), and their documents' rows.
+        """The vectors of chunks with surroundings (`ReadingOrder`), and their documents' rows.
 
         Raises:
             KeyError: a key is unknown.
@@ -427,7 +425,7 @@ class Snapshot:
         return order.place_vectors(rows, self._view.mask("chunks")), order.documents[rows]
 
     def link_titles(self, chunk_id: str) -> list[list[str]]:
-        """The chunks, in reading order, of each other document whose title a chunk's text says.
+        """The chunks, in reading order, of each other document whose title a chunk's text contains.
 
         Raises:
             KeyError: the chunk is unknown.
@@ -435,19 +433,19 @@ class Snapshot:
         row, chunks = self._view.locate("chunks", chunk_id), self._view.rows("chunks")
         if not chunks.has("titles"):  # an index of the last release
             return []
-        named = {d for at in chunks.list_of("titles", row) for d in self._name_documents(at)}
+        named = {d for title in chunks.list_of("titles", row) for d in self._name_documents(title)}
         return self._list_chunks(sorted(named - {int(chunks.numbers("document")[row])}))
 
     def _name_documents(self, title: int) -> list[int]:
-        """The rows of the documents that a title names: those seen, none if too many share it."""
+        """The rows of the visible documents with a title; none if too many share it."""
         rows = self._view.rows("titles").list_of("documents", title)
         seen = self._view.select("documents", rows)
         return seen if len(seen) <= search.MOST_TITLED else []
 
     def find_titled(self, text: str) -> list[list[str]]:
-        """The chunks, in reading order, of each document whose title a text says.
+        """The chunks, in reading order, of each document whose title a text contains.
 
-        What is part of a longer title that it says is none. None of a snapshot without titles.
+        A title within a longer one is ignored. Empty for a snapshot without titles.
         """
         if not self._view.rows("chunks").has("titles"):
             return []
@@ -461,24 +459,24 @@ class Snapshot:
         hashes = np.array([search.hash_name(title) for title in folded], np.uint64)
         places = np.searchsorted(titles.numbers("hash"), hashes).tolist()
         taken: set[int] = set()
-        found: dict[int, None] = {}
-        for (first, last), title, at in zip(runs, folded, places, strict=True):
-            if at == len(titles) or titles.value("title", at) != title:
+        named: dict[int, None] = {}
+        for (first, last), title, row in zip(runs, folded, places, strict=True):
+            if row == len(titles) or titles.value("title", row) != title:
                 continue
-            documents = self._name_documents(at)
+            documents = self._name_documents(row)
             if documents and taken.isdisjoint(range(first, last)):
                 taken.update(range(first, last))
-                found.update(dict.fromkeys(documents))
-        return self._list_chunks(found)
+                named.update(dict.fromkeys(documents))
+        return self._list_chunks(named)
 
     def _list_chunks(self, documents: Any) -> list[list[str]]:
-        """The keys of the chunks of each of some documents, by their rows; of a book the first."""
+        """The keys of the first `_MOST_LISTED` chunks of each document, by its row."""
         keys, order = self._view.rows("chunks").keys, self._store.reading_order
         listed = (order.list_chunks(row)[:_MOST_LISTED].tolist() for row in documents)
-        return [[keys[at] for at in rows] for rows in listed if rows]
+        return [[keys[row] for row in rows] for rows in listed if rows]
 
     def texts_of(self, keys: Sequence[str], table: str = "condensed") -> list[str]:
-        """The words that some facts or chunks were embedded by, in the order given.
+        """The embedded words of some facts or chunks, in the order given.
 
         Raises:
             KeyError: a key is unknown.
@@ -491,15 +489,15 @@ class Snapshot:
     ) -> list[str]:
         """The keys of the first `most` facts whose head or tail is one of some entities.
 
-        In key order; either the plain ones or those that are denied.
+        In key order; either the plain facts or the denied ones.
         """
         entities, facts = self._view.rows("entities"), self._view.rows("condensed")
         rows = self._view.find_all("entities", entity_ids).values()
         name = "denials" if denied else "facts"
         if not rows or not entities.has(name):  # an index of the last release
             return []
-        found = np.unique(np.concatenate([entities.list_of(name, row) for row in rows]))
-        return [facts.keys[row] for row in self._view.select("condensed", found)[:most]]
+        stated = np.unique(np.concatenate([entities.list_of(name, row) for row in rows]))
+        return [facts.keys[row] for row in self._view.select("condensed", stated)[:most]]
 
     def entities_by_name(self) -> EntitiesByName:
         """The ids of entities by their names in the form of `join_words`."""
@@ -511,7 +509,7 @@ class Snapshot:
         return self._make_finder()
 
     def _make_finder(self, at: str | None = None) -> "Finder":
-        from kpyramid.snapshot.typed import Finder  # a question in words needs none of it
+        from kpyramid.snapshot.typed import Finder  # questions in words do not need it
 
         return Finder(self._view, self.entities_by_name(), at)
 
@@ -525,17 +523,18 @@ class Snapshot:
     ) -> "Members":
         """The members of a class that meet all conditions, and how many there are at least.
 
-        A class, subclasses included, and a property are named by label or IRI, also as the texts
-        word them ("is a" facts, relations); the class `thing` is everything. `where` has a
-        condition by property: a name or text (a place stands for all within it), a number or date,
-        a range (from, to) of which one may be None, None for what nothing is stated of, or
-        {"not": value}: something is stated, and never this value.
-        `^property` reads from the other end. `order_by` is a property or `count(property)`, with
-        `-` before it descending; what has no value comes last. All members without `limit`.
-        `at`, a year, month or day, leaves out what is known to have held at other times alone.
+        A class, subclasses included, and a property are named by label or IRI, or as in the texts
+        ("is a" facts, relations); the class `thing` is everything. `where` has a condition by
+        property: a name or text (a place stands for all within it), a number or date, a range
+        (from, to) of which one may be None, None if no value is stated, or {"not": value}: a value
+        is stated, and none is this value.
+        `^property` reads from the other end. `order_by` is a property or `count(property)`,
+        descending with a leading `-`; things without a value come last. All members without
+        `limit`. `at`, a year, month or day, leaves out statements that held only at other times.
 
         Raises:
-            InputError: a class or property is unknown (names the nearest), or a condition is none.
+            InputError: a class or property is unknown (names the nearest), or a condition is not
+                valid.
         """
         finder = self._finder if at is None else self._make_finder(at)
         return finder.find(class_name, where, order_by, limit)
@@ -567,12 +566,12 @@ class Snapshot:
         return EntityTexts(self._view, self._view.type_of)
 
     def surface_forms(self, entity_ids: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """All names of some entities as written; unknown ids are left out."""
+        """All names of some entities as written; without unknown ids."""
         rows = self._view.find_all("entities", entity_ids)
         return {key: self._view.forms_of(row) for key, row in rows.items()}
 
     def titles(self, document_ids: Collection[str]) -> dict[str, str]:
-        """The titles of those of some documents that have one."""
+        """The titles of some documents, by id; without documents that have none."""
         documents = self._view.rows("documents")
         rows = self._view.find_all("documents", document_ids)
         titles = {key: documents.value("title", row) for key, row in rows.items()}
@@ -581,37 +580,37 @@ class Snapshot:
     def mentions_in(self, chunk_ids: Sequence[str]) -> list[dict[str, Any]]:
         """The mentions in some chunks, in key order: chunk_id, text, type, start, end."""
         mentions = self._view.rows("mentions")
-        found: list[tuple[str, dict[str, Any]]] = []
+        mentions_by_key: list[tuple[str, dict[str, Any]]] = []
         for key, row in self._view.find_all("chunks", sorted(set(chunk_ids))).items():
             first, last = map(int, np.searchsorted(mentions.numbers("chunk"), [row, row + 1]))
             names, *columns = (
                 mentions.column(name)[first:last].to_pylist() for name in ("mention_id", *_MENTION)
             )
-            found += [
+            mentions_by_key += [
                 (name, {"chunk_id": key, **dict(zip(_MENTION, values, strict=True))})
                 for name, *values in zip(names, *columns, strict=True)
             ]
-        return [mention for _, mention in sorted(found, key=lambda pair: pair[0])]
+        return [mention for _, mention in sorted(mentions_by_key, key=lambda pair: pair[0])]
 
     def read_fact(self, key: str, cosine: float = 0.0) -> NearFact:
-        """A fact, or a value of the ontology, in words, with its support and how it holds."""
+        """A fact, or a value of the ontology, in words, with its support and modality."""
         if name_table(key) == "instances":
             return self._view.read_value(self._view.locate("instances", key))
         return self._view.read_fact(self._view.locate("condensed", key), cosine)
 
     def standardise_condensed(self, condensed_id: str) -> str:
-        """The standard relation of a fact, with its ends where they are others or turned.
+        """The standard relation of a fact, with its ends if they differ or are turned.
 
-        Empty where its own wording says as much, articles and `be` aside.
+        Empty if its wording equals it, apart from articles and `be`.
         """
         return self._view.standardise_fact(self._view.locate("condensed", condensed_id))
 
     def find_detailed(self, condensed_id: str) -> str:
-        """The id of a fact that says all of a fact and more; empty without one."""
+        """The id of a more detailed fact; empty without one."""
         return self._view.find_detailed(self._view.locate("condensed", condensed_id))
 
     def summarise_condensed(self, condensed_id: str) -> str:
-        """What a fact and others of its subject say together; empty where no statement cites it."""
+        """The statement that cites a fact with others of its subject; empty without one."""
         return self._view.summarise_fact(self._view.locate("condensed", condensed_id))
 
     def evidence(self, fact_id: str) -> list[Evidence]:

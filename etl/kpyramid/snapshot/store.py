@@ -1,7 +1,7 @@
 """The files of one snapshot, whole: manifest, tables, texts and index, mapped into memory.
 
-Nothing here knows of scopes. `View` is the one reader of a store; whoever reads a store besides
-it (the ablations, which make another snapshot of it) shows nothing of it to anybody.
+Scopes are not applied here. `View` is the only reader of a store, except for the ablations, which
+make another snapshot of it and show nothing to anybody.
 """
 
 import json
@@ -29,16 +29,16 @@ log = logging.getLogger(__name__)
 SCHEMA = "ontology/schema.ttl"
 INSTANCES = "ontology/instances.nt"
 SEED = "ontology/seed.ttl"
-"""The schema that a snapshot's ontology grew from."""
+"""The schema with which a snapshot's ontology started."""
 GRAPH = "graph.ttl"
 META = "index/meta.json"
 VECTORS = "vectors"
-"""The table that a snapshot has in parts."""
+"""The table that a snapshot stores in parts."""
 SEARCHED = ("chunks", "condensed", "entities")
 """Tables that are searched by vectors and by words."""
 MOST_HASHED = 2**24
-"""Bytes up to which a file's sha256 is checked when it is opened: 20 ms. Of longer files the
-length and the form are; `kpyramid verify` hashes them all."""
+"""Most bytes of a file whose sha256 is checked when it is opened: 20 ms. For longer files only
+length and form are checked; `kpyramid verify` hashes all."""
 
 
 def name_part(part: int) -> str:
@@ -46,18 +46,18 @@ def name_part(part: int) -> str:
     return f"index/vectors/{part:02}.arrow"
 
 
-# Chunks in the order in which they are read, so that one is seen with what stands around it.
+# Chunks in reading order, so that each can be placed in its surroundings.
 
 Rows = npt.NDArray[Any]
 
 REACH = 2
-"""Chunks on either side that count as a chunk's surroundings."""
-OWN, AROUND, FIRST = 0.4, 0.4, 0.2
-"""What a chunk, its surroundings, and the beginning of its document count for in its vector."""
+"""Chunks on either side that are a chunk's surroundings."""
+SELF, AROUND, FIRST = 0.4, 0.4, 0.2
+"""Weights of a chunk, its surroundings, and its document's first chunk in its placed vector."""
 
 
 class ReadingOrder:
-    """The rows of the table of chunks by document and place."""
+    """The rows of the table of chunks by document and position."""
 
     def __init__(self, chunks: MappedRows, matrix: search.Vectors) -> None:
         starts = chunks.numbers("start")
@@ -75,11 +75,11 @@ class ReadingOrder:
         return self._rows[first:last]
 
     def place_vectors(self, rows: Rows, seen: Mask | None = None) -> Matrix:
-        """The vectors of some chunks in their places, shape (rows, d): not of unit length.
+        """The vectors of some chunks with their surroundings, shape (rows, d): not of unit length.
 
-        The sum of the chunk's own, of the mean over the chunks within `REACH`, and of that of its
-        document's first, each of unit length and with its share, so that the product with a
-        question is a mean of cosines. A chunk that is not `seen` has no part in the others'.
+        The weighted sum of the chunk's vector, of the mean over the chunks within `REACH`, and of
+        its document's first chunk, each of unit length, so that the product with a question is a
+        mean of cosines. A chunk that is not `seen` does not enter the vectors of others.
         """
         places = self._places[rows, None] + np.arange(-REACH, REACH + 1)
         inside = (places >= 0) & (places < len(self._rows))
@@ -92,11 +92,11 @@ class ReadingOrder:
         shares = np.where(inside, self._lengths[near], 0)
         shares[:, REACH] = np.maximum(shares[:, REACH], 1)
         wanted = np.column_stack([rows, firsts, np.where(inside, near, rows[:, None])])
-        read, at = np.unique(wanted, return_inverse=True)  # each once: a page each
-        vectors = np.asarray(self._matrix[read])[at.reshape(wanted.shape)]
+        read, inverse = np.unique(wanted, return_inverse=True)  # each once: a page each
+        vectors = np.asarray(self._matrix[read])[inverse.reshape(wanted.shape)]
         around = (shares[:, None, :] @ vectors[:, 2:])[:, 0]
         around /= np.linalg.norm(around, axis=1, keepdims=True)
-        placed = OWN * vectors[:, 0] + AROUND * around + FIRST * vectors[:, 1]
+        placed = SELF * vectors[:, 0] + AROUND * around + FIRST * vectors[:, 1]
         return np.asarray(placed, dtype=np.float32)
 
 
@@ -104,7 +104,7 @@ class ReadingOrder:
 
 
 class Store:
-    """Manifest, tables, index and texts of one snapshot's folder; each is read when asked for.
+    """Manifest, tables, index and texts of a snapshot's folder; each is read when needed.
 
     Files of the index are mapped, not read.
 
@@ -130,7 +130,7 @@ class Store:
             InputError: there is no table of that name, or the snapshot is gone.
             IntegrityError: the file is damaged.
         """
-        # Loaded here: questions are answered from the index, and read no table whole.
+        # Loaded here: questions are answered from the index, without reading whole tables.
         from kpyramid.storage.contracts import load_contracts, read_table
 
         if name not in load_contracts():
@@ -161,7 +161,7 @@ class Store:
             raise InputError(f"{gone}; it was removed while it was open. Open the ref again")
 
     def locate(self, name: str, *, most_hashed: int | None = MOST_HASHED) -> Path:
-        """The path of a file, when it is as the manifest says; a longer one is not hashed.
+        """The path of a file, checked against the manifest; a long file is not hashed.
 
         Raises:
             InputError: the snapshot was removed.
@@ -171,21 +171,21 @@ class Store:
         try:
             size = path.stat().st_size
             is_hashed = entry is not None and (most_hashed is None or size <= most_hashed)
-            found = hash_file(path) if is_hashed else None
+            sha256 = hash_file(path) if is_hashed else None
         except OSError as e:
             self._require_folder()
             raise IntegrityError(f"file {path} cannot be read: {e.strerror}. {ADVICE}") from e
         if entry is None:
             raise IntegrityError(f"file {path} is not listed in its manifest")
         if size != entry["bytes"]:
-            said = f"it has {size} bytes, its manifest says {entry['bytes']}"
-            raise find_damage(path, said)
-        if found is not None and found != entry["sha256"]:
+            fault = f"it has {size} bytes, its manifest says {entry['bytes']}"
+            raise find_damage(path, fault)
+        if sha256 is not None and sha256 != entry["sha256"]:
             raise find_damage(path, f"its sha256 is not {entry['sha256']}")
         return path
 
     def warm(self) -> int:
-        """Reads all files of the index, so that they lie in memory; gives their bytes.
+        """Reads all files of the index into memory; returns their number of bytes.
 
         Raises:
             InputError: the snapshot was removed.
@@ -200,7 +200,7 @@ class Store:
 
     @cached_property
     def meta(self) -> Mapping[str, Any]:
-        """What the build says of the index: how each table is searched, with which recall.
+        """The build's metadata of the index: how each table is searched, with which recall.
 
         Raises:
             IntegrityError: the file is damaged.
@@ -224,7 +224,7 @@ class Store:
 
     @cached_property
     def vectors(self) -> list[MappedRows]:
-        """The parts of the searched tables' vectors, each with those of one after the other.
+        """The parts of the searched tables' vectors; within a part, table after table.
 
         Raises:
             IntegrityError: a part is missing or damaged; names it.
@@ -240,7 +240,7 @@ class Store:
 
     @cached_property
     def _sizes(self) -> Integers:
-        """How many rows of each searched table each part has, shape (tables, parts)."""
+        """The number of rows of each searched table in each part, shape (tables, parts)."""
         try:
             return np.array([self.meta["parts"][name] for name in SEARCHED], np.int64)
         except (KeyError, TypeError, ValueError) as e:
@@ -248,16 +248,16 @@ class Store:
 
     def map_vectors(self, table: str) -> list[Matrix]:
         """The vectors of a searched table, part by part."""
-        at = SEARCHED.index(table)
-        ends = np.cumsum(self._sizes, axis=0)[at].tolist()
-        pairs = zip(self.vectors, ends, self._sizes[at].tolist(), strict=True)
+        number = SEARCHED.index(table)
+        ends = np.cumsum(self._sizes, axis=0)[number].tolist()
+        pairs = zip(self.vectors, ends, self._sizes[number].tolist(), strict=True)
         return [rows.numbers("vector")[end - size : end] for rows, end, size in pairs]
 
     def require_whole(self) -> None:
-        """Passes unless a file that is open was cut short; looked at once for a question.
+        """Checks that no open file was truncated, once per question.
 
         Raises:
-            IntegrityError: one was; names it.
+            IntegrityError: a file was truncated; names it.
         """
         if search.one_thread.is_new(self):
             for rows in [*self._rows.values(), *self.__dict__.get("vectors", ())]:
@@ -277,12 +277,12 @@ class Store:
 
     @cached_property
     def reading_order(self) -> ReadingOrder:
-        """The chunks in the order in which they are read."""
+        """The chunks in reading order."""
         return ReadingOrder(self.rows("chunks"), self.part("chunks").matrix)
 
 
 class Part:
-    """One searched table. Rows have numbers, in the order of their keys."""
+    """A searched table; its rows are numbered in the order of their keys."""
 
     def __init__(self, store: Store, table: str) -> None:
         self._store = store
@@ -309,7 +309,7 @@ class Part:
         """All vectors, a row each, of unit length.
 
         Raises:
-            IntegrityError: a file that is open was cut short; names it.
+            IntegrityError: an open file was truncated; names it.
         """
         if self.rows.has("vector"):  # of format 8
             return self.rows.numbers("vector")
@@ -325,8 +325,8 @@ class Part:
     def nearest(self, vector: Matrix, k: int, mask: Mask | None = None) -> list[tuple[int, float]]:
         """The k rows with the largest cosine, of those in the mask: row, cosine; best first.
 
-        Exact up to the size that the settings of the build say, then nearly so: `Store.meta`
-        has the recall that was measured.
+        Exact up to a size in the settings of the build, beyond it approximate: `Store.meta` has the
+        measured recall.
         """
         if k < 1 or not len(self):
             return []
@@ -351,16 +351,16 @@ class Part:
             return None
         path = self._store.locate(f"index/{self._table}.faiss")
         try:
-            found = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+            index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
         except RuntimeError as e:
             raise find_damage(path, e) from e
-        if found.ntotal != len(self) or found.d != self.matrix.shape[1]:
+        if index.ntotal != len(self) or index.d != self.matrix.shape[1]:
             raise IntegrityError(f"index file {path} is not of the rows of {self._table}")
-        # At each search 32 threads would read the lists ahead, which are mapped: 6 ms of 16.
-        faiss.downcast_InvertedLists(found.invlists).prefetch_nthread = 0
-        return found
+        # In each search 32 threads would prefetch the mapped lists: 6 ms of 16.
+        faiss.downcast_InvertedLists(index.invlists).prefetch_nthread = 0
+        return index
 
     def find(self, stem: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]] | None:
         """See `Postings.find`."""
-        words, at = self._words, self._locate(stem)
-        return None if at is None else (words.list_of("rows", at), words.list_of("parts", at))
+        words, row = self._words, self._locate(stem)
+        return None if row is None else (words.list_of("rows", row), words.list_of("parts", row))

@@ -1,8 +1,8 @@
 """Typed questions: members of a class under conditions, two things compared, paths between two.
 
-What only structure can answer is asked by classes, properties and values instead of words. Both
-layers are looked through: statements of the ontology, and facts of the graph that are neither
-denied nor hedged. Texts never say everything, so that a count is a lower bound.
+Questions that only structure can answer name classes, properties and values instead of words. Both
+layers are searched: statements of the ontology, and facts of the graph that are neither denied nor
+hedged. Texts are never complete, so that a count is a lower bound.
 """
 
 import heapq
@@ -45,17 +45,17 @@ MOST_PATHS = 20
 _LONGEST = 200
 """Characters of a value in a message."""
 _MOST_EDGES = 1_000
-"""Facts of one thing that a path goes on with, the surest."""
+"""Most facts of a thing with which a path continues, the most certain first."""
 _NEAREST, _SHORTLIST = 5, 200
 _WITHIN = ("located in", "is located in", "is in", "lies in", "part of", "is part of", "country")
-"""Properties and relations by which a place is within another one."""
+"""Properties and relations that place a thing within another."""
 
 Value = str | int | float
 Condition = Value | Sequence[Value | None] | Mapping[str, Any] | None
 """A name or text, a number or date, a range (from, to), or None for "nothing is stated".
 
-{"not": value}: something is stated, and never this value; {"not": None}: something is stated.
-What nothing is stated of does not meet it, as it may be so.
+{"not": value}: a value is stated, and none is this value; {"not": None}: a value is stated.
+A thing without a stated value does not meet it, since the value may hold of it.
 """
 Where = Mapping[str, Condition] | Sequence[tuple[str, Condition]]
 
@@ -69,7 +69,7 @@ class AtLeast(int):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A thing that meets the conditions: its values by property, and the places that say so."""
+    """A thing that meets the conditions: its values by property, and the places that state them."""
 
     id: str
     name: str
@@ -92,16 +92,16 @@ class Members:
 @dataclass(frozen=True, slots=True)
 class _Plain:
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values."""
+        """The result as plain values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison(_Plain):
-    """Two things by one property: how the first stands to the second.
+    """Two things compared by a property, the first with the second.
 
     `order`: `less` (earlier, fewer), `greater`, `equal`, or `different` for values without an
-    order; `unknown` where one is not stated or they are on no common scale.
+    order; `unknown` where a value is missing or they have no common scale.
     """
 
     first: Member
@@ -130,29 +130,29 @@ class Paths(_Plain):
 
 
 _NOT = "not "
-"""Before a property: what the text denies of it."""
+"""Prefix of a property for the facts with it that the text denies."""
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
 Statements = npt.NDArray[np.void]
-"""Of each its ends as rows of entities, -1 for a literal, and its row in `instances` or
-`condensed`; sorted by the subject."""
+"""Ends of statements as rows of entities, -1 for a literal, and their rows in `instances` or
+`condensed`, shape (n,); sorted by the subject."""
 _Rank = tuple[tuple[str, float, str], Measure | None]
-"""What a thing is sorted by, and the number or date that it is."""
+"""The sort key of a thing, and its number or date."""
 
 
 class Finder:
-    """Answers typed questions from one view; what a property or class has is kept.
+    """Answers typed questions from a view; statements and members once read stay in memory.
 
-    `at`: a date; what is known not to have held then is left out.
+    `at`: a date; statements that are known not to have held then are left out.
     """
 
     def __init__(self, view: View, names: EntitiesByName, at: str | None = None) -> None:
         self._view = view
         self._at = None if at is None else _read_date(at)
         self._names = names
-        own = proxy(self)  # a cycle would leave the files mapped until the next collection
-        self._state = cache(partial(Finder._read_property, own))
-        self._list_members = cache(partial(Finder._find_members, own))
-        self._group = cache(partial(Finder._group_statements, own))
+        me = proxy(self)  # a cycle would leave the files mapped until the next collection
+        self._state = cache(partial(Finder._read_property, me))
+        self._list_members = cache(partial(Finder._find_members, me))
+        self._group = cache(partial(Finder._group_statements, me))
 
     # -- the three questions ------------------------------------------------------------------
 
@@ -165,10 +165,10 @@ class Finder:
         conditions = [*_read_where(where)]
         known = self._list_members(_read_name("class", class_name))
         reasons: dict[int, list[str]] = {}
-        kept = self._list_seen() if known is None else np.array(sorted(known), np.int64)
+        met = self._list_seen() if known is None else np.array(sorted(known), np.int64)
         for name, condition in conditions:
-            kept = self._meet(self._state(name), condition, kept, reasons)
-        shown, ordered = [name for name, _ in conditions], kept.tolist()
+            met = self._meet(self._state(name), condition, met, reasons)
+        shown, ordered = [name for name, _ in conditions], met.tolist()
         if order_by is not None:
             name = _read_name("order_by", order_by).removeprefix("-")
             shown.append(name)
@@ -177,21 +177,21 @@ class Finder:
         for entity in ordered[:limit]:
             keys = reasons.get(entity, [])
             keys += self._list_keys(self._pick(shown[-1], entity)) if order_by else []
-            keys += [known[entity]] if known else []  # what meets the conditions is shown first
+            keys += [known[entity]] if known else []  # evidence of the conditions comes first
             members.append(self._describe(entity, shown, keys))
-        return Members(tuple(members), AtLeast(len(kept)))
+        return Members(tuple(members), AtLeast(len(met)))
 
     def compare(self, first: str, second: str, name: str) -> Comparison:
         """See `Snapshot.compare`."""
-        self._pick(name := _read_name("property", name), 0)  # refuses one that there is not
+        self._pick(name := _read_name("property", name), 0)  # refuses an unknown property
         ends = [
             max(self._require(thing), key=lambda row: (len(self._pick(name, row)), -row))
             for thing in (first, second)
         ]
-        one, other = (
+        left, right = (
             self._describe(end, [name], self._list_keys(self._pick(name, end))) for end in ends
         )
-        return Comparison(one, other, name, self._compare(name, *ends))
+        return Comparison(left, right, name, self._compare(name, *ends))
 
     def paths(self, first: str, second: str, hops: int) -> Paths:
         """See `Snapshot.paths`."""
@@ -213,10 +213,10 @@ class Finder:
     # -- classes ------------------------------------------------------------------------------
 
     def _find_members(self, name: str) -> dict[int, str] | None:
-        """The members of a class with the key of what says so; None for the class of all.
+        """The members of a class, each with the key of its evidence; None for the class of all.
 
-        Those of the ontology, subclasses included, and what "is a" facts of the graph say is one.
-        An alternative label stands for its class where no such fact says that word.
+        Members by the ontology, subclasses included, and by "is a" facts of the graph. An
+        alternative label denotes its class only where no such fact has that word.
         """
         key, schema = _fold(name), self._view.schema
         if key == (THING,):
@@ -229,17 +229,17 @@ class Finder:
         for c in below:
             members = self._list_kinds(_fold(c.label)) | members
         stated = self._read_instances("class_iri", [c.iri for c in below])
-        # The surest membership says so, else the surest value of a property.
-        rows, at = self._view.rows("instances"), stated["row"]
-        valued = to_mask(rows.column("property_iri").take(pa.array(at)).is_valid())
-        stated = stated[np.lexsort((-rows.numbers("confidence")[at], valued))[::-1]]
+        # The evidence is the most certain membership, else the most certain value of a property.
+        rows, places = self._view.rows("instances"), stated["row"]
+        valued = to_mask(rows.column("property_iri").take(pa.array(places)).is_valid())
+        stated = stated[np.lexsort((-rows.numbers("confidence")[places], valued))[::-1]]
         members |= zip(stated["subject"].tolist(), self._list_keys(stated), strict=True)
         if not named and not members:
             _refuse("class", name, {*(c.label for c in schema.classes), *self._name_kinds()})
         return members
 
     def _list_kinds(self, label: tuple[str, ...]) -> dict[int, str]:
-        """What "X is a Y" or "X is Y in Z" say is of a kind, each with the key of the fact."""
+        """The things of a kind by "X is a Y" and "X is Y in Z", each with the key of the fact."""
         postings = self._view.part("condensed").find(words.stem_words(label[-1:])[0])
         if postings is None:
             return {}
@@ -255,17 +255,17 @@ class Finder:
         return members
 
     def _say_kind(self, relation: int) -> tuple[str, ...] | None:
-        """The kind that a relation says, as lemmas: of "is garden in"; empty for "is a"."""
-        said = words.list_plain_words(self._view.wording_of(relation))
-        rest = [word for word in said[1:] if word not in words.ARTICLES]
-        if not said or said[0] not in words.BE or len(said) == 1:
+        """The kind in a relation, as lemmas: "garden" of "is garden in"; empty for "is a"."""
+        plain = words.list_plain_words(self._view.wording_of(relation))
+        rest = [word for word in plain[1:] if word not in words.ARTICLES]
+        if not plain or plain[0] not in words.BE or len(plain) == 1:
             return None
         if not rest:
             return ()
         return _cut_kind(" ".join(rest)) if rest[-1] in words.PREPOSITIONS else None
 
     def _name_kinds(self) -> Iterator[str]:
-        """What "is a" facts that are seen say something is; read for a refusal only."""
+        """The kinds in visible "is a" facts; read for a refusal only."""
         relations = self._view.rows("condensed").numbers("relation")
         kinds = [way for way in np.unique(relations).tolist() if self._say_kind(way) == ()]
         for row in self._select_asserted(np.flatnonzero(np.isin(relations, kinds))):
@@ -276,10 +276,10 @@ class Finder:
     def _read_property(self, name: str) -> Statements:
         """The statements of a property, or of `^property` from the other end.
 
-        Of `not property` those that the text denies.
+        For `not property` the facts that the text denies.
 
         Raises:
-            InputError: there is none of that name.
+            InputError: no property has that name.
         """
         if name.startswith("^"):
             return _turn(self._state(name.removeprefix("^").strip()))
@@ -290,9 +290,9 @@ class Finder:
         return known
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
-        """What the ontology states by a property and those that entail it, and the graph by both.
+        """The statements of both layers by a property and those that entail it; None if unknown.
 
-        The graph's relations of that wording count as well, with a form of "be" or without.
+        Relations of the graph with that wording count as well, with a form of "be" or without.
         """
         key, schema = _fold(name), self._view.schema
         named = {p.iri for p in schema.properties if name == p.iri or key == _fold(p.label)}
@@ -302,7 +302,7 @@ class Finder:
         relations = self._view.rows("relations").column("name")
         held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
         worded = {row: self._view.wording_of(row) for row in np.flatnonzero(to_mask(held)).tolist()}
-        worded = {row: said for row, said in worded.items() if said.casefold() in forms}
+        worded = {row: text for row, text in worded.items() if text.casefold() in forms}
         parts = [self._read_facts([*worded.values()], [*worded], denied=denied)]
         for p in schema.properties if named else ():
             for turned in {turned for iri, turned in schema.find_entailed(p.iri) if iri in named}:
@@ -310,11 +310,11 @@ class Finder:
                 if not denied:  # the ontology denies nothing
                     stated.append(self._read_instances("property_iri", [p.iri]))
                 parts += map(_turn, stated) if turned else stated
-        found = np.unique(np.concatenate(parts))
-        return found if named or worded else None
+        statements = np.unique(np.concatenate(parts))
+        return statements if named or worded else None
 
     def _name_properties(self) -> set[str]:
-        """The properties and the wordings of facts that are seen; read for a refusal only."""
+        """The properties, and the wordings of visible facts; read for a refusal only."""
         relations = self._view.rows("condensed").numbers("relation")
         mask = self._view.mask("condensed")
         seen = np.unique(relations if mask is None else relations[mask]).tolist()
@@ -339,13 +339,13 @@ class Finder:
     def _read_facts(
         self, standards: Sequence[str], worded: Sequence[int] = (), *, denied: bool = False
     ) -> Statements:
-        """Facts with one of these standard relations, by its ends; else those of these wordings."""
+        """Facts with one of these standard relations, by its ends, or one of these wordings."""
         facts = self._view.rows("condensed")
         held = pc.is_in(facts.column("standard"), value_set=pa.array(standards, pa.string()))
         is_standard = to_mask(held)
         rows = np.flatnonzero(is_standard | np.isin(facts.numbers("relation"), worded))
         rows = self._select_asserted(rows, denied)
-        if self._view.describe():  # some standard relations may not be seen
+        if self._view.describe():  # some standard relations may be hidden
             is_standard[[row for row in rows.tolist() if not self._view.name_standard(row)]] = False
             rows = rows[is_standard[rows] | np.isin(facts.numbers("relation")[rows], worded)]
         stated = np.zeros(len(rows), _FIELDS)
@@ -356,9 +356,9 @@ class Finder:
         return stated
 
     def _select_asserted(self, rows: Integers, denied: bool = False) -> Integers:
-        """Those of some facts that are seen and that the text neither hedges nor denies.
+        """The visible facts among some rows that the text neither hedges nor denies.
 
-        `denied`: those that it denies. Asked of a day, what ended by a known one is among them.
+        `denied`: those that it denies instead. With a date, facts that ended on a known day count.
         """
         seen = np.array(self._view.select("condensed", rows), np.int64)
         negated = self._view.rows("condensed").column("negated").take(pa.array(seen))
@@ -373,9 +373,9 @@ class Finder:
         return self._view.hold_fact(row) == "former" and self._view.date_fact(row)[1] is not None
 
     def _covers(self, *facts: int) -> bool:
-        """Whether one of some condensed facts may have held then; so may what rests on none."""
-        at, view = self._at, self._view
-        return not (at and facts) or any(covers(view.date_fact(row), at) for row in facts)
+        """Whether any of some condensed facts may have held at the date; true without facts."""
+        day, view = self._at, self._view
+        return not (day and facts) or any(covers(view.date_fact(row), day) for row in facts)
 
     # -- things -------------------------------------------------------------------------------
 
@@ -384,28 +384,28 @@ class Finder:
         return np.array(self._view.select("entities", range(count)), np.int64)
 
     def _find_things(self, name: str) -> list[int]:
-        """The things that a name, an id or an IRI means."""
+        """The things that a name, an id or an IRI denotes."""
         keys = (name.rpartition("/")[2], *self._names.get(join_words(name), ()))
         return sorted({*self._view.find_all("entities", keys).values()})
 
     def _require(self, name: str) -> list[int]:
         name = _read_name("thing", name)
-        if found := self._find_things(name):
-            return found
+        if things := self._find_things(name):
+            return things
         keys = (k for word in words.list_plain_words(name) for k in self._names.with_word(word))
         rows = {*self._view.find_all("entities", keys).values()}
         _refuse("thing", name, map(self._view.name_of, rows))
 
     @cached_property
     def _places(self) -> Statements:
-        """What says that one thing is within another."""
+        """The statements that place a thing within another."""
         parts = [part for name in _WITHIN if (part := self._look_up(name)) is not None]
         stated = np.concatenate([np.zeros(0, _FIELDS), *parts])
         placed: Statements = stated[stated["object"] >= 0]
         return placed
 
     def _list_within(self, rows: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Things with all that lies in them, however deep, and the keys of what says so."""
+        """Things with all things within them, at any depth, and the keys of the evidence."""
         reached: dict[int, tuple[str, ...]] = {row: () for row in rows}
         edge, places = [*rows], self._places
         while edge:
@@ -427,7 +427,7 @@ class Finder:
         among: Integers,
         reasons: dict[int, list[str]],
     ) -> Integers:
-        """Those of some things that meet a condition; `reasons` get the keys of what says so."""
+        """The things `among` some that meet a condition; adds the keys of evidence to `reasons`."""
         if condition is None:
             return among[~np.isin(among, stated["subject"])]
         denies = isinstance(condition, Mapping)
@@ -436,20 +436,20 @@ class Finder:
         if denies:
             matching = ~np.isin(stated["subject"], stated["subject"][matching])
         proof = stated[matching & np.isin(stated["subject"], among)]
-        for one, key in zip(proof, self._list_keys(proof), strict=True):
-            keys = (key, *through.get(int(one["object"]), ()))
-            reasons.setdefault(int(one["subject"]), []).extend(keys)
+        for row, key in zip(proof, self._list_keys(proof), strict=True):
+            keys = (key, *through.get(int(row["object"]), ()))
+            reasons.setdefault(int(row["subject"]), []).extend(keys)
         return among[np.isin(among, proof["subject"])]
 
     def _match(
         self, stated: Statements, value: Condition
     ) -> tuple[Mask, Mapping[int, tuple[str, ...]]]:
-        """Which statements have a value or one in a range, and what leads from place to place.
+        """Which statements have a value or one in a range; and the keys that nest its places.
 
-        A place is also meant where a place within it is stated.
+        A place matches where a place within it is stated.
 
         Raises:
-            InputError: the value is the name of nothing and no value of these.
+            InputError: the value neither names a thing nor is among the statements' values.
         """
         if value is None:
             return np.zeros(len(stated), np.bool_), {}
@@ -459,41 +459,41 @@ class Finder:
         else:
             things, (low, high) = {}, map(_read_bound, cast("Sequence[object]", value))
         matching, text = np.isin(stated["object"], [*things]), join_words(str(value))
-        for at in np.flatnonzero(stated["object"] < 0).tolist():
-            if join_words(self._say_value(stated[at])) == text:
-                matching[at] = True
-            elif (low or high) and (measure := self._measure(stated[at])) is not None:
-                matching[at] = _lies_within(measure, low, high)
+        for row in np.flatnonzero(stated["object"] < 0).tolist():
+            if join_words(self._say_value(stated[row])) == text:
+                matching[row] = True
+            elif (low or high) and (measure := self._measure(stated[row])) is not None:
+                matching[row] = _lies_within(measure, low, high)
         if isinstance(value, str) and not (things or low or matching.any()):
-            _refuse("value", value, {self._say_value(one) for one in stated})
+            _refuse("value", value, {self._say_value(row) for row in stated})
         return matching, things
 
     # -- values -------------------------------------------------------------------------------
 
-    def _locate(self, one: np.void) -> tuple[MappedRows, int]:
-        return self._view.rows("instances" if one["in_ontology"] else "condensed"), int(one["row"])
+    def _locate(self, row: np.void) -> tuple[MappedRows, int]:
+        return self._view.rows("instances" if row["in_ontology"] else "condensed"), int(row["row"])
 
     def _list_keys(self, stated: Statements) -> list[str]:
-        return [rows.keys[at] for rows, at in map(self._locate, stated)]
+        return [rows.keys[row] for rows, row in map(self._locate, stated)]
 
-    def _say_value(self, one: np.void) -> str:
+    def _say_value(self, stated: np.void) -> str:
         """The value of a statement in words."""
-        rows, at = self._locate(one)
-        thing = int(one["object"])
-        return self._view.name_of(thing) if thing >= 0 else str(rows.value("literal", at))
+        rows, row = self._locate(stated)
+        thing = int(stated["object"])
+        return self._view.name_of(thing) if thing >= 0 else str(rows.value("literal", row))
 
-    def _measure(self, one: np.void) -> Measure | None:
-        """The number or date of a statement; a bare number has the unit that its sentence has."""
-        measure = read_measure(self._say_value(one))
-        if measure is None or measure.unit or measure.number is None or not one["in_ontology"]:
+    def _measure(self, stated: np.void) -> Measure | None:
+        """The number or date of a statement; a bare number gets the unit in its sentence."""
+        measure = read_measure(self._say_value(stated))
+        if measure is None or measure.unit or measure.number is None or not stated["in_ontology"]:
             return measure
-        rows, at = self._locate(one)
-        texts = [place.text for place in self._view.evidence(rows.keys[at])]
-        written = (other for text in texts for other in list_measures(text) if other.unit)
-        return next((other for other in written if other.number == measure.number), measure)
+        rows, row = self._locate(stated)
+        texts = [place.text for place in self._view.evidence(rows.keys[row])]
+        written = (m for text in texts for m in list_measures(text) if m.unit)
+        return next((m for m in written if m.number == measure.number), measure)
 
     def _pick(self, name: str, entity: int) -> Statements:
-        """What is stated of a thing by a property, by `count(property)` too."""
+        """The statements about a thing by a property or `count(property)`."""
         return self._group(_COUNT.sub(r"\1", name)).get(entity, np.zeros(0, _FIELDS))
 
     def _group_statements(self, name: str) -> Mapping[int, Statements]:
@@ -504,48 +504,48 @@ class Finder:
     def _list_values(self, stated: Statements) -> tuple[str, ...]:
         """The distinct values of statements in words, in their order; dates in ISO 8601."""
         read = {value: read_value(value) for value in map(self._say_value, stated)}
-        said = sorted(write_date(v) if isinstance(v, Date) else value for value, v in read.items())
-        return tuple({join_words(value): value for value in said}.values())
+        texts = sorted(write_date(v) if isinstance(v, Date) else value for value, v in read.items())
+        return tuple({join_words(value): value for value in texts}.values())
 
     def _rank(self, name: str, entity: int) -> _Rank | None:
-        """The value of a thing that most places state, or how many it has."""
-        own = self._pick(name, entity)
+        """The value of a thing that most places state, or the number of its values."""
+        stated = self._pick(name, entity)
         if _COUNT.fullmatch(name):
-            count = Measure(float(len(self._list_values(own))))
+            count = Measure(float(len(self._list_values(stated))))
             return (*count.key, ""), count
         votes: Counter[tuple[str, float, str]] = Counter()
         measures: dict[tuple[str, float, str], Measure | None] = {}
-        for one, key in zip(own, self._list_keys(own), strict=True):
-            measure = self._measure(one)
-            place = (*measure.key, "") if measure else ("", 0.0, join_words(self._say_value(one)))
+        for row, key in zip(stated, self._list_keys(stated), strict=True):
+            measure = self._measure(row)
+            place = (*measure.key, "") if measure else ("", 0.0, join_words(self._say_value(row)))
             measures[place] = measure
             votes[place] += len(self._view.evidence(key))
         best = min(votes, key=lambda place: (-votes[place], place), default=None)
         return None if best is None else (best, measures[best])
 
     def _order(self, entities: Sequence[int], name: str, *, descending: bool) -> list[int]:
-        """Things by a property; those without a value of it last."""
+        """Things sorted by a property; those without a value come last."""
         ranks = {entity: self._rank(name, entity) for entity in entities}
         ranked = {entity: rank[0] for entity, rank in ranks.items() if rank is not None}
         measures = {entity: rank[1] for entity, rank in ranks.items() if rank and rank[1]}
-        numbers = [one for one in measures.values() if one and one.days is None]
-        if numbers:  # then a bare 1950 is no year, and has the unit that most have
-            units = Counter(one.unit for one in numbers if one.unit)
+        numbers = [m for m in measures.values() if m and m.days is None]
+        if numbers:  # then a bare 1950 is no year, and has the most frequent unit
+            units = Counter(m.unit for m in numbers if m.unit)
             unit = min(units, key=lambda unit: (-units[unit], unit), default="")
             bare = {a: m.number for a, m in measures.items() if m and m.number and not m.unit}
-            ranked |= {at: (*Measure(number, unit).key, "") for at, number in bare.items()}
+            ranked |= {entity: (*Measure(number, unit).key, "") for entity, number in bare.items()}
         ordered = sorted(ranked, key=ranked.__getitem__, reverse=descending)
         return [*ordered, *(entity for entity in entities if entity not in ranked)]
 
     def _compare(self, name: str, first: int, second: int) -> str:
-        one, other = self._rank(name, first), self._rank(name, second)
-        if one is None or other is None:
+        left, right = self._rank(name, first), self._rank(name, second)
+        if left is None or right is None:
             return "unknown"
-        if one[1] is None or other[1] is None:
+        if left[1] is None or right[1] is None:
             values = (self._list_values(self._pick(name, end)) for end in (first, second))
-            shared = set.intersection(*({*map(join_words, said)} for said in values))
+            shared = set.intersection(*({*map(join_words, texts)} for texts in values))
             return "equal" if shared else "different"
-        places = one[1].compare(other[1])
+        places = left[1].compare(right[1])
         if places is None:
             return "unknown"
         (start, end), (from_, to) = places
@@ -566,7 +566,7 @@ class Finder:
         return Adjacency(self)
 
     def _leave(self, things: Integers) -> Edges:
-        """The facts that lead on from some things; that both are films leads nowhere."""
+        """The facts that continue a path from some things; "is a" facts do not."""
         edges = self._graph.leave(things, _MOST_EDGES)
         facts = self._select_asserted(edges.fact.astype(np.int64))
         relations = self._view.rows("condensed").numbers("relation")[facts]
@@ -592,7 +592,7 @@ _COUNT = re.compile(r"count\((.+)\)")
 
 
 def _fold(name: str) -> tuple[str, ...]:
-    """The lemmas of a name; of one without a word itself."""
+    """The lemmas of a name; a name without words stays as it is."""
     lemmas = tuple(map(words.lemmatise, words.list_plain_words(words.split_label(name))))
     return lemmas or (name,)
 
@@ -601,10 +601,10 @@ def _list_labels(term: "OntologyClass | OntologyProperty") -> set[tuple[str, ...
     return {_fold(label) for label in (term.label, *term.alt_labels)}
 
 
-def _cut_kind(said: str) -> tuple[str, ...]:
-    """The lemmas of a noun without what follows it: of "city in Ohio" the city."""
-    plain = words.list_plain_words(said)
-    ends = (at for at, word in enumerate(plain) if at and word in words.PREPOSITIONS)
+def _cut_kind(noun: str) -> tuple[str, ...]:
+    """The lemmas of a noun without its complement: "city" of "city in Ohio"."""
+    plain = words.list_plain_words(noun)
+    ends = (i for i, word in enumerate(plain) if i and word in words.PREPOSITIONS)
     return tuple(map(words.lemmatise, plain[: next(ends, None)]))
 
 
@@ -682,7 +682,7 @@ def _read_bound(end: object) -> Measure | None:
 
 
 def _lies_within(measure: Measure, low: Measure | None, high: Measure | None) -> bool:
-    """Whether a value lies wholly between two bounds, which needs a scale in common."""
+    """Whether a value lies entirely between two bounds; false without a common scale."""
     after = measure.compare(low) if low else ((0.0, 0.0), (0.0, 0.0))
     before = measure.compare(high) if high else ((0.0, 0.0), (0.0, 0.0))
     if after is None or before is None:
@@ -691,15 +691,15 @@ def _lies_within(measure: Measure, low: Measure | None, high: Measure | None) ->
 
 
 def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Refuses a name, with the nearest ones that there are.
+    """Refuses a name, with the nearest known ones.
 
     Raises:
         InputError: always.
     """
-    said = {*words.list_plain_words(name)}
+    wanted = {*words.list_plain_words(name)}
 
-    def rank(other: str) -> tuple[int, int, str]:
-        return -len(said & {*words.list_plain_words(other)}), abs(len(other) - len(name)), other
+    def rank(label: str) -> tuple[int, int, str]:
+        return -len(wanted & {*words.list_plain_words(label)}), abs(len(label) - len(name)), label
 
     near = heapq.nsmallest(_SHORTLIST, {*known} - {""}, key=rank)
     near = get_close_matches(name, near, n=_NEAREST, cutoff=0.0)

@@ -1,4 +1,4 @@
-"""What of a snapshot may be read: a scope says it, and a view is all that reads the store."""
+"""Scopes and views: a scope defines what may be seen, and all reading goes through a view."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from kpyramid.snapshot.mapped import to_mask
 from kpyramid.snapshot.search import hash_name
 from kpyramid.snapshot.store import INSTANCES, SCHEMA, Part, Store
 
-# What reads the ontology is loaded when it is read: passages and facts do without it.
+# The ontology's modules are loaded when it is read: passages and facts do not need them.
 if TYPE_CHECKING:
     from kpyramid.ontology.schema import Schema
 
@@ -30,14 +30,14 @@ Statement = tuple[str, str, str, str, str | None, str, str]
 
 @dataclass(frozen=True, slots=True)
 class NearFact:
-    """A condensed fact in words, its sides' ids and types, its cosine with a question if one asks.
+    """A condensed fact in words, with ids and types of its ends, and its cosine with a question.
 
-    `confidence` says how surely it was read, `qualifiers` when, where and how it holds, `support`
-    how many documents that are seen state it. `standard` is its standard relation, empty where
-    hidden; `turned` where that is read from tail to head. `negated`: the text denies it; its
-    relation says so, and no value of it answers anything. `modality`: how the text holds it;
-    `ended`: it lasted until a known day. A statement of the ontology (`is_instance`) is a fact
-    whose relation is a property's label.
+    `confidence`: probability that it was read correctly; `qualifiers`: when, where and how it
+    holds; `support`: number of visible documents that state it. `standard`: its standard relation,
+    empty if hidden; `turned`: whether that reads from tail to head. `negated`: the text denies it,
+    as its relation shows, and it has no value that answers. `modality`: of the statement in the
+    text; `ended`: it lasted until a known day. A statement of the ontology (`is_instance`) is a
+    fact whose relation is a property's label.
     """
 
     condensed_id: str
@@ -61,20 +61,20 @@ class NearFact:
 
     @property
     def statement(self) -> str:
-        """The fact in words with what qualifies it."""
+        """The fact in words with its qualifiers."""
         held = f" ({'; '.join(self.qualifiers)})" if self.qualifiers else ""
         return f"{w.word_fact(self.head, self.relation, self.tail)}{held}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a reader may see and wants to see.
+    """The documents that a reader may see and wants to see.
 
-    `access`: the labels that the reader has. Documents without labels are everybody's, of those
-    with labels one that the reader has is enough; None stands for whoever may see everything.
-    `documents`: ids or sources; a source stands for all records of its file. `metadata`: pairs of
-    field and value, all of which a document must have. Empty: all. `hidden`: ids of documents that
-    are not seen whatever their labels.
+    `access`: the reader's labels. Documents without labels are visible to everybody, others to
+    readers with one of their labels; None: everything is visible. `documents`: ids or sources; a
+    source stands for all records of its file. `metadata`: pairs of field and value, all of which a
+    document must have. Empty: all. `hidden`: ids of documents that are hidden whatever their
+    labels.
     """
 
     access: frozenset[str] | None = frozenset()
@@ -84,20 +84,20 @@ class Scope:
 
     @property
     def narrows(self) -> bool:
-        """Whether it asks for less than its labels let be seen."""
+        """Whether it shows less than its labels permit."""
         return bool(self.documents or self.metadata or self.hidden)
 
 
 PUBLIC = Scope()
-"""What everybody may see."""
+"""The scope of a reader without labels."""
 EVERYTHING = Scope(access=None)
 
 
 class View:
-    """A store of which everything is seen; `DividedView` hides rows of it.
+    """A view of a whole store; `DividedView` hides rows of it.
 
-    The only reader of the store. A row's number comes from `find`, `locate`, `select` or `mask`,
-    which know what is hidden, and its words from the methods below.
+    The only reader of the store. Row numbers come from `find`, `locate`, `select` or `mask`, which
+    respect hidden rows, and words of rows from the methods below.
     """
 
     def __init__(self, store: Store) -> None:
@@ -112,38 +112,38 @@ class View:
         return part
 
     def describe(self) -> str:
-        """How many documents are seen, of how many; empty when all are."""
+        """The number of visible documents out of all, in words; empty if all are visible."""
         return ""
 
     def mask(self, table: str) -> Mask | None:
-        """The rows of `documents`, `chunks`, `condensed`, `instances` or `entities` that are seen.
+        """The visible rows of `documents`, `chunks`, `condensed`, `instances` or `entities`.
 
         None: all.
         """
         return None
 
     def searched(self, table: str) -> Mask | None:
-        """The rows of `chunks`, `condensed` or `entities` whose embedded words are seen."""
+        """The rows of `chunks`, `condensed` or `entities` whose embedded words are visible."""
         return self.mask(table)
 
     def holds(self, table: str) -> bool:
-        """Whether the snapshot has rows of a table, be they seen or not; no table is opened."""
-        said: Any = self._store.manifest.get("tables", {})
-        return bool(said.get(table, {}).get("rows"))
+        """Whether the snapshot has rows of a table, visible or not; opens no table."""
+        tables: Any = self._store.manifest.get("tables", {})
+        return bool(tables.get(table, {}).get("rows"))
 
     def count(self, table: str) -> int:
-        """How many rows of such a table are seen."""
+        """The number of visible rows of such a table."""
         mask = self.mask(table)
         return len(self.rows(table)) if mask is None else int(mask.sum())
 
     def find(self, table: str, key: str) -> int | None:
-        """The row of a key; None for one that is hidden as for one that there is not."""
+        """The row of a key; None if it is hidden or unknown."""
         row = self.rows(table).find(key)
         mask = self.mask(table)
         return row if row is None or mask is None or mask[row] else None
 
     def find_all(self, table: str, keys: Iterable[str]) -> dict[str, int]:
-        """The rows of those of some keys that are seen, in their order."""
+        """The rows of the visible keys among some, in order."""
         rows = {key: self.find(table, key) for key in keys}
         return {key: row for key, row in rows.items() if row is not None}
 
@@ -159,12 +159,12 @@ class View:
         return row
 
     def select(self, table: str, rows: Any) -> list[int]:
-        """Those of some rows that are seen."""
+        """The visible rows among some."""
         mask = self.mask(table)
         return [int(row) for row in rows if mask is None or mask[row]]
 
     def keys(self, table: str) -> Iterator[str]:
-        """The keys of the rows that are seen, in their order."""
+        """The keys of the visible rows, in order."""
         keys = self.rows(table).keys
         return (keys[row] for row in self.select(table, range(len(keys))))
 
@@ -187,7 +187,7 @@ class View:
     def select_called(
         self, rows: Sequence[int], has: Callable[[tuple[str, ...]], bool]
     ) -> list[int]:
-        """The entities that are seen and among whose names, in the form of `join_words`, is one."""
+        """The visible entities of which `has` accepts the names, in the form of `join_words`."""
         return list(rows)
 
     def state_entity(self, row: int) -> tuple[str, str, str]:
@@ -195,7 +195,7 @@ class View:
         return self.rows("entities").keys[row], self.name_of(row), self.type_of(row)
 
     def state_fact(self, row: int) -> Statement:
-        """A condensed fact in words, a denial as such; a literal tail has no id, type `LITERAL`."""
+        """A condensed fact in words, denials included; a literal tail has no id, type `LITERAL`."""
         facts = self.rows("condensed")
         relation = self.wording_of(int(facts.numbers("relation")[row]))
         relation = w.word_relation(relation, facts.value("negated", row))
@@ -207,16 +207,16 @@ class View:
 
     def state_instance(self, row: int) -> Statement:
         """A value of the ontology by its property's label; a membership as `is a` its class."""
-        said, schema = self.rows("instances").read(row), self.schema
-        ends = (said["subject_id"], said["object_id"])
+        row_values, schema = self.rows("instances").read(row), self.schema
+        ends = (row_values["subject_id"], row_values["object_id"])
         head, *tail = (self.state_entity(self.locate("entities", end)) for end in ends if end)
-        if said["property_iri"] is None:
-            return *head, "is a", None, schema.class_by_iri[said["class_iri"]].label, LITERAL
-        value = tail[0] if tail else (None, said["literal"], LITERAL)
-        return *head, schema.property_by_iri[said["property_iri"]].label, *value
+        if row_values["property_iri"] is None:
+            return *head, "is a", None, schema.class_by_iri[row_values["class_iri"]].label, LITERAL
+        value = tail[0] if tail else (None, row_values["literal"], LITERAL)
+        return *head, schema.property_by_iri[row_values["property_iri"]].label, *value
 
     def read_fact(self, row: int, cosine: float = 0.0) -> NearFact:
-        """A condensed fact with all that a question asks of it."""
+        """A condensed fact with all fields that questions need."""
         facts, standard = self.rows("condensed"), self.name_standard(row)
         return NearFact(
             facts.keys[row],
@@ -233,14 +233,14 @@ class View:
         )
 
     def name_standard(self, row: int) -> str:
-        """A condensed fact's standard relation; empty where it may not be seen."""
+        """A condensed fact's standard relation; empty if hidden."""
         return str(self.rows("condensed").value("standard", row))
 
     def state_standard(self, row: int) -> tuple[str, str, str, str | None, str]:
-        """Ids and names of a fact's ends around its standard relation; its own words if hidden."""
+        """Ids and names of a fact's ends around its standard relation; its wording if hidden."""
         if not (standard := self.name_standard(row)):
-            key, name, _, relation, own_key, own, _ = self.state_fact(row)
-            return key, name, relation, own_key, own
+            key, name, _, relation, tail_key, tail_name, _ = self.state_fact(row)
+            return key, name, relation, tail_key, tail_name
         facts, keys = self.rows("condensed"), self.rows("entities").keys
         head, tail = (int(facts.numbers(f"standard_{end}")[row]) for end in ("head", "tail"))
         value = (
@@ -249,47 +249,47 @@ class View:
         return keys[head], self.name_of(head), standard, *value
 
     def standardise_fact(self, row: int) -> str:
-        """The standard relation, with ends where others or turned; empty if its own or denied."""
+        """The standard relation, with ends if these differ; empty if equal or denied."""
         if self.rows("condensed").value("negated", row):
             return ""
         key, name, standard, end, value = self.state_standard(row)
-        own_key, own_name, _, relation, own_end, own, _ = self.state_fact(row)
+        head_key, head_name, _, relation, tail_key, tail_name, _ = self.state_fact(row)
         standard = w.split_label(standard)
-        said = [
+        word_lists = [
             [word for word in w.list_plain_words(text) if word not in w.ARTICLES | w.BE]
-            for text in (f"{name} {standard} {value}", f"{own_name} {relation} {own}")
+            for text in (f"{name} {standard} {value}", f"{head_name} {relation} {tail_name}")
         ]
-        if said[0] == said[1]:
+        if word_lists[0] == word_lists[1]:
             return ""
-        return standard if (key, end) == (own_key, own_end) else f"{name} {standard} {value}"
+        return standard if (key, end) == (head_key, tail_key) else f"{name} {standard} {value}"
 
     def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
-        """The facts that are seen by their standard relations, without those that are denied."""
+        """The visible facts by their standard relations, without denied ones."""
         denied = self.rows("condensed").column("negated")
         rows = self.select("condensed", range(len(denied)))
         return (self.state_standard(row) for row in rows if not denied[row].as_py())
 
     def find_detailed(self, row: int) -> str:
-        """The key of a seen fact that says all of a condensed fact and more; empty without one."""
+        """The key of the visible fact that is more detailed than a fact; empty without one."""
         facts = self.rows("condensed")
-        at = self.select("condensed", [int(facts.numbers("detailed")[row])])
-        return str(facts.keys[at[0]]) if at and at[0] >= 0 else ""
+        rows = self.select("condensed", [int(facts.numbers("detailed")[row])])
+        return str(facts.keys[rows[0]]) if rows and rows[0] >= 0 else ""
 
     def summarise_fact(self, row: int) -> str:
         """The statement that cites a condensed fact; empty where none does."""
-        at = int(self.rows("condensed").numbers("statement")[row])
-        return str(self.rows("statements").value("text", at)) if self.shows_statement(at) else ""
+        i = int(self.rows("condensed").numbers("statement")[row])
+        return str(self.rows("statements").value("text", i)) if self.shows_statement(i) else ""
 
     def shows_statement(self, row: int) -> bool:
-        """Whether a statement is seen; -1 is none."""
+        """Whether a statement is visible; -1 is none."""
         return row >= 0
 
     def qualify_fact(self, row: int) -> tuple[str, ...]:
-        """What qualifies a condensed fact, as `time: 2019`."""
+        """The qualifiers of a condensed fact, as `time: 2019`."""
         return tuple(self.rows("condensed").value("qualifiers", row))
 
     def date_fact(self, row: int) -> Validity:
-        """From when to when a condensed fact is known to hold."""
+        """The first and last day on which a condensed fact is known to hold."""
         return date_fact(read_qualifiers(self.qualify_fact(row)))
 
     def read_value(self, row: int) -> NearFact:
@@ -300,14 +300,14 @@ class View:
         return NearFact(key, *self.state_instance(row), is_instance=True, ended=ended)
 
     def list_facts(self, key: str) -> list[int]:
-        """The row of a fact, or of the facts that are seen of those a value rests on."""
+        """The row of a fact, or the rows of the visible facts on which a value rests."""
         if not key.startswith("instance-"):
             return [self.locate("condensed", key)]
         row, rows = self.locate("instances", key), self.rows("instances")  # some have no column
         return self.select("condensed", rows.list_of("facts", row) if rows.has("facts") else ())
 
     def has_ended(self, row: int) -> bool:
-        """Whether a condensed fact is told in the past and lasted until a known day."""
+        """Whether a condensed fact is in the past tense and lasted until a known day."""
         first, last = self.date_fact(row)
         return last not in (None, first) and w.is_past(self.state_fact(row)[3])
 
@@ -320,18 +320,18 @@ class View:
 
     @cached_property
     def plain(self) -> Mask:
-        """Which condensed facts the text neither denies nor holds for less than a fact."""
+        """Which condensed facts the text neither denies nor hedges, shape (n,)."""
         facts = self.rows("condensed")
         held = pc.equal(facts.column("modality"), "fact") if facts.has("modality") else None
         plain = ~to_mask(facts.column("hedged")) if held is None else to_mask(held)
         return plain & ~to_mask(facts.column("negated"))
 
     def count_support(self, row: int) -> int:
-        """How many documents that are seen state a condensed fact."""
+        """The number of visible documents that state a condensed fact."""
         return len(self.rows("condensed").list_of("documents", row))
 
     def text_of(self, table: str, row: int) -> str:
-        """The words that a row was embedded by."""
+        """The embedded words of a row."""
         return str(self.part(table).rows.value("text", row))
 
     def read_instance(self, row: int) -> dict[str, Any]:
@@ -342,7 +342,7 @@ class View:
         return values
 
     def evidence(self, key: str) -> list[Evidence]:
-        """The places that support the row of a key, in their order; none for an unknown key."""
+        """The places that support the row of a key, in order; none for an unknown key."""
         table = name_table(key)
         row = self.find(table, key) if table else None
         if table is None or row is None:
@@ -366,12 +366,12 @@ class View:
         return parse_schema(self._store.read_text(SCHEMA), source=f"snapshot {self._store.id}")
 
     def read_ontology(self) -> tuple[str, str]:
-        """Schema as Turtle, and instances as N-Triples with where they are said."""
+        """Schema as Turtle, and instances as N-Triples with their sentences."""
         return self._store.read_text(SCHEMA), self._store.read_text(INSTANCES)
 
 
 class EntityTexts(Mapping[str, str]):
-    """What `read` gives of every entity by its id; nothing is read before it is asked for."""
+    """The text that `read` returns for each entity, by its id; read when needed."""
 
     def __init__(self, view: View, read: Callable[[int], str]) -> None:
         self._view = view
@@ -388,9 +388,9 @@ class EntityTexts(Mapping[str, str]):
 
 
 class EntitiesByName(Mapping[str, tuple[str, ...]]):
-    """The ids of the entities that have a name, in their order.
+    """The ids of the entities with a name, in order.
 
-    Names are in the form of `join_words`. A name that no text uses which is seen is none.
+    Names are in the form of `join_words`. A name that only hidden texts use is absent.
     """
 
     def __init__(self, view: View) -> None:
@@ -399,25 +399,25 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
     def __getitem__(self, name: str) -> tuple[str, ...]:
         rows, hashes = self._view.rows("names"), self._view.rows("names").numbers("hash")
         wanted = np.uint64(hash_name(name))
-        at = int(hashes.searchsorted(wanted))
-        while at < len(hashes) and hashes[at] == wanted:
-            if rows.value("name", at) == name and (found := self._list_called(name, at)):
-                return self._name_rows(found)
-            at += 1
+        index = int(hashes.searchsorted(wanted))
+        while index < len(hashes) and hashes[index] == wanted:
+            if rows.value("name", index) == name and (called := self._list_called(name, index)):
+                return self._name_rows(called)
+            index += 1
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
         rows = self._view.rows("names")
-        for at in range(len(rows)):
-            name = rows.value("name", at)
-            if self._list_called(name, at):
+        for index in range(len(rows)):
+            name = rows.value("name", index)
+            if self._list_called(name, index):
                 yield name
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
     def with_word(self, word: str) -> tuple[str, ...]:
-        """The entities with a word in one of their names; none for one that too many share."""
+        """The entities with a word in one of their names; none for a word that too many share."""
         row = self._view.rows("name_words").find(word)
         if row is None:
             return ()
@@ -428,8 +428,8 @@ class EntitiesByName(Mapping[str, tuple[str, ...]]):
 
         return self._name_rows(self._view.select_called(listed, has))
 
-    def _list_called(self, name: str, at: int) -> list[int]:
-        rows = self._view.rows("names").list_of("entities", at).tolist()
+    def _list_called(self, name: str, index: int) -> list[int]:
+        rows = self._view.rows("names").list_of("entities", index).tolist()
         return self._view.select_called(rows, lambda names: name in names)
 
     def _name_rows(self, rows: list[int]) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ from kpyramid.graph.synonyms.words import (
 )
 
 Likeness: TypeAlias = Literal["equivalent", "narrower", "broader", "contrary", "different"]
-"""What the first wording says of the second: the same; a special case of it (`is CEO of`, `works
-for`); a more general one; what cannot hold with it of the same ends (`was born in`, `was not born
-in`); something else."""
+"""The first wording compared with the second: the same; a special case (`is CEO of`, `works for`);
+more general; incompatible for the same ends (`was born in`, `was not born in`); unrelated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +30,8 @@ class Verdict:
     """How two wordings relate.
 
     `turned`: the second reads from tail to head (`founded`, `was founded by`).
-    `reason`: what decided, for a person to read.
-    `symmetric`: what both say holds in either direction (`is married to`).
+    `reason`: the deciding evidence, for a person to read.
+    `symmetric`: the common meaning holds in either direction (`is married to`).
     """
 
     likeness: Likeness
@@ -44,36 +43,36 @@ class Verdict:
 # Wordings outside the lexicon: comparison by structure and WordNet.
 
 _NEAR = 1
-"""The sum of two words' places of a shared sense up to which they are taken for synonyms."""
+"""Largest sum of two words' ranks of a shared sense at which they count as synonyms."""
 _FAR = 4
 """The same where the cosine is at least `_ALIKE`."""
 _FLOOR = 0.6
-"""Cosine that even near synonyms must have; `bought` and `sold` have 0.77, unlike words 0.2."""
+"""Least cosine of near synonyms; `bought` and `sold` have 0.77, unrelated words 0.2."""
 _ALIKE = 0.75
 _MARKS = frozenset({"be", "have"})
-"""Verbs that say nothing without the noun after them."""
+"""Verbs that have no meaning without the noun after them."""
 
 
-def compare_frames(one: Frame, other: Frame) -> tuple[Verdict, float] | None:
-    """What two frames have in common, and the least cosine that must confirm it, 0 for none."""
-    firsts = ((one.key, one.turned), *one.alternates)
-    seconds = ((other.key, other.turned), *other.alternates)
+def compare_frames(left: Frame, right: Frame) -> tuple[Verdict, float] | None:
+    """The verdict on two frames, and the least cosine that must confirm it (0: none needed)."""
+    firsts = ((left.key, left.turned), *left.alternates)
+    seconds = ((right.key, right.turned), *right.alternates)
     for key, turned in firsts:
-        for other_key, other_turned in seconds:
-            if key == other_key and key:
+        for second_key, second_turned in seconds:
+            if key == second_key and key:
                 reason = f"the same words: {key}"
-                return Verdict("equivalent", turned != other_turned, reason), 0.0
+                return Verdict("equivalent", turned != second_turned, reason), 0.0
     for key, turned in firsts[:3]:
-        for other_key, other_turned in seconds[:3]:
-            found = _compare_keys(key, other_key)
-            if found is not None:
-                likeness, reason, least = found
-                return Verdict(likeness, turned != other_turned, reason), least
+        for second_key, second_turned in seconds[:3]:
+            verdict = _compare_keys(key, second_key)
+            if verdict is not None:
+                likeness, reason, least = verdict
+                return Verdict(likeness, turned != second_turned, reason), least
     return None
 
 
-def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
-    first, second = one.split(), other.split()
+def _compare_keys(left: str, right: str) -> tuple[Likeness, str, float] | None:
+    first, second = left.split(), right.split()
     if not first or len(first) != len(second):
         return None
     unlike = [(a, b) for a, b in zip(first, second, strict=True) if a != b]
@@ -85,51 +84,51 @@ def _compare_keys(one: str, other: str) -> tuple[Likeness, str, float] | None:
         return ("equivalent", "in and at", 0.0) if placed else None
     if (first[0] in _MARKS) != (second[0] in _MARKS):
         return None
-    if one.startswith("~") != other.startswith("~"):
+    if left.startswith("~") != right.startswith("~"):
         return None
     part = "v" if first[0] != second[0] else "na"
     return _compare_words(a.removeprefix("~"), b.removeprefix("~"), part)
 
 
-def _compare_words(one: str, other: str, parts: str) -> tuple[Likeness, str, float] | None:
+def _compare_words(left: str, right: str, parts: str) -> tuple[Likeness, str, float] | None:
     net = load_wordnet()
-    if other in net.opposites.get(one, ()):
-        return ("contrary", f"{one} is the opposite of {other}", 0.0) if "a" in parts else None
+    if right in net.opposites.get(left, ()):
+        return ("contrary", f"{left} is the opposite of {right}", 0.0) if "a" in parts else None
     for part in parts:
-        rank = net.find_rank(one, other, part)
+        rank = net.find_rank(left, right, part)
         if rank is not None and rank <= _FAR:
             least = _FLOOR if rank <= _NEAR else _ALIKE
-            return "equivalent", f"{one} and {other} are synonyms", least
+            return "equivalent", f"{left} and {right} are synonyms", least
     if parts == "v":
-        if net.is_kind_of(one, other):
-            return "narrower", f"{one} is a way to {other}", _FLOOR
-        if net.is_kind_of(other, one):
-            return "broader", f"{other} is a way to {one}", _FLOOR
+        if net.is_kind_of(left, right):
+            return "narrower", f"{left} is a way to {right}", _FLOOR
+        if net.is_kind_of(right, left):
+            return "broader", f"{right} is a way to {left}", _FLOOR
     return None
 
 
-# Wordings of the lexicon, and the order in which the sources are asked.
+# Wordings of the lexicon, and the order of the sources.
 
 _MODALS = frozenset({"possible", "duty", "future", "intended", "wished"})
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
-"""Qualities with which a wording says more than without."""
+"""Qualities that make a wording more specific."""
 _PASSING = frozenset({"become", "remain"})
-"""`became chair of` says `is the chair of`; a wording that the lexicon tells apart has no rest."""
+"""Qualities without effect on the verdict: `became chair of` entails `is the chair of`."""
 _OPPOSITE: dict[Likeness, Likeness] = {"narrower": "broader", "broader": "narrower"}
 Ends: TypeAlias = tuple[str, str]
 _OPEN: Ends = ("", "")
 _HELD = 1 << 16
-"""Wordings, and verdicts on two of them, that are kept."""
+"""Most wordings, and verdicts on pairs, in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The meaning of one wording.
+    """The meaning of a wording.
 
-    Wordings with equal `meaning`, `negated` and `qualities` are names of one relation, read from
-    the other end where `turned` differs.
-    `meaning`: the name of the lexicon's meaning, None where it has none. `turned`: it reads from
-    the meaning's tail to its head (never of symmetric meanings). `key`: its words in base form.
+    Wordings with equal `meaning`, `negated` and `qualities` are names of the same relation, read
+    from the other end where `turned` differs.
+    `meaning`: the name of the lexicon's meaning, or None. `turned`: it reads from the meaning's
+    tail to its head (never for symmetric meanings). `key`: its words in base form.
     """
 
     meaning: str | None
@@ -140,13 +139,13 @@ class Reading:
 
     @property
     def modal(self) -> bool:
-        """Whether it states a possibility, a duty, a plan or the future, no fact."""
+        """Whether it states a possibility, a duty, a plan or the future rather than a fact."""
         return not _MODALS.isdisjoint(self.qualities)
 
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """A wording in one of its senses."""
+    """A wording in a particular sense."""
 
     sense: Sense
     turned: bool
@@ -154,12 +153,12 @@ class _Claim:
     qualities: frozenset[str]
 
     def fits(self, ends: Ends) -> bool:
-        """Whether it can be said of a head and a tail of these types."""
+        """Whether it can hold between a head and a tail of these types."""
         return self._fit(ends, surely=self.sense.weak)
 
-    def may_fit(self, ends: Ends, other: "_Claim") -> bool:
-        """The same beside another wording, which vouches for a weak one if it is plain itself."""
-        vouched = any(ends) and not other.sense.weak
+    def may_fit(self, ends: Ends, partner: "_Claim") -> bool:
+        """As `fits`, but a plain sense of the partner wording supports a weak sense of this one."""
+        vouched = any(ends) and not partner.sense.weak
         return self._fit(ends, surely=self.sense.weak and not vouched)
 
     def _fit(self, ends: Ends, *, surely: bool) -> bool:
@@ -172,11 +171,11 @@ class _Claim:
 
 
 class Comparer:
-    """Compares wordings; pure, keeps the last verdicts, and vectors that it asked for.
+    """Compares wordings; pure, with recent verdicts and all computed vectors in memory.
 
     Three sources, in this order: the lexicon of meanings (`lexicon/`), the wordings' structure (the
     same words in the same frame), and WordNet for wordings that differ in one word, if their
-    vectors are near too. Without evidence that they say the same they are different.
+    vectors are near too. Wordings without evidence of the same meaning are different.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -197,72 +196,72 @@ class Comparer:
         name = claim.sense.meaning.name
         return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
 
-    def compare(self, one: str, other: str, ends: Ends = _OPEN) -> Verdict:
-        """How the first wording relates to the second; `ends` are the types of the first's ends."""
-        key = (one, other, ends)
+    def compare(self, left: str, right: str, ends: Ends = _OPEN) -> Verdict:
+        """The verdict on the left wording and the right; `ends`: types of the left one's ends."""
+        key = (left, right, ends)
         if key not in self._verdicts:
             if len(self._verdicts) >= _HELD:
                 self._verdicts.clear()
-            self._verdicts[key] = self._judge(one, other, ends)
+            self._verdicts[key] = self._judge(left, right, ends)
         return self._verdicts[key]
 
     def prepare(self, wordings: Collection[str]) -> None:
-        """Embeds in one call those of the wordings that the lexicon does not know.
+        """Embeds the wordings that the lexicon lacks, in one call.
 
-        Only their comparisons may ask for vectors; without this each is embedded when it is.
+        Only their comparisons need vectors; without this call each is embedded when needed.
         """
         self._embed(sorted({w for w in wordings if not _list_claims(w)}))
 
-    def _judge(self, one: str, other: str, ends: Ends) -> Verdict:
-        claims, others = _list_claims(one), _list_claims(other)
+    def _judge(self, left: str, right: str, ends: Ends) -> Verdict:
+        claims, others = _list_claims(left), _list_claims(right)
         if any(ends):
             claims, others = _choose(claims, ends), _choose(others, ends, ends[::-1])
-        first, second = read_frame(one), read_frame(other)
-        found = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
-        if found is not None:
-            return found
-        found = self._compare_statements(one, other, ends)
-        if found is not None:
-            return found
+        first, second = read_frame(left), read_frame(right)
+        verdict = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
+        if verdict is not None:
+            return verdict
+        verdict = self._compare_statements(left, right, ends)
+        if verdict is not None:
+            return verdict
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
-            names = [found[0].sense.meaning.name for found in plain]
+            names = [senses[0].sense.meaning.name for senses in plain]
             return Verdict("different", False, f"{names[0]} is not {names[1]}")
         shared = _find_shared_start(first, second)
         if shared is not None:
-            found = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
-            return _limit(found, first, second)
-        found = self._judge_words(one, other, first, second)
-        if found.likeness == "different" and says_more(one, other):
+            verdict = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
+            return _limit(verdict, first, second)
+        verdict = self._judge_words(left, right, first, second)
+        if verdict.likeness == "different" and says_more(left, right):
             return Verdict("narrower", False, "the same words and more")
-        if found.likeness == "different" and says_more(other, one):
+        if verdict.likeness == "different" and says_more(right, left):
             return Verdict("broader", False, "the same words, the other with more")
-        return found
+        return verdict
 
-    def _compare_statements(self, one: str, other: str, ends: Ends) -> Verdict | None:
-        """Whether one says the other of a thing of a kind: `is a film made by`, `was made by`."""
-        statement, other_statement = find_statement(one), find_statement(other)
-        if bool(statement) == bool(other_statement):
+    def _compare_statements(self, left: str, right: str, ends: Ends) -> Verdict | None:
+        """The verdict where one wording adds a kind, `is a film made by` to `was made by`."""
+        statement, second = find_statement(left), find_statement(right)
+        if bool(statement) == bool(second):
             return None
-        found = self.compare(statement or one, other_statement or other, ends)
+        verdict = self.compare(statement or left, second or right, ends)
         likeness: Likeness = "narrower" if statement else "broader"
-        if found.likeness not in {"equivalent", likeness}:
+        if verdict.likeness not in {"equivalent", likeness}:
             return None
-        return Verdict(likeness, found.turned, f"{found.reason}, one names the kind")
+        return Verdict(likeness, verdict.turned, f"{verdict.reason}, one names the kind")
 
-    def _judge_words(self, one: str, other: str, first: Frame, second: Frame) -> Verdict:
-        found = compare_frames(first, second)
-        if found is None:
+    def _judge_words(self, left: str, right: str, first: Frame, second: Frame) -> Verdict:
+        shared = compare_frames(first, second)
+        if shared is None:
             return Verdict("different", False, "no word or meaning in common")
-        verdict, least = found
+        verdict, least = shared
         if least:
-            self._embed([one, other])
-            if float(self._vectors[one] @ self._vectors[other]) < least:
+            self._embed([left, right])
+            if float(self._vectors[left] @ self._vectors[right]) < least:
                 return Verdict("different", False, f"{verdict.reason}, but the vectors are unlike")
         return _limit(verdict, first, second) if verdict.likeness == "equivalent" else verdict
 
     def embed(self, wordings: Sequence[str]) -> Matrix:
-        """Their vectors, a row each."""
+        """The vectors of wordings, shape (n, d)."""
         self._embed(wordings)
         return np.array([self._vectors[wording] for wording in wordings])
 
@@ -290,46 +289,46 @@ def _list_claims(wording: str) -> tuple[_Claim, ...]:
 def _compare_claims(
     claims: tuple[_Claim, ...], others: tuple[_Claim, ...], ends: Ends
 ) -> Verdict | None:
-    """The verdict of the first senses of both that have one and may stand between such ends."""
+    """The verdict of the first related senses of both wordings that fit such ends, or None."""
     flipped = (ends[1], ends[0])
-    for one in claims:
-        for other in others:
-            if one.sense.meaning is other.sense.meaning:
-                turned = one.turned != other.turned
-                other_ends = flipped if turned else ends
-                if one.may_fit(ends, other) and other.may_fit(other_ends, one):
-                    meaning = one.sense.meaning
+    for left in claims:
+        for right in others:
+            if left.sense.meaning is right.sense.meaning:
+                turned = left.turned != right.turned
+                right_ends = flipped if turned else ends
+                if left.may_fit(ends, right) and right.may_fit(right_ends, left):
+                    meaning = left.sense.meaning
                     reason = f"both mean {meaning.name}"
                     same = Verdict("equivalent", turned, reason, meaning.symmetric)
-                    return _limit(same, one, other)
-    for one in (claim for claim in claims if claim.fits(ends)):
-        for other in others:
-            found = _compare_levels(one, other)
-            if found is not None and other.fits(flipped if found.turned else ends):
-                return found
+                    return _limit(same, left, right)
+    for left in (claim for claim in claims if claim.fits(ends)):
+        for right in others:
+            verdict = _compare_levels(left, right)
+            if verdict is not None and right.fits(flipped if verdict.turned else ends):
+                return verdict
     return None
 
 
 def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
-    """The senses between such ends: those they ask for, else no weak one where a plain one fits."""
+    """The senses for such ends: those with both types, else plain ones where one fits, else all."""
     asked = tuple(c for c in claims if any(c.asks_for(ends) for ends in both))
     plain = any(not c.sense.weak and c.fits(ends) for c in claims for ends in both)
     return asked or tuple(c for c in claims if not (plain and c.sense.weak))
 
 
 def is_past_state(wording: str) -> bool:
-    """Whether it tells what may have ended: `was editor of` a state, `was born in` a deed."""
+    """Whether it states a past state, which may have ended: `was editor of`, not `was born in`."""
     return wording.startswith(("was ", "were ")) and read_frame(wording).key.startswith("be ")
 
 
 def is_present(name: str) -> bool:
-    """Whether a relation's name says that it holds now: `is editor of`, not `editor`."""
+    """Whether a relation's name is in the present tense: `is editor of`, not `editor`."""
     return name.startswith(("is ", "are ", "has ", "have "))
 
 
 @lru_cache(_HELD)
 def _list_content(wording: str) -> frozenset[str]:
-    """The words and whole forms of a wording of which it shares one with what it says more than."""
+    """The content words and base forms of a wording; one is shared with any broader wording."""
     frame = read_frame(wording)
     keys = [frame.key, *(key for key, _ in frame.alternates)]
     return frozenset([*keys, *(word for key in keys for word in key.split())]) - _SHARED
@@ -340,26 +339,26 @@ _SHARED = PREPOSITIONS | {"be", "have"}
 
 @lru_cache(_HELD)
 def says_more(wording: str, name: str, turned: bool = False) -> bool:
-    """Whether a wording is a name of a relation with words more: `is a staff member in`, `member`.
+    """Whether a wording is a relation's name with more words: `is a staff member in`, `member`.
 
-    Words before the noun that both are or have leave the noun what it is (`senior member`), or name
-    a body that its members are of (`staff member`); an object may be beside a verb with its
-    preposition (`published papers in`, `published in`); and what one holds or got one has (`holds
-    the post of`, `post`). `turned`: the name reads from tail to head.
+    Words before the noun must not change its kind (`senior member`), or name the body of members
+    (`staff member`). An object may stand between a verb and its preposition (`published papers in`,
+    `published in`). To hold or get a thing is to have it (`holds the post of`, `post`). `turned`:
+    the name reads from tail to head.
     """
     if _list_content(wording).isdisjoint(_list_content(name)):
         return False
-    one, other = read_frame(wording), read_frame(name)
-    extra = one.qualities - other.qualities
-    if one.negated != other.negated or not other.qualities <= one.qualities:
+    form, base = read_frame(wording), read_frame(name)
+    extra = form.qualities - base.qualities
+    if form.negated != base.negated or not base.qualities <= form.qualities:
         return False
     if not all(map(_limits, extra)) or (is_past_state(wording) and is_present(name)):
         return False
     return any(
-        (own_turned != other_turned) == turned
-        and (bool(extra and key == other_key) or _adds_words(key.split(), other_key.split()))
-        for key, own_turned in ((one.key, one.turned), *one.alternates)
-        for other_key, other_turned in ((other.key, other.turned), *other.alternates)
+        (form_turned != base_turned) == turned
+        and (bool(extra and key == base_key) or _adds_words(key.split(), base_key.split()))
+        for key, form_turned in ((form.key, form.turned), *form.alternates)
+        for base_key, base_turned in ((base.key, base.turned), *base.alternates)
     )
 
 
@@ -384,11 +383,11 @@ def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
     return verb not in _MARKS and verb not in VAGUE and bool(rest)
 
 
-def _find_shared_start(one: Frame, other: Frame) -> str | None:
-    """The meaning that both begin with before the same words: `controls|regulates growth of`."""
-    if one.turned != other.turned:
+def _find_shared_start(left: Frame, right: Frame) -> str | None:
+    """The common meaning of two beginnings with equal ends: `controls|regulates growth of`."""
+    if left.turned != right.turned:
         return None
-    first, second = one.key.split(), other.key.split()
+    first, second = left.key.split(), right.key.split()
     senses = load_lexicon().senses
     for length in range(1, min(len(first), len(second))):
         if first[-length:] != second[-length:]:
@@ -410,43 +409,43 @@ def _is_plain(sense: Sense) -> bool:
     return not (sense.weak or sense.negated or sense.qualities)
 
 
-def _compare_levels(one: _Claim, other: _Claim) -> Verdict | None:
-    """Whether one meaning is a special case or the contrary of the other."""
-    if one.negated != other.negated or one.qualities != other.qualities:
+def _compare_levels(left: _Claim, right: _Claim) -> Verdict | None:
+    """The verdict where a meaning is a special case or the contrary of the other, else None."""
+    if left.negated != right.negated or left.qualities != right.qualities:
         return None
     lexicon = load_lexicon()
-    first, second = one.sense.meaning, other.sense.meaning
+    first, second = left.sense.meaning, right.sense.meaning
     above, beyond = lexicon.find_above(first.name), lexicon.find_above(second.name)
-    turned = one.turned != other.turned
+    turned = left.turned != right.turned
     if second.name in above or first.name in beyond:
         likeness: Likeness = "narrower" if second.name in above else "broader"
         special, general = (first, second) if second.name in above else (second, first)
         crossed = (above if second.name in above else beyond)[general.name]
-        if one.negated:
+        if left.negated:
             likeness = _OPPOSITE[likeness]
         reason = f"{special.name} is a case of {general.name}"
         return Verdict(likeness, turned != crossed and not general.symmetric, reason)
     names, others = {first.name, *above}, {second.name, *beyond}
     for name in sorted(names):
         against = lexicon.find_contraries(name) & others
-        if against and not one.negated:
+        if against and not left.negated:
             return Verdict("contrary", turned, f"{name} is against {min(against)}")
     return None
 
 
-def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdict:
-    """The verdict on wordings that say the same but for their negations and qualities."""
-    negated = one.negated
-    qualities, other_qualities = one.qualities - _PASSING, other.qualities - _PASSING
-    if negated != other.negated:
-        denied: Likeness = "contrary" if qualities == other_qualities else "different"
-        return Verdict(denied, found.turned, f"{found.reason}, one denies it")
-    if qualities == other_qualities:
-        return found
-    more, fewer = qualities - other_qualities, other_qualities - qualities
-    reason = f"{found.reason}, one with: {', '.join(sorted(more | fewer))}"
+def _limit(verdict: Verdict, left: _Claim | Frame, right: _Claim | Frame) -> Verdict:
+    """The verdict on wordings of equal meaning, adapted to their negations and qualities."""
+    negated = left.negated
+    qualities, right_qualities = left.qualities - _PASSING, right.qualities - _PASSING
+    if negated != right.negated:
+        denied: Likeness = "contrary" if qualities == right_qualities else "different"
+        return Verdict(denied, verdict.turned, f"{verdict.reason}, one denies it")
+    if qualities == right_qualities:
+        return verdict
+    more, fewer = qualities - right_qualities, right_qualities - qualities
+    reason = f"{verdict.reason}, one with: {', '.join(sorted(more | fewer))}"
     if more and fewer:
-        return Verdict("different", found.turned, reason)
+        return Verdict("different", verdict.turned, reason)
     extra = more or fewer
     likeness: Likeness = "different"
     if extra in ({"possible"}, {"among"}):
@@ -455,9 +454,9 @@ def _limit(found: Verdict, one: _Claim | Frame, other: _Claim | Frame) -> Verdic
         likeness = "narrower" if more else "broader"
     if negated and likeness in _OPPOSITE:
         likeness = _OPPOSITE[likeness]
-    return Verdict(likeness, found.turned, reason)
+    return Verdict(likeness, verdict.turned, reason)
 
 
 def _limits(quality: str) -> bool:
-    """Whether a wording with the quality still says what it says without it, and more."""
+    """Whether a wording with the quality entails the wording without it."""
     return quality in _LIMITING or (quality.endswith("ly") and quality not in WEAKENING)

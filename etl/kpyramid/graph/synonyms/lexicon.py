@@ -1,7 +1,7 @@
-"""Our lexicon of relation meanings: which wordings have which meaning, and how meanings relate.
+"""Our lexicon of relation meanings: the wordings of each meaning, and relations between meanings.
 
-The declarations lie in `lexicon/*.toml`, a table per meaning; `lexicon/README.md` has the form.
-`lexicon/lexicon.tsv` is what `etl/compile_lexicon.py` makes of them.
+The declarations are in `lexicon/*.toml`, a table per meaning; `lexicon/README.md` has the format.
+`etl/compile_lexicon.py` compiles them into `lexicon/lexicon.tsv`.
 """
 
 import re
@@ -30,15 +30,15 @@ KINDS = {
     "field": frozenset({"FIELD"}),
     "thing": frozenset({"PRODUCT", "WORK_OF_ART", "FAC", "ORG", "EVENT", "LAW", "LOC", "GPE"}),
 }
-"""The kinds of ends that declarations name, as recognisers or `find_kind` call them."""
+"""The kinds of ends in declarations, as types of recognisers or of `find_kind`."""
 OPEN = frozenset({"", "NOUN", "LITERAL", "NAME", "TITLE", "PART", "CODE"})
-"""Types that say nothing of what an end is."""
+"""Types that do not tell the kind of an end."""
 _AMOUNT = re.compile(r"[-+~$€£¥]?\d[\d.,]*(?: [a-z]+){0,2}")
 _YEAR = re.compile(r"[12]\d{3} [a-z].*")
 
 
 def find_kind(name: str, kind: str) -> str:
-    """The type of an end: where recognisers know none a number, or what WordNet calls its noun."""
+    """The type of an end; for one without a type, a number's or that of its noun in WordNet."""
     if name.endswith(" music"):
         return "GENRE"
     noun = name.casefold()
@@ -54,8 +54,8 @@ class Meaning:
     """A relation between two ends.
 
     `ends`: types that head and tail may have, None for any. `above`: more general meanings, and
-    whether they read the other way. `contraries`: meanings that cannot hold with it of the same
-    ends in the same order.
+    whether they read in the opposite direction. `contraries`: meanings that cannot hold with it for
+    the same ends in the same order.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """One meaning of a wording.
+    """A meaning of a wording.
 
     `turned`: the wording reads from the meaning's tail to its head. `weak`: it has the meaning only
-    where the types of its ends say so, or another wording that stands for the meaning does.
+    with the support of the types of its ends, or of another wording of the meaning.
     """
 
     meaning: Meaning
@@ -80,14 +80,14 @@ class Sense:
     weak: bool
 
     def fits(self, ends: tuple[str, str], *, surely: bool = False) -> bool:
-        """Whether the meaning can hold of ends of these types; `surely` asks for types that say so.
+        """Whether the meaning can hold for ends of these types; `surely`: a known type must agree.
 
-        `ends` are those of the meaning's head and tail.
+        `ends`: types of the meaning's head and tail.
         """
-        for found, wanted in zip(ends, self.meaning.ends, strict=True):
-            if wanted is None or found in OPEN:
+        for end, wanted in zip(ends, self.meaning.ends, strict=True):
+            if wanted is None or end in OPEN:
                 continue
-            if found not in wanted:
+            if end not in wanted:
                 return False
             surely = False
         return not surely
@@ -104,41 +104,41 @@ class Lexicon:
 
     def find_senses(self, frame: Frame) -> list[tuple[Sense, bool]]:
         """The senses of a wording, the likelier first, and whether it reads from tail to head."""
-        found: dict[tuple[Sense, bool], None] = {}
+        senses: dict[tuple[Sense, bool], None] = {}
         for key, turned in ((frame.key, frame.turned), *frame.alternates):
             known = self.senses.get(key, ())
             fitting = [s for s in known if s.qualities <= frame.qualities]
             agreeing = [s for s in fitting if s.negated == frame.negated]
             fitting = sorted(agreeing or fitting, key=lambda s: s.weak)
             most = max((len(s.qualities) for s in fitting), default=0)
-            found |= {(s, s.turned != turned): None for s in fitting if len(s.qualities) == most}
-        return list(found)
+            senses |= {(s, s.turned != turned): None for s in fitting if len(s.qualities) == most}
+        return list(senses)
 
     def find_contraries(self, name: str) -> frozenset[str]:
-        """The meanings that cannot hold with a meaning of the same ends in the same order."""
+        """The meanings that cannot hold with a meaning for the same ends in the same order."""
         if name not in self.against:
             back = {n for n, meaning in self.meanings.items() if name in meaning.contraries}
             self.against[name] = self.meanings[name].contraries | back
         return self.against[name]
 
     def find_above(self, name: str) -> dict[str, bool]:
-        """All more general meanings, and whether they read the other way."""
+        """All more general meanings, and whether they read in the opposite direction."""
         if name not in self.above:
-            found: dict[str, bool] = {}
+            above: dict[str, bool] = {}
             open_ = [(name, False)]
             while open_:
                 meaning, turned = open_.pop()
-                for other, other_turned in self.meanings[meaning].above:
-                    if other not in found:
-                        found[other] = turned != other_turned
-                        open_.append((other, found[other]))
-            self.above[name] = found
+                for general, general_turned in self.meanings[meaning].above:
+                    if general not in above:
+                        above[general] = turned != general_turned
+                        open_.append((general, above[general]))
+            self.above[name] = above
         return self.above[name]
 
 
 @cache
 def load_lexicon() -> Lexicon:
-    """The lexicon that the package carries."""
+    """The lexicon in the package."""
     meanings: dict[str, Meaning] = {}
     senses: dict[str, tuple[Sense, ...]] = {}
     sense_of: dict[str, Sense] = {}
@@ -155,15 +155,15 @@ def load_lexicon() -> Lexicon:
 
 
 def _read_meaning(name: str, ends: str, up: str, contraries: str, symmetric: str) -> Meaning:
-    above = tuple((other.lstrip("~"), other.startswith("~")) for other in up.split())
+    above = tuple((general.lstrip("~"), general.startswith("~")) for general in up.split())
     head, tail = map(_read_kinds, ends.split())
     return Meaning(name, (head, tail), above, frozenset(contraries.split()), bool(symmetric))
 
 
 def _read_sense(written: str, meanings: Mapping[str, Meaning]) -> Sense:
     name, flags, qualities = written.split(":")
-    found = frozenset(qualities.split(",")) if qualities else frozenset()
-    return Sense(meanings[name], "t" in flags, found, "n" in flags, "w" in flags)
+    needed = frozenset(qualities.split(",")) if qualities else frozenset()
+    return Sense(meanings[name], "t" in flags, needed, "n" in flags, "w" in flags)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The meaning of one relation wording: base form, direction, voice, modifiers."""
+"""The meaning of a relation wording: base form, direction, voice, modifiers."""
 
 import re
 import unicodedata
@@ -12,7 +12,7 @@ from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
 
 
 def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
-    """Whether what the words and the noun say together is a case of what the noun says.
+    """Whether a noun with these modifiers is a case of the noun alone.
 
     `noun` is the rest of the key, with its preposition: `city in`.
     """
@@ -31,7 +31,7 @@ _MARKS = re.compile(r"[^\w\s'’-]+")
 
 @dataclass(slots=True)
 class Draft:
-    """What is known while a wording is read: its tokens and which had an article before them."""
+    """The state of reading a wording: its tokens, and which of them follow an article."""
 
     tokens: list[str] = field(default_factory=list)
     marked: list[bool] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Draft:
     indefinite: bool = False
     possessive: bool = False
     bare: bool = False
-    """Whether the main verb follows one that asks for its base form: `did not found`."""
+    """Whether the main verb follows a verb that requires its base form: `did not found`."""
 
 
 def split_wording(wording: str) -> list[str]:
@@ -49,29 +49,29 @@ def split_wording(wording: str) -> list[str]:
     text = (
         text.replace("ca n't", "can n't").replace("wo n't", "will n't").replace("cannot", "can not")
     )
-    found = []
+    words = []
     for word in text.split():
         if "-" not in word:
-            found.append(word)
+            words.append(word)
             continue
         first, _, rest = word.partition("-")
         if first == "co" and find_verb(word.replace("-", "")):
-            found.append(word.replace("-", ""))
+            words.append(word.replace("-", ""))
         elif first in {"co", "ex"}:
-            found += [first, *rest.split("-")]
+            words += [first, *rest.split("-")]
         elif first in w.JOINED:
-            found.append(word.replace("-", ""))
+            words.append(word.replace("-", ""))
         else:
-            found += word.split("-")
-    return [word.strip("'") if word != "'s" else word for word in found if word.strip("'-")]
+            words += word.split("-")
+    return [word.strip("'") if word != "'s" else word for word in words if word.strip("'-")]
 
 
 def sift_tokens(tokens: list[str]) -> Draft:
-    """The tokens without what changes nothing, and the qualities of what does."""
+    """The tokens without words that have no effect or that become qualities."""
     draft = Draft()
     marked = False
-    for at, word in enumerate(tokens):
-        after = tokens[at + 1] if at + 1 < len(tokens) else ""
+    for index, word in enumerate(tokens):
+        after = tokens[index + 1] if index + 1 < len(tokens) else ""
         if word in w.DETERMINERS:
             marked = True
             draft.indefinite |= word in {"a", "an"}
@@ -84,12 +84,12 @@ def sift_tokens(tokens: list[str]) -> Draft:
         if word == "no" and after == "longer":
             draft.qualities.add("former")
             continue
-        if word == "longer" and at and tokens[at - 1] == "no":
+        if word == "longer" and index and tokens[index - 1] == "no":
             continue
         if word == "used" and after == "to" and not draft.tokens:
             draft.qualities.add("former")
             continue
-        if word == "to" and at and tokens[at - 1] == "used" and not draft.tokens:
+        if word == "to" and index and tokens[index - 1] == "used" and not draft.tokens:
             continue
         if word == "would" and not w.LATER.isdisjoint(tokens):
             draft.bare = True
@@ -119,7 +119,7 @@ def _is_shared(word: str) -> bool:
 
 
 def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | None:
-    """The quality of a word that is one, `` of a word without effect, None of any other word."""
+    """The quality that a word states, `` for a word without effect, None for any other word."""
     last = not after
     if word in w.CONDITIONAL:
         goes = not last and not marked and (is_past(after) or _is_adverb(after))
@@ -158,11 +158,11 @@ def _is_adverb(word: str) -> bool:
 class Frame:
     """A wording's structure.
 
-    `key`: what is said without what does not change it: a verb and its prepositions (`live in`),
-    `~` before a passive without an agent (`~bear in`), `be` before a noun, an adjective or a
-    preposition (`be author of`), `have` before what the head has (`have capital`).
-    `turned`: a passive with an agent, its key is the active's. `qualities`: what limits it
-    (`possible`, `former`, `joint`, an adverb). `alternates`: other keys that say the same, and
+    `key`: the base form without words of no effect: a verb and its prepositions (`live in`), `~`
+    before a passive without an agent (`~bear in`), `be` before a noun, an adjective or a
+    preposition (`be author of`), `have` before a noun of the tail (`have capital`).
+    `turned`: a passive with an agent, whose key is the active's. `qualities`: modifiers that limit
+    it (`possible`, `former`, `joint`, an adverb). `alternates`: other keys of the same meaning, and
     whether they are turned, the likelier first.
     """
 
@@ -177,8 +177,8 @@ class Frame:
 def read_frame(wording: str) -> Frame:
     """The structure of a wording."""
     draft = sift_tokens(split_wording(wording))
-    passive, at = _follow_auxiliaries(draft)
-    key, turned, others = _spell(draft, passive, at)
+    passive, start = _follow_auxiliaries(draft)
+    key, turned, others = _spell(draft, passive, start)
     alternates = tuple(dict.fromkeys(a for a in others if a != (key, turned)))
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
 
@@ -190,26 +190,26 @@ _MODALITIES = {"possible": "possible", "duty": "required", "former": "former"} |
 _REPORTED = re.compile(
     r"\w+ (said|reported|reputed|rumoured|alleged) to |(\w+ )?(reported|alleged|reputed)ly "
 )
-"""What stands at the head of a wording by which others say so: "is said to own"."""
+"""The beginning of a wording that attributes the statement to others: "is said to own"."""
 
 
 def read_modality(wording: str) -> str:
-    """How a wording holds what it says, in the words of the column `modality`."""
+    """The modality of a wording, as a value of the column `modality`."""
     if _REPORTED.match(wording.casefold()):
         return "reported"
     qualities = read_frame(wording).qualities
-    return next((said for name, said in _MODALITIES.items() if name in qualities), "fact")
+    return next((modality for name, modality in _MODALITIES.items() if name in qualities), "fact")
 
 
 @lru_cache(maxsize=100_000)
 def find_statement(wording: str) -> str:
-    """What is said of the head apart from its kind, or ``: `is a film made by`, `was made by`."""
+    """A wording without the kind that it names, or ``: `is a film made by`, `was made by`."""
     draft = sift_tokens(split_wording(wording))
-    passive, at = _follow_auxiliaries(draft)
-    if passive or draft.negated or draft.qualities or len(draft.tokens) < at + 4:
+    passive, start = _follow_auxiliaries(draft)
+    if passive or draft.negated or draft.qualities or len(draft.tokens) < start + 4:
         return ""
-    rest = draft.tokens[at + 1 :]
-    if draft.tokens[at] not in w.BE or not draft.marked[at + 1]:
+    rest = draft.tokens[start + 1 :]
+    if draft.tokens[start] not in w.BE or not draft.marked[start + 1]:
         return ""
     if rest[-1] not in w.PREPOSITIONS or not is_past(rest[-2]):
         return ""
@@ -220,54 +220,54 @@ def find_statement(wording: str) -> str:
 
 
 def _follow_auxiliaries(draft: Draft) -> tuple[bool | None, int]:
-    """Whether the main word is a passive (None: no verb form of be before it), and its place."""
-    tokens, at, seen = draft.tokens, 0, False
-    while at + 1 < len(tokens):
-        word, after = tokens[at], tokens[at + 1]
-        infinitive = at + 2 < len(tokens) and tokens[at + 1] == "to"
+    """Whether the main word is a passive (None: no form of be before it), and its index."""
+    tokens, i, seen = draft.tokens, 0, False
+    while i + 1 < len(tokens):
+        word, after = tokens[i], tokens[i + 1]
+        infinitive = i + 2 < len(tokens) and tokens[i + 1] == "to"
         verb = find_verb(word)
-        if word in w.MODALS and not draft.marked[at]:
+        if word in w.MODALS and not draft.marked[i]:
             draft.qualities.add(w.MODALS[word])
             draft.bare = True
         elif word in w.DO and draft.negated and load_wordnet().is_verb(after):
             draft.bare = True
         elif (
             word in w.HAVE
-            and not draft.marked[at + 1]
+            and not draft.marked[i + 1]
             and (after in {"been", "had"} or (is_past(after) and not seen))
         ):
             pass
-        elif word == "be" and at == 0 and _reads_lemmas(tokens):
+        elif word == "be" and i == 0 and _reads_lemmas(tokens):
             return True, 1
-        elif word in w.BE and not draft.marked[at + 1]:
-            if infinitive and find_verb(tokens[at + 2]):
+        elif word in w.BE and not draft.marked[i + 1]:
+            if infinitive and find_verb(tokens[i + 2]):
                 draft.qualities.add("future")
-                at += 1
+                i += 1
             elif after in {"been", "being"}:
                 pass
-            elif at + 3 < len(tokens) and tokens[at + 2] == "to" and _reads_verb(tokens[at + 3]):
+            elif i + 3 < len(tokens) and tokens[i + 2] == "to" and _reads_verb(tokens[i + 3]):
                 quality = _find_raising(after)
                 if quality is None:
-                    return _close_passive(tokens, at)
+                    return _close_passive(tokens, i)
                 _note(draft, quality)
                 draft.bare = True
-                at += 2
+                i += 2
             elif after.endswith("ing") and find_verb(after) not in {None, after}:
                 pass
             else:
-                return _close_passive(tokens, at)
-        elif verb in w.RAISING and infinitive and _reads_verb(tokens[at + 2]):
+                return _close_passive(tokens, i)
+        elif verb in w.RAISING and infinitive and _reads_verb(tokens[i + 2]):
             _note(draft, w.RAISING[verb])
             draft.bare = True
-            at += 1
-        elif verb == "help" and find_verb(after) and not draft.marked[at + 1]:
+            i += 1
+        elif verb == "help" and find_verb(after) and not draft.marked[i + 1]:
             draft.qualities.add("helped")
             draft.bare = True
         else:
             break
         seen = True
-        at += 1
-    return None, at
+        i += 1
+    return None, i
 
 
 def _reads_lemmas(tokens: list[str]) -> bool:
@@ -296,17 +296,17 @@ def _note(draft: Draft, quality: str) -> None:
         draft.qualities.add(quality)
 
 
-def _close_passive(tokens: list[str], at: int) -> tuple[bool | None, int]:
-    """After a form of be: a participle makes a passive, anything else is said of the head."""
-    return (True, at + 1) if is_past(tokens[at + 1]) else (False, at)
+def _close_passive(tokens: list[str], index: int) -> tuple[bool | None, int]:
+    """Whether a form of be is followed by a participle, and the index of the main word."""
+    return (True, index + 1) if is_past(tokens[index + 1]) else (False, index)
 
 
 _Spelt = tuple[str, bool, list[tuple[str, bool]]]
 
 
-def _spell(draft: Draft, passive: bool | None, at: int) -> _Spelt:
+def _spell(draft: Draft, passive: bool | None, start: int) -> _Spelt:
     """The key, whether it is turned, and other keys."""
-    tokens = draft.tokens[at:]
+    tokens = draft.tokens[start:]
     if not tokens:
         return ("be a" if draft.indefinite else "be" if draft.possessive else ""), False, []
     first, rest = tokens[0], tokens[1:]
@@ -325,7 +325,7 @@ def _spell(draft: Draft, passive: bool | None, at: int) -> _Spelt:
     verb = first if draft.bare and load_wordnet().is_verb(first) else find_verb(first)
     if draft.bare and verb is not None:
         return _spell_verb(draft, verb, verb, rest)
-    if verb is None or first in w.PREPOSITIONS or draft.marked[at]:
+    if verb is None or first in w.PREPOSITIONS or draft.marked[start]:
         return _spell_noun(draft, tokens)
     if _leans_to_noun(first, verb, rest):
         key, turned, others = _spell_noun(draft, tokens)
@@ -350,7 +350,7 @@ def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
     verb = find_verb(participle) or participle
     if rest[-1:] == ["by"] and participle != "born":
         key, _, others = _spell_verb(draft, participle, verb, rest[:-1])
-        return key, True, [(other, not turned) for other, turned in others]
+        return key, True, [(alternate, not turned) for alternate, turned in others]
     if verb == "swear" and rest[:2] == ["in", "as"] and len(rest) > 2:
         return _spell_copula(draft, rest[2:], False)
     if verb in w.APPOINT and len(rest) > 1:
@@ -401,7 +401,7 @@ def _find_role(verb: str, rest: list[str]) -> list[str]:
 
 
 def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
-    """The verbs that a light verb's noun stands for: `made a contribution to`, `contributed to`."""
+    """Keys with the verb of a light verb's noun: `made a contribution to`, `contributed to`."""
     rest = rest[1:] if rest[:1] in (["out"], ["up"]) else rest
     nouns = [word for word in rest if word not in w.PREPOSITIONS]
     if len(nouns) != 1 or rest[0] != nouns[0]:
@@ -421,7 +421,7 @@ def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
 
 
 def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
-    """What a noun of quality says of the head: `shows resistance to`, `is resistant to`."""
+    """Keys with the adjective of a noun of quality: `shows resistance to`, `is resistant to`."""
     for noun, adjective in w.NOUN_ENDINGS:
         if rest and rest[0].endswith(noun):
             return [(_join("be", [rest[0].removesuffix(noun) + adjective, *rest[1:]]), False)]
@@ -464,17 +464,17 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
 
 
 def _is_singling(word: str) -> bool:
-    """Whether one of several is not all that the word says: `one of the oldest clubs in`."""
+    """Whether a word singles out a thing among several: `one of the oldest clubs in`."""
     return word in {"first", "last", "most"} or (word.endswith("est") and lemmatise(word) != word)
 
 
 def _find_acting(noun: str) -> list[str]:
-    """The verbs of what somebody called by the noun does: `founder`, `found`."""
+    """The verbs from which a noun for a person is derived: `found` for `founder`."""
     net = load_wordnet()
     if noun.endswith(("ee", "ess")):
         return []
-    found = [d for d in net.derived.get(noun, []) if d.kind == "person" and d.noun_rank < 3]
-    return list(dict.fromkeys(d.verb for d in found if d.verb_rank < 4))
+    derived = [d for d in net.derived.get(noun, []) if d.kind == "person" and d.noun_rank < 3]
+    return list(dict.fromkeys(d.verb for d in derived if d.verb_rank < 4))
 
 
 def _spell_having(rest: list[str]) -> _Spelt:
@@ -496,7 +496,7 @@ def _spell_having(rest: list[str]) -> _Spelt:
 
 
 def _list_contained(rest: list[str]) -> list[tuple[str, bool]]:
-    """What else says that a place has one of a kind: `is home to the mill`, `is a mill in`."""
+    """Further keys for a place that has a kind of thing: `is home to the mill`, `is a mill in`."""
     if not w.PREPOSITIONS.isdisjoint(rest):
         return []
     return [

@@ -1,4 +1,4 @@
-"""Words of relation wordings: function words by what they change, and WordNet's verbs and nouns."""
+"""Words of relation wordings: function words by their effect, and WordNet's verbs and nouns."""
 
 import gzip
 from collections import defaultdict
@@ -9,11 +9,11 @@ from pathlib import Path
 from kpyramid.documents.words import read_words
 
 _WORDS = read_words(__file__, "words.toml")
-"""`words.toml` says of each list what its words do to a wording."""
+"""`words.toml` describes the effect of each list's words on a wording."""
 
 
 def _list_groups(table: str) -> dict[str, str]:
-    """What a table says of each word; empty for the words under `nothing`."""
+    """The group of each word of a table; empty for the words under `nothing`."""
     return {
         word: name.removeprefix(f"{table}.").removesuffix("nothing")
         for name, words in _WORDS.items()
@@ -61,7 +61,7 @@ SUPERLATIVES = _WORDS["superlatives"]
 KINDS = _WORDS["kinds"]
 PLACED = _WORDS["placed"]
 MODIFIERS = SUPERLATIVES | _WORDS["nations"] | _WORDS["qualities"]
-"""Words with which a noun is still what it is alone."""
+"""Modifiers that do not change the kind of a noun."""
 JOINED = _WORDS["joined"]
 ALIKE = _list_groups("alike")
 IRREGULAR = _list_groups("irregular")
@@ -88,7 +88,7 @@ _SUFFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A verb that a noun is derived from; the places of both senses, the first is 0."""
+    """A verb from which a noun is derived; the ranks of both senses, from 0."""
 
     verb: str
     kind: str
@@ -120,26 +120,26 @@ class WordNet:
         return lemma in self.senses["v"]
 
     def is_mostly_noun(self, word: str) -> bool:
-        """Whether the word as it stands is used more often as a noun than as a verb."""
+        """Whether this form of the word is used more often as a noun than as a verb."""
         return self.uses["n"].get(word, -1) > self.uses["v"].get(word, 0)
 
-    def find_rank(self, one: str, other: str, part: str) -> int | None:
-        """The sum of the senses' places in the most frequent meaning that both words share."""
+    def find_rank(self, left: str, right: str, part: str) -> int | None:
+        """The least sum of the ranks of a sense that both words share, or None."""
         senses = self.senses[part]
-        others = senses.get(other, ())
-        ranks = [i + others.index(s) for i, s in enumerate(senses.get(one, ())) if s in others]
+        others = senses.get(right, ())
+        ranks = [i + others.index(s) for i, s in enumerate(senses.get(left, ())) if s in others]
         return min(ranks, default=None)
 
-    def is_kind_of(self, one: str, other: str) -> bool:
-        """Whether the first verb's first meaning is a special case of the other's first two."""
-        first = self.senses["v"].get(one, ())[:1]
+    def is_kind_of(self, left: str, right: str) -> bool:
+        """Whether the left verb's first sense is a special case of the right one's first two."""
+        first = self.senses["v"].get(left, ())[:1]
         above = {synset for sense in first for synset in self.above.get(sense, ())}
-        return not above.isdisjoint(self.senses["v"].get(other, ())[:2])
+        return not above.isdisjoint(self.senses["v"].get(right, ())[:2])
 
 
 @cache
 def load_nouns() -> dict[str, str]:
-    """Nouns of one word, with a letter for what each of their first three senses is.
+    """Nouns of one word, with a letter for the category of each of their first three senses.
 
     `p` person, `g` group, `l` location, `o` object of nature, `a` artifact, `c` communication,
     `t` act, `e` event, `-` else.
@@ -153,7 +153,7 @@ def _read_lines(name: str) -> list[str]:
 
 @cache
 def load_wordnet() -> WordNet:
-    """The extract that the package carries."""
+    """The extract in the package."""
     net = WordNet()
     for line in _read_lines("extract.txt.gz"):
         mark, word, *rest = line.split("\t")
@@ -162,7 +162,7 @@ def load_wordnet() -> WordNet:
             net.senses[mark][word] = tuple(rest[0].split())
             net.uses[mark][word] = int(rest[1])
         elif mark == "k":
-            words = [word, *(other.replace("_", " ") for other in rest[0].split())]
+            words = [word, *(synonym.replace("_", " ") for synonym in rest[0].split())]
             net.alike |= dict.fromkeys(words, word)
         elif mark == "t":
             net.ends.setdefault(word, rest[0])
@@ -182,7 +182,7 @@ def load_wordnet() -> WordNet:
 
 @cache
 def find_verb(form: str) -> str | None:
-    """The verb that a word may be a form of, or None."""
+    """The verb of which a word may be a form, or None."""
     net = load_wordnet()
     if form in IRREGULAR:
         return IRREGULAR[form]
@@ -210,7 +210,7 @@ def is_past(form: str) -> bool:
 
 
 def _spell(verb: str) -> str:
-    """The spelling with `z` where there are two."""
+    """The spelling with `z` where WordNet has both."""
     if verb.endswith("ise") and load_wordnet().is_verb(verb[:-3] + "ize"):
         return verb[:-3] + "ize"
     return verb

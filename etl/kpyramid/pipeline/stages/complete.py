@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.completion.clusters import name_relation, says_something
-from kpyramid.completion.decisions import Decisions, Index, Said
+from kpyramid.completion.decisions import Decisions, Index, Suggestion
 from kpyramid.completion.naming import Namer
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import (
@@ -493,7 +493,7 @@ class Growth:
         """
         doubtful = False
         for row in rows:
-            entry = self.decisions.find_own(row) if row["decided_by"] == "file" else None
+            entry = self.decisions.find_written_for(row) if row["decided_by"] == "file" else None
             why = None if entry else self._explain_doubt(row, found, grown)
             if why is None:
                 continue
@@ -647,7 +647,7 @@ def _name(iri: str, schema: Schema) -> str:
     return found.label if found else iri
 
 
-def _say(row: Row) -> Said:
+def _say(row: Row) -> Suggestion:
     return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
 
 

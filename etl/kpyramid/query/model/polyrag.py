@@ -1,8 +1,8 @@
 """PolyRAG's two decisions by a language model: `Query_onto` writes SPARQL, `Query_kg` judges facts.
 
-Prompts, replies and parsers stand here. A query is never trusted: it is parsed, restricted and run
-in the sandbox of `kpyramid.ontology`, and whatever is wrong with it is an outcome of the layer. A
-verdict that cannot be used is a no with its reason: the next layer is asked, nothing is claimed.
+This module has the prompts, replies and parsers. A query is never trusted: it is parsed, restricted
+and run in the sandbox of `kpyramid.ontology`, and any fault of it is an outcome of the layer. A
+verdict that cannot be used counts as no, with its reason, and the next layer is asked.
 """
 
 import re
@@ -34,16 +34,16 @@ from kpyramid.ontology.sparql import (
 )
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model import reading
-from kpyramid.query.types import Found, Outcome, Question
+from kpyramid.query.types import Outcome, Question, Result
 from kpyramid.snapshot.individuals import find_instances
 from kpyramid.snapshot.snapshot import Snapshot
 
 _MOST_ROWS = 5_000
-"""Matches of a query's patterns that are looked through for what an answer rests on."""
+"""Most matches of a query's patterns that are searched for the evidence of an answer."""
 MOST_VALUES = 50
-"""Values of an answer; a list that nobody reads to its end answers nothing in particular."""
+"""Most values of an answer; a longer list is too broad."""
 MOST_CLASSES, MOST_PROPERTIES, MOST_ENTITIES, MOST_EXAMPLES = 120, 200, 20, 4
-"""What of a schema is shown; those whose words the question shares come first."""
+"""Most terms of a schema in a prompt; those that share words with the question come first."""
 
 _CONSTANT = re.compile(r"<[^>\s]+>|(?<![\w?$])\w*:[\w%-]+|\"[^\"]*\"|'[^']*'")
 
@@ -54,17 +54,17 @@ class Query(Strict):
     sparql: str
 
 
-def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Found:
-    """The answer of the ontology to a question by the query that a model wrote.
+def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Result:
+    """The ontology's answer to a question by the query of a model.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     sparql = reading.ask_model(asker, render(question, snapshot), parse)
     if isinstance(sparql, Failure):
-        return Found(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
+        return Result(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
     if not sparql:
-        return Found(Outcome.FAILED, "no query: the model sees none in the ontology")
+        return Result(Outcome.FAILED, "no query: the model sees none in the ontology")
     return _run(sparql, question, snapshot)
 
 
@@ -85,11 +85,11 @@ def render(question: str, snapshot: Snapshot) -> Request:
 
 
 def describe_schema(schema: Schema, question: str) -> Iterator[str]:
-    """A line per class and property: its name, its label where that differs, its ends."""
-    said = _list_words(question)
+    """A line per class and property: its name, its label if different, its ends."""
+    words = _list_words(question)
 
     def rank(row: OntologyClass | OntologyProperty) -> tuple[bool, str]:
-        return not said & _list_words(" ".join((row.label, *row.alt_labels))), row.iri
+        return not words & _list_words(" ".join((row.label, *row.alt_labels))), row.iri
 
     yield "Classes:"
     for c in sorted(sorted(schema.classes, key=rank)[:MOST_CLASSES], key=lambda c: c.iri):
@@ -113,20 +113,20 @@ _COLUMN = re.compile(r"(?is)\?\w+|\(.*?\bas\s+\?\w+\s*\)")
 
 def list_examples(snapshot: Snapshot, question: str) -> list[str]:
     """Lines with the ontology's competency questions and their queries, the nearest in words."""
-    said = _list_words(question)
+    words = _list_words(question)
     stored = cast("list[dict[str, str]]", snapshot.manifest.get("questions", []))
-    nearest = sorted(stored, key=lambda row: -len(said & _list_words(row["text"])))
+    nearest = sorted(stored, key=lambda row: -len(words & _list_words(row["text"])))
     examples = (write_example(row["text"], row["sparql"]) for row in nearest)
     lines = [f"- {example}" for example in examples if example]
     return ["Examples, with KIND where an entity stands:", *lines[:MOST_EXAMPLES]] if lines else []
 
 
 def write_example(text: str, sparql: str) -> str:
-    """A competency question as a model is to ask it: about one entity, for one variable.
+    """A competency question as an example for a model: about one entity, for one variable.
 
-    The stored query is about all persons: `<Person>` of the text is its variable of that name,
-    else the first that it selects. A model that imitated it would answer with others, so the
-    example has `e:PERSON` for both. Empty when no valid query is left.
+    The stored query is about all persons: `<Person>` in the text is its variable of that name, else
+    the first that it selects. A model that imitated it would return other persons, so the example
+    has `e:PERSON` for both. Empty if no valid query remains.
     """
     selected = _SELECTED.search(sparql)
     columns = _COLUMN.findall(selected[2]) if selected else []
@@ -155,10 +155,10 @@ def _list_words(text: str) -> set[str]:
 
 
 def parse(content: str) -> str:
-    """The query, empty when there is none.
+    """The query in a reply, empty if there is none.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or longer than any query that is read.
+        ReplyError: it is no JSON of the schema, or the query is too long.
     """
     sparql = parse_json(content, Query).sparql.strip()
     if len(sparql) > LONGEST_QUERY:
@@ -167,53 +167,53 @@ def parse(content: str) -> str:
 
 
 def add_prefixes(sparql: str, schema: Schema) -> str:
-    """The query with the prefixes that the prompt promises and the query does not declare."""
+    """The query with those prefixes of the prompt that it does not declare."""
     known = {"": schema.base, "e": n.ENTITY, "rdf": n.RDF, "rdfs": n.RDFS, "xsd": n.XSD}
     declared = {name for name in re.findall(r"(?i)\bprefix\s+([\w-]*):\s*<", sparql)}
     lines = [f"PREFIX {name}: <{iri}>" for name, iri in known.items() if name not in declared]
     return "\n".join([*lines, sparql])
 
 
-def _run(sparql: str, question: str, snapshot: Snapshot) -> Found:
+def _run(sparql: str, question: str, snapshot: Snapshot) -> Result:
     if not _names_something(sparql):
-        return Found(
+        return Result(
             Outcome.TOO_BROAD, f"it is about nothing in particular: {reading.flatten(sparql)}"
         )
     try:
         whole = add_prefixes(sparql, snapshot.schema)
         rows = snapshot.sparql(whole, limit=_MOST_ROWS)
     except InputError as e:
-        return Found(Outcome.FAILED, str(e))
+        return Result(Outcome.FAILED, str(e))
     named = {f"{n.ENTITY}{entity}" for entity in link_text(question, snapshot).entities}
     rows, column = choose_column(rows, question, named)
     values = [{column: row[column]} for row in rows if column in row]
-    found = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
-    if found.outcome is not Outcome.ANSWERED:
-        return found
+    result = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
+    if result.outcome is not Outcome.ANSWERED:
+        return result
     facts = _bind_facts(whole, rows, snapshot)
-    reason = found.reason if facts else f"{found.reason}; no evidence found for it"
-    return replace(found, reason=reason, facts=facts)
+    reason = result.reason if facts else f"{result.reason}; no evidence found for it"
+    return replace(result, reason=reason, facts=facts)
 
 
-def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Found:
-    """Whether rows are an answer; a count of none and an untrue ASK only say that none is known."""
+def judge_rows(rows: list[dict[str, str]], sparql: str, most: int) -> Result:
+    """The result of rows; a count of 0 and a false ASK only mean that none is known."""
     values = tuple(dict.fromkeys(value for row in rows for value in row.values()))
     if not values or values in {("0",), ("false",)}:
-        return Found(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
+        return Result(Outcome.EMPTY, "its query is sound and finds no value", sparql=sparql)
     if len(rows) > most:
-        return Found(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
-    return Found(Outcome.ANSWERED, f"values of its query: {len(values)}", values, sparql=sparql)
+        return Result(Outcome.TOO_BROAD, f"its query finds more than {most} values", sparql=sparql)
+    return Result(Outcome.ANSWERED, f"values of its query: {len(values)}", values, sparql=sparql)
 
 
 def choose_column(
     rows: Sequence[dict[str, str]], question: str, named: Collection[str]
 ) -> tuple[list[dict[str, str]], str]:
-    """The rows about what the question names, and the column that it asks for.
+    """The rows about the question's entities, and the column that it asks for.
 
-    A column that holds an entity of the question says what a row is about: rows about others go,
-    and it is no answer. Of several columns that are left, the question asks for the one that it
-    has the name of ("year"), that its question word wants (literals for "when" and "how", entities
-    for "who" and "where"), or that comes first.
+    A column with an entity of the question is the subject of the rows: rows with other subjects are
+    left out, and the column is no answer. Of the other columns, the question asks for the one that
+    it names ("year"), that its question word requires (literals for "when" and "how", entities for
+    "who" and "where"), or that comes first.
     """
     columns = list(dict.fromkeys(name for row in rows for name in row))
     about = {c for c in columns if any(row.get(c) in named for row in rows)}
@@ -235,7 +235,7 @@ def choose_column(
 
 
 def _names_something(sparql: str) -> bool:
-    """Whether the patterns hold an entity, a class, a property or a literal."""
+    """Whether the patterns contain an entity, a class, a property or a literal."""
     plain = re.sub(r"(?is)\b(?:prefix\s+[\w-]*:|base)\s*<[^>]*>|#[^\n>]*$", " ", sparql)
     held = set(_CONSTANT.findall(plain)) - {"rdf:type", "rdfs:label", f"<{n.RDF_TYPE}>"}
     return bool(held - {f"<{n.LABEL}>"})
@@ -244,7 +244,7 @@ def _names_something(sparql: str) -> bool:
 def _bind_facts(
     sparql: str, answers: Sequence[Mapping[str, str]], snapshot: Snapshot
 ) -> tuple[dict[str, Any], ...]:
-    """The rows of the statements that the query's patterns match where it gives these answers."""
+    """The rows of the statements that the query's patterns match for these answers."""
     try:
         rows = snapshot.sparql(select_all(sparql), limit=_MOST_ROWS)
     except InputError:  # all variables take longer than those that were asked for
@@ -262,7 +262,7 @@ def _bind_facts(
 
 
 def _agree(row: Mapping[str, str], answer: Mapping[str, str]) -> bool:
-    """Whether a match of the patterns is one that an answer comes from: its variables' values."""
+    """Whether a match of the patterns agrees with an answer in the values of its variables."""
     return all(row.get(name, value) == value for name, value in answer.items())
 
 
@@ -285,7 +285,7 @@ QUERY_ONTO = Task(
 # `Query_kg`: are these facts enough to answer the question (IV-B)?
 
 MOST_CHARACTERS = 12_000
-"""Of facts; ten of them have about 800."""
+"""Most characters of facts; ten facts have about 800."""
 
 
 class Decision(Strict):
@@ -299,7 +299,7 @@ class Decision(Strict):
 def judge_by_model(
     question: Question, statements: Sequence[str], asker: Asker
 ) -> tuple[tuple[int, ...], str]:
-    """The places of the statements that are enough to answer, none for a no, and why.
+    """The indices of the statements that suffice to answer, none for a no, and the reason.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -312,11 +312,11 @@ def judge_by_model(
     decision = reading.ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
         return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
-    said = quote_text(decision.reason) or "it gives no reason"
+    reason = quote_text(decision.reason) or "it gives no reason"
     supporting = reading.pick_numbers(decision.facts, len(shown))
     if decision.enough == "yes" and not supporting:
-        return (), f"the model says yes and names none of the facts: {said}"
-    return supporting if decision.enough == "yes" else (), f"the model: {said}"
+        return (), f"the model says yes and names none of the facts: {reason}"
+    return supporting if decision.enough == "yes" else (), f"the model: {reason}"
 
 
 QUERY_KG = Task(

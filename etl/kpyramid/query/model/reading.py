@@ -1,7 +1,7 @@
-"""What a model is asked about a question: how prompts show it, and answers read from context.
+"""Prompts of questions for a model, and its answers from context.
 
-The model cites the pieces of context that its answer follows from, and rates how sure it is. An
-answer that rests on nothing is refused, one whose words are not there keeps little confidence.
+The model cites the pieces of context that support its answer, and states its confidence. An answer
+without citations is refused; the confidence of one whose words they lack is bounded.
 """
 
 import re
@@ -33,31 +33,31 @@ from kpyramid.query.types import Item, Question, Reading, list_places
 T = TypeVar("T")
 
 PROMPTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
-"""What models are told, by the names of tasks."""
+"""System messages by the names of tasks."""
 
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
-"""Failures that say nothing of the question: it goes well when the endpoint does."""
+"""Failures of the endpoint rather than of the question."""
 
 MAX_TOKENS = 1500
-"""Tokens of a reply, doubled once when it is cut off. A decision takes 50 to 150; the rest is for
-models that reason first, and room that is not used costs nothing."""
+"""Most tokens of a reply, doubled once if it is cut off. A decision takes 50 to 150; the rest is
+for models that reason first, and unused tokens cost nothing."""
 _SHORTEST = 400
-"""Characters from which a part of a text is shown."""
+"""Least characters of a cut text in a prompt."""
 
 
 def write_prompt(name: str, **values: object) -> str:
-    """The system message of a task, with what its text leaves open."""
+    """The system message of a task, with `values` for its variables."""
     shared = {**PROMPTS, "guard": GUARD}
     shared["rules"] = Template(PROMPTS["rules"]).substitute(shared)
     return Template(PROMPTS[name]).substitute(shared, **values)
 
 
 def ask_model(asker: Asker, request: Request, parse: Callable[[str], T]) -> T | Failure:
-    """What `parse` makes of the reply; it raises `ReplyError` for one that breaks its rules.
+    """The parsed reply; `parse` raises `ReplyError` for a reply that breaks its rules.
 
     Raises:
-        BudgetError: the call might pass the budget.
-        EndpointError: the endpoint answers nobody, or did not within the time that one waits.
+        BudgetError: the call might exceed the budget.
+        EndpointError: the endpoint is down, or did not answer in time.
     """
     value = asker.ask(request, parse)
     if isinstance(value, Failure) and value.kind in _NOBODY:
@@ -76,24 +76,24 @@ def ask_once(
     question: Question,
     read: Callable[[Any], T],
 ) -> T | Failure:
-    """What `read` makes of the task's reply to one call; one that is cut off is not asked again.
+    """The task's reply to a single call, read by `read`; a reply that is cut off is not repeated.
 
-    So a question takes the calls that its paper counts, whether paid for or stored before.
+    A question thus takes as many calls as its paper counts, whether paid or stored.
     """
     request = make_request(task, system, lines, question.text).make_single()
     return ask_model(asker, request, lambda reply: read(parse_json(reply, task.reply)))
 
 
 def make_request(task: Task, system: str, lines: Sequence[str], question: str) -> Request:
-    """A decision's request: the lines are its material, the question is its subject."""
+    """The request of a decision: `lines` are its user message, `question` its subject."""
     return task.request(system, "\n".join(lines), max_tokens=MAX_TOKENS, subject=question)
 
 
 def show_numbered(texts: Sequence[str], most: int) -> list[str]:
-    """The texts from `[1]` on, a line each, as far as `most` characters reach.
+    """The texts numbered from `[1]`, a line each, up to `most` characters.
 
-    A line cannot be forged from within: what a text breaks into lines becomes one. The text at
-    which the room ends is cut, or left out when only a few words of it would fit.
+    A text cannot forge a line: its line breaks become spaces. The text at the limit is cut, or left
+    out if only a few words of it would fit.
     """
     lines: list[str] = []
     left = most
@@ -126,13 +126,11 @@ def flatten(text: str) -> str:
 
 
 def pick_numbers(numbers: Sequence[int], count: int) -> tuple[int, ...]:
-    """The places from 0 that numbers from 1 to `count` name, each once; others are left out."""
+    """The distinct indices, from 0, of numbers from 1 to `count`; other numbers are left out."""
     return tuple(dict.fromkeys(n - 1 for n in numbers if 1 <= n <= count))
 
 
-# Answers that are read from context.
-
-# Whether texts hold the words of an answer, and how probable a model found these words.
+# Answers from context: whether texts contain the words of an answer, and its confidence.
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _LEFT_OUT = (
@@ -141,18 +139,18 @@ _LEFT_OUT = (
 _DIGITS = {word: str(number) for number, word in enumerate(NUMBER_WORDS, start=1)}
 _VERDICTS = frozenset({"yes", "no", "true", "false", "none", "unknown"})
 LONGEST_NAME = 8
-"""Words of a name or a date; what is longer says something in words of its own."""
+"""Most words of a name or a date; a longer answer is an explanation."""
 _NEAR = 4
-"""Words that may stand between those of a date or a number in a text."""
+"""Most other words between those of a date or a number in a text."""
 
 
 def join_words(text: str) -> str:
-    """The words of a text in the form in which wordings agree: case, signs, small numbers."""
+    """The words of a text, normalised in case, signs and small numbers."""
     return " ".join(_list_words(text))
 
 
 def is_checkable(answer: str, question: str) -> bool:
-    """Whether the answer is a name, date or number, so that what says it holds it in its words.
+    """Whether the answer is a name, date or number, which a supporting text contains literally.
 
     `yes` and explanations are not.
     """
@@ -165,10 +163,10 @@ def is_checkable(answer: str, question: str) -> bool:
 
 
 def holds_answer(texts: Sequence[str], answer: str) -> bool:
-    """Whether one of the texts holds the answer's words in a row, articles aside.
+    """Whether one of the texts contains the answer's words in sequence, articles aside.
 
-    A date or a number may be in another order or have words between: 23 April 1564 is held by
-    "on April 23rd, in 1564".
+    The words of a date or a number may be in another order, with words between: "on April 23rd, in
+    1564" contains 23 April 1564.
     """
     wanted = [word for word in _list_words(answer) if word not in _LEFT_OUT]
     if not wanted:
@@ -178,13 +176,13 @@ def holds_answer(texts: Sequence[str], answer: str) -> bool:
 
 
 def _holds(words: list[str], wanted: list[str], loose: bool) -> bool:
-    kept = [word for word in words if word not in _LEFT_OUT]
+    content = [word for word in words if word not in _LEFT_OUT]
     length = len(wanted)
-    if any(kept[at : at + length] == wanted for at in range(len(kept) - length + 1)):
+    if any(content[i : i + length] == wanted for i in range(len(content) - length + 1)):
         return True
     width = length + _NEAR
     needed = set(wanted)
-    return loose and any(needed <= set(kept[at : at + width]) for at in range(len(kept)))
+    return loose and any(needed <= set(content[i : i + width]) for i in range(len(content)))
 
 
 def _list_words(text: str) -> list[str]:
@@ -195,17 +193,17 @@ def _list_words(text: str) -> list[str]:
 
 
 MOST_CHARACTERS = 24_000
-"""Of context: about 6,000 tokens, which leave room for the rest in a window of 8,192."""
+"""Most characters of context: about 6,000 tokens, which fit a window of 8,192 with the rest."""
 _FEWER_CHARACTERS = 8_000
-"""Of context for an endpoint that does not accept that many: a window of 4,096 tokens."""
+"""Most characters of context for an endpoint that accepts fewer: a window of 4,096 tokens."""
 UNWORDED = 0.3
-"""The most confidence in a name, date or number that is not in the words of what is cited."""
+"""Largest confidence of a name, date or number that the cited texts do not contain."""
 UNWORDED_OPTION = 0.5
-"""The same for options, which may well be worded otherwise than the context."""
+"""The same for options, whose wording often differs from the context."""
 UNREAD = 0.5
-"""The most confidence in what a model answers from no context: nothing vouches for it."""
+"""Largest confidence of a model's answer without context, for lack of evidence."""
 _UNSAID = 0.5
-"""For a confidence that is no probability, such as 95."""
+"""Confidence of an answer whose stated one is no probability, such as 95."""
 
 
 class Recalled(Strict):
@@ -237,11 +235,11 @@ def read_by_model(
     asker: Asker,
     prompt: Prompt | None = None,
 ) -> Reading:
-    """What the model makes of the items, best first; of none, what it knows of itself.
+    """A model's answer from items, best first; without items, from its own knowledge.
 
-    `prompt`: that of a strategy with words of its own. Of the context `MOST_CHARACTERS` are shown.
-    Empty when the model says that the context does not answer, cites nothing for its answer,
-    refuses, or breaks the form; `reason` says which.
+    `prompt`: of a strategy with a different wording. The prompt has up to `MOST_CHARACTERS` of
+    context. Empty if the model states that the context has no answer, cites nothing for its answer,
+    refuses, or breaks the format; `reason` states which.
 
     Raises:
         BudgetError, EndpointError: the model may not or cannot be asked.
@@ -250,7 +248,7 @@ def read_by_model(
     shown = show_numbered(texts, MOST_CHARACTERS)
     value = _ask(question, shown, asker, prompt)
     fewer = show_numbered(texts, _FEWER_CHARACTERS)
-    # What an endpoint says of a request that is too long is its own wording.
+    # Endpoints word their refusal of a long request differently, so any refusal counts.
     if isinstance(value, Failure) and value.kind is FailureKind.UNACCEPTED and fewer != shown:
         shown = fewer
         value = _ask(question, shown, asker, prompt)
@@ -269,21 +267,21 @@ def render(question: Question, shown: Sequence[str], prompt: Prompt | None = Non
 
 
 def parse(reply: str, options: int, *, reads: bool) -> Read | Recalled:
-    """What is said.
+    """The answer in a reply.
 
     Raises:
-        ReplyError: it is no JSON of the schema, or names an option that there is not.
+        ReplyError: it is no JSON of the schema, or names an option that does not exist.
     """
-    said: Read | Recalled = parse_json(reply, Read) if reads else parse_json(reply, Recalled)
-    check_choices(said.choices, options)
-    return said
+    answer: Read | Recalled = parse_json(reply, Read) if reads else parse_json(reply, Recalled)
+    check_choices(answer.choices, options)
+    return answer
 
 
 def check_choices(choices: Sequence[int], options: int) -> None:
-    """Passes when a reply names none but the options that there are.
+    """Checks that a reply names existing options only.
 
     Raises:
-        ReplyError: it names another one.
+        ReplyError: it names another option.
     """
     unknown = [number for number in choices if not 1 <= number <= options]
     if unknown and options:
@@ -299,20 +297,20 @@ def _ask(
     return ask_model(asker, request, lambda reply: parse(reply, options, reads=bool(shown)))
 
 
-def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
-    """The answer as far as its citations support it."""
-    if not said.says:
+def weigh(answer: Read | Recalled, question: Question, items: Sequence[Item]) -> Reading:
+    """A model's answer as a reading, with its confidence bounded by its citations."""
+    if not answer.says:
         where = "the context does not say" if items else "the model does not know"
         return Reading(reason=f"by the model, {where}")
-    values = _pick_values(said, question)
+    values = _pick_values(answer, question)
     if not values:
         return Reading(reason="the model says that there is an answer and gives none")
     text = "; ".join(values)
-    confidence = said.confidence if 0.0 <= said.confidence <= 1.0 else _UNSAID
-    if not isinstance(said, Read):
+    confidence = answer.confidence if 0.0 <= answer.confidence <= 1.0 else _UNSAID
+    if not isinstance(answer, Read):
         reason = "from what the model knows; nothing was read"
         return Reading(text, values, min(confidence, UNREAD), (), reason=reason)
-    cited = [items[at] for at in pick_numbers(said.cites, len(items))]
+    cited = [items[index] for index in pick_numbers(answer.cites, len(items))]
     if not cited:
         return Reading(
             reason=f"unsupported: the model answers {quote_text(text, 80)!r} and cites nothing"
@@ -326,23 +324,23 @@ def weigh(said: Read | Recalled, question: Question, items: Sequence[Item]) -> R
     return Reading(text, values, confidence, places, reason=reason)
 
 
-def _pick_values(said: Read | Recalled, question: Question) -> tuple[str, ...]:
-    """The values that the answer consists of; of a choice question, options."""
+def _pick_values(answer: Read | Recalled, question: Question) -> tuple[str, ...]:
+    """The single values of an answer; for a choice question, the options."""
     if not question.candidates:
-        text = said.answer.strip()
+        text = answer.answer.strip()
         parts = tuple(part.strip() for part in text.split(";"))
-        # A semicolon in an explanation parts no values.
+        # A semicolon within an explanation does not separate values.
         several = all(0 < len(part.split()) <= LONGEST_NAME for part in parts)
         return tuple(dict.fromkeys(parts)) if several else (text,) if text else ()
-    chosen = pick_numbers(said.choices, len(question.candidates))
+    chosen = pick_numbers(answer.choices, len(question.candidates))
     if not chosen:  # some write the option out
-        wanted = join_words(said.answer)
+        wanted = join_words(answer.answer)
         chosen = tuple(n for n, c in enumerate(question.candidates) if join_words(c) == wanted)
-    return tuple(question.candidates[at] for at in sorted(chosen))
+    return tuple(question.candidates[index] for index in sorted(chosen))
 
 
 def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) -> bool:
-    """Whether what is cited holds the values, where they are such as a text would hold."""
+    """Whether the cited items contain all values that a text would contain literally."""
     texts = [item.text for item in cited]
     checked = [v for v in values if question.candidates or is_checkable(v, question.text)]
     return all(holds_answer(texts, value) for value in checked)

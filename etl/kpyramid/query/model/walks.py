@@ -1,11 +1,11 @@
 """The prompts of the strategies that walk over the graph: WTS, RoK, HyKGE, Knowledge Solver.
 
-WTS (appendix D.1) and RoK (A.2) print theirs: the wording is theirs in meaning and order, with the
-domain a variable where they say medicine. HyKGE and Knowledge Solver print theirs in figures only:
-these are reconstructions from their words. Ours are replies in JSON, the numbers by which triples
-are named, so that no reply can add one, and what says that an answer follows from what it cites.
+WTS (appendix D.1) and RoK (A.2) print their prompts: ours follow them in meaning and order, with a
+variable domain instead of medicine. HyKGE and Knowledge Solver show theirs only in figures: ours
+are reconstructions. We add replies in JSON, numbers that refer to triples, so that no reply can add
+one, and the rule that an answer follows from its citations.
 
-What asks here raises `BudgetError` or `EndpointError` where the model may not or cannot be asked.
+All calls here raise `BudgetError` or `EndpointError` where the model may not or cannot be asked.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from kpyramid.settings import Settings
 
 MOST_CHARACTERS = 12_000
-"""Of numbered triples or tails in one call: some 150 triples; a hundred tails have about 5,000."""
+"""Most characters of triples or tails in a call: about 150 triples; a hundred tails have 5,000."""
 
 
 class Tentative(Strict):
@@ -78,13 +78,13 @@ def _write(name: str, domain: str = "", *, entities: int = 5, knowledge: bool = 
 
 
 def _make_task(name: str, version: int, reply: type[Strict], decision: str = "walk") -> Task:
-    """A task of the strategy that its name begins with; `decision`: of whom, `walk` or `reader`."""
+    """A task of the strategy with which its name begins; `decision`: `walk` or `reader`."""
     strategy = name.partition("_")[0]
 
     def write(settings: "Settings") -> str:
-        said: dict[str, Any] = {**settings.query.options}
+        options: dict[str, Any] = {**settings.query.options}
         taken = ("domain", "entities", "knowledge")
-        return _write(name, **{option: said[option] for option in taken if option in said})
+        return _write(name, **{option: options[option] for option in taken if option in options})
 
     return Task(
         name=name,
@@ -98,8 +98,8 @@ def _make_task(name: str, version: int, reply: type[Strict], decision: str = "wa
     )
 
 
-# RoK: extend, extract, filter, answer. A.2.4 asks for three things that a diagnosis consists of;
-# here the question says what is asked for.
+# RoK: extend, extract, filter, answer. A.2.4 asks for the three parts of a diagnosis; here the
+# question determines the answer.
 
 
 class Numbers(Strict):
@@ -109,10 +109,10 @@ class Numbers(Strict):
 
 
 def suppose(strategy: str, question: Question, domain: str, asker: Asker) -> str | Failure:
-    """A tentative answer from no knowledge of the graph (RoK, A.2.1; HyKGE, Eq. 1)."""
+    """A tentative answer without knowledge of the graph (RoK, A.2.1; HyKGE, Eq. 1)."""
     task = SUPPOSED[strategy]
     lines, system = show_question(question), _write(task.name, domain)
-    return ask_once(asker, task, system, lines, question, lambda said: str(said.answer.strip()))
+    return ask_once(asker, task, system, lines, question, lambda reply: str(reply.answer.strip()))
 
 
 def list_key_entities(
@@ -127,9 +127,9 @@ def list_key_entities(
 def filter_triples(
     question: Question, paths: Sequence[str], triples: Sequence[str], asker: Asker
 ) -> tuple[int, ...] | Failure:
-    """The places of the triples that are related to the question (RoK, A.2.3).
+    """The indices of the triples that are related to the question (RoK, A.2.3).
 
-    The main paths are its background knowledge. All triples that are shown stand in one call.
+    The main paths are its background knowledge. All triples are in a single call.
     """
     background = [f"- {flatten(path)}" for path in paths] or ["none"]
     shown = show_numbered(triples, MOST_CHARACTERS)
@@ -149,11 +149,11 @@ KEY_ENTITIES = _make_task("rok_extract", 1, Entities)
 FILTER = _make_task("rok_filter", 1, Numbers)
 
 
-# The answers of RoK (A.2.4) and HyKGE (4.4), read from paths and what is said about their ends.
+# The answers of RoK (A.2.4) and HyKGE (4.4), from paths and statements about their ends.
 
 
 def prompt_answer(strategy: str, domain: str) -> Prompt:
-    """What `rok` or `hykge` has context read by."""
+    """The task and system message with which `rok` or `hykge` reads context."""
     task = ANSWERS[strategy]
     return task, _write(task.name, domain)
 
@@ -166,7 +166,7 @@ ANSWERS = {name: _make_task(f"{name}_answer", 2, Read, "reader") for name in ("r
 # there is nothing to choose by. A round is one call.
 
 INSTRUCTION: str = PROMPTS["ksl_instruction"]
-"""What every step is asked, also in the rows for fine-tuning (4.2)."""
+"""The instruction of every step, also in the rows for fine-tuning (4.2)."""
 
 
 class Step(Strict):
@@ -178,9 +178,9 @@ class Step(Strict):
 def choose_step(
     question: Question, ways: Sequence[StatedPath], asker: Asker, *, may_stop: bool
 ) -> int | Failure | None:
-    """The place of the way that the model chooses; None: it stops at the head, where it may.
+    """The index of the way that the model chooses; None if it stops at the head.
 
-    The ways are one walk with another step each.
+    The ways extend the same walk by different steps.
     """
     lines, shown = show_round(question, ways, may_stop=may_stop)
 
@@ -197,7 +197,7 @@ def choose_step(
 def render_step(
     question: Question, ways: Sequence[StatedPath], *, may_stop: bool = False
 ) -> tuple[Request, int]:
-    """The request of one round, and how many of the tails are in it."""
+    """The request of a round, and the number of tails in it."""
     lines, shown = show_round(question, ways, may_stop=may_stop)
     return make_request(STEP, _write(STEP.name), lines, question.text).make_single(), shown
 
@@ -205,7 +205,7 @@ def render_step(
 def show_round(
     question: Question, ways: Sequence[StatedPath], *, may_stop: bool = False
 ) -> tuple[list[str], int]:
-    """The lines of one round, and how many of the tails are in them.
+    """The lines of a round, and the number of tails in them.
 
     Question, options, history, head, and the tails with their relations (Figures 2 and 3).
     """
@@ -239,8 +239,8 @@ STEP = _make_task("ksl_step", 1, Step)
 # knowledge, see `knowledge`.
 
 SURE, UNSURE = 0.8, 0.3
-"""The most that an answer's confidence is for a yes and for a no. A model that says yes or no gives
-no number; ours are set by hand, on either side of a half."""
+"""Largest confidence of an answer for a yes and for a no. A model that answers yes or no states no
+number; ours are set by hand, on either side of a half."""
 
 
 class Score(Strict):
@@ -268,7 +268,7 @@ class Reasoned(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What a depth's triples give, whether the model is confident, and its support in words."""
+    """The answer from a depth's triples, whether the model is confident, and its support."""
 
     reading: Reading
     sure: bool
@@ -281,7 +281,7 @@ def list_entities(
     """At most `most` entities of a question (WTS, Prompt 1)."""
     lines = [f"Question: {flatten(question.text)}"]
     system = _write(NAMES.name, domain, entities=most)
-    return ask_once(asker, NAMES, system, lines, question, lambda said: _list_names(said)[:most])
+    return ask_once(asker, NAMES, system, lines, question, lambda reply: _list_names(reply)[:most])
 
 
 def score_triples(
@@ -289,19 +289,19 @@ def score_triples(
 ) -> tuple[dict[int, float], int] | Failure:
     """The relevance of triples to a question (WTS, Prompt 2).
 
-    The scores from 0 to 1 of the triples shown, by place, and how many are left out: of a triple
-    that was not shown, or out of range; of two scores of one triple the first holds.
+    Returns the scores, 0 to 1, by index in `triples`, and the number of scores left out because
+    they are out of range or of no triple shown; of two scores of a triple the first counts.
     """
     shown = show_numbered(triples, MOST_CHARACTERS)
     lines = [*show_question(question), "Triples:", *shown]
 
     def read(reply: Scores) -> tuple[dict[int, float], int]:
-        found = {
-            one.triple - 1: one.score
-            for one in reversed(reply.triples)
-            if 1 <= one.triple <= len(shown) and 0.0 <= one.score <= 1.0
+        scores = {
+            row.triple - 1: row.score
+            for row in reversed(reply.triples)
+            if 1 <= row.triple <= len(shown) and 0.0 <= row.score <= 1.0
         }
-        return found, len(reply.triples) - len(found)
+        return scores, len(reply.triples) - len(scores)
 
     return ask_once(asker, SCORE, _write(SCORE.name, domain), lines, question, read)
 
@@ -316,7 +316,7 @@ def reason(
 ) -> Reasoning:
     """The answer that follows from triples, and whether the model is confident (WTS, Prompt 3).
 
-    With `knowledge` it may rest on what the model knows, as in the paper; without, on triples that
+    With `knowledge` it may rest on the model's knowledge, as in the paper; without, on triples that
     it cites.
     """
     shown = show_numbered([item.told for item in items], reading.MOST_CHARACTERS)
@@ -331,22 +331,22 @@ def reason(
         reading.check_choices(reply.choices, len(question.candidates))
         return reply
 
-    said = ask_once(asker, REASON, system, lines, question, check)
-    if isinstance(said, Failure):
-        why = f"the model gave no answer: {said.kind}: {said.detail}"
+    reply = ask_once(asker, REASON, system, lines, question, check)
+    if isinstance(reply, Failure):
+        why = f"the model gave no answer: {reply.kind}: {reply.detail}"
         return Reasoning(Reading(reason=why), sure=False)
-    sure = said.confidence.strip().casefold() == "yes"
+    sure = reply.confidence.strip().casefold() == "yes"
     recalled = Recalled(
-        says=sure or bool(said.answer.strip() or said.choices),
-        answer=said.answer,
-        choices=said.choices,
+        says=sure or bool(reply.answer.strip() or reply.choices),
+        answer=reply.answer,
+        choices=reply.choices,
         confidence=SURE if sure else UNSURE,
     )
-    read = Read(cites=said.cites, **recalled.model_dump())
-    own = knowledge and not said.cites
-    found = weigh(recalled if own else read, question, items[: len(shown)])
-    support = quote_text(said.support_info, 200) if said.support_info.strip() else ""
-    return Reasoning(found, sure and bool(found.text), support)
+    read = Read(cites=reply.cites, **recalled.model_dump())
+    is_recalled = knowledge and not reply.cites
+    answer = weigh(recalled if is_recalled else read, question, items[: len(shown)])
+    support = quote_text(reply.support_info, 200) if reply.support_info.strip() else ""
+    return Reasoning(answer, sure and bool(answer.text), support)
 
 
 NAMES = _make_task("wts_extract", 1, Entities)
