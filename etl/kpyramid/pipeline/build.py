@@ -208,16 +208,16 @@ def remember(run: Run, *, shard: bool = False) -> Iterator[None]:
 
 def _describe_end(error: BaseException) -> dict[str, Any]:
     """How a run stands that an error ended."""
-    code, said = 8 if isinstance(error, OSError) else 1, dict[str, Any](status="failed")
+    code, state = 8 if isinstance(error, OSError) else 1, dict[str, Any](status="failed")
     text = str(error) or type(error).__name__
     if isinstance(error, KeyboardInterrupt):
-        code, said, text = 130, {"status": "killed"}, "stopped by a signal"
+        code, state, text = 130, {"status": "killed"}, "stopped by a signal"
     code = getattr(error, "exit_code", code)
     if isinstance(error, GateError):
         report = error.report
-        said = {"status": "refused", "refused_by": report.get("refused_by")}
-        said |= {"figures": measure_report(report)} if report else {}
-    return {**said, "error": text, "exit_code": code}
+        state = {"status": "refused", "refused_by": report.get("refused_by")}
+        state |= {"figures": measure_report(report)} if report else {}
+    return {**state, "error": text, "exit_code": code}
 
 
 def call_stage(

@@ -108,8 +108,8 @@ class CachedFunction(Generic[Row, T]):
         Memory holds one segment of the cache at a time, not all results.
         """
         left = {key_row(self.fingerprint, text): text for text in texts}
-        for found in self._walk(left.keys()):
-            for key, payload in found.items():
+        for batch in self._walk(left.keys()):
+            for key, payload in batch.items():
                 yield left.pop(key), self._decode(payload)
         keys = {text: key for key, text in left.items()}
         missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
@@ -140,15 +140,15 @@ class CachedFunction(Generic[Row, T]):
     def list_missing(self, texts: Iterable[Row]) -> list[Row]:
         """The distinct texts that a call would compute."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
-        known = {key for found in self._walk(keys.values()) for key in found}
+        known = {key for batch in self._walk(keys.values()) for key in batch}
         return sorted(text for text, key in keys.items() if key not in known)
 
     def _walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
         """Results by key, as far as they are known, each once."""
         held = self._held or {}
-        own = {key: held[key] for key in keys if key in held}
-        yield own
-        yield from self._cache.walk(set(keys) - own.keys())
+        known = {key: held[key] for key in keys if key in held}
+        yield known
+        yield from self._cache.walk(set(keys) - known.keys())
 
     def store(self, results: Mapping[Row, bytes], *, is_computed: bool = True) -> None:
         """Keeps results by text that were made elsewhere; several threads may."""
@@ -232,9 +232,9 @@ class CachedEmbedder:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
-            for at in range(0, len(parts), self._workers):
-                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
+            parts = [texts[start : start + _TOGETHER] for start in range(0, len(texts), _TOGETHER)]
+            for start in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[start : start + self._workers]):
                     yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:

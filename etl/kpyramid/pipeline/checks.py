@@ -99,9 +99,9 @@ def load_checks(path: str | None, schema: Schema) -> list[Check]:
     if not Path(path).is_file():
         raise SettingsError(f"publish.checks: there is no file {Path(path).absolute()}")
     checks = read_entries(read_text(Path(path)), path, "expect", Check)
-    for at, check in enumerate(checks, 1):
+    for number, check in enumerate(checks, 1):
         if check.class_:
-            find_class(check.class_, schema, f"{path}, entry {at}")
+            find_class(check.class_, schema, f"{path}, entry {number}")
     return checks
 
 
@@ -128,13 +128,13 @@ def measure_checks(checks: Sequence[Check], snapshot: Snapshot, order: str) -> l
     ]
 
 
-def judge_measured(found: Sequence[Measured]) -> str:
+def judge_measured(measured: Sequence[Measured]) -> str:
     """The verdict of the gate: it fails when a check does not hold that is not only to warn."""
-    lost = [one for one in found if not one.holds]
-    failed = [one for one in lost if one.severity == "fail"]
-    said = f"{len(found) - len(lost)} of {len(found)} hold"
-    said += "".join(f"; {one.check}: {one.why}" for one in failed or lost)
-    return f"fail: {said}" if failed else f"pass: {said}"
+    lost = [check for check in measured if not check.holds]
+    failed = [check for check in lost if check.severity == "fail"]
+    verdict = f"{len(measured) - len(lost)} of {len(measured)} hold"
+    verdict += "".join(f"; {check.check}: {check.why}" for check in failed or lost)
+    return f"fail: {verdict}" if failed else f"pass: {verdict}"
 
 
 def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float, str]:
@@ -144,10 +144,10 @@ def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float,
     if check.within is not None:
         return _measure_age(check.within, snapshot, order)
     if check.question is not None:
-        found = answer(check.question, snapshot)
+        reply = answer(check.question, snapshot)
         wanted = f" {join_words(str(check.answer))} "
-        holds = wanted in f" {join_words(found.text)} "
-        return holds, float(holds), f"the answer is {found.text!r}" if found.text else "no answer"
+        holds = wanted in f" {join_words(reply.text)} "
+        return holds, float(holds), f"the answer is {reply.text!r}" if reply.text else "no answer"
     ids = snapshot.entities_by_name().get(
         join_words(check.entity or split_fact(str(check.fact))[0]), ()
     )
@@ -174,13 +174,13 @@ def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]
     """The values that plain facts and denials give things for the relation of a fact."""
     _, relation, _ = fold_fact(fact)
     keys = [*snapshot.facts_about(ids), *snapshot.facts_about(ids, denied=True)]
-    found = []
-    for one in map(snapshot.read_fact, keys):
-        said, standard = (normalise_relation(r).key for r in (one.relation, one.standard))
-        names = {said, standard, *({one.standard} if not one.turned else ())}
-        if one.head_id in ids and relation in names:
-            found.append(one.tail)
-    return [*dict.fromkeys(found)]
+    values = []
+    for stated in map(snapshot.read_fact, keys):
+        wording, standard = (normalise_relation(r).key for r in (stated.relation, stated.standard))
+        names = {wording, standard, *({stated.standard} if not stated.turned else ())}
+        if stated.head_id in ids and relation in names:
+            values.append(stated.tail)
+    return [*dict.fromkeys(values)]
 
 
 def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:

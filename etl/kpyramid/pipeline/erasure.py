@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Traces:
     """Where a document is: its rows, the snapshots, refs and tags that have it, and what goes.
 
     `documents`: rows of the table with its source or its text, as (id, source, sha256). `goes`:
@@ -67,13 +67,13 @@ class Done:
     `unnamed`: replies of a shared cache whose documents are not known, which stay.
     """
 
-    found: Found
+    found: Traces
     successors: dict[str, str]
     replies: int
     unnamed: int
 
 
-def find_document(warehouse: Warehouse, document_id: str) -> Found:
+def find_document(warehouse: Warehouse, document_id: str) -> Traces:
     """Where a document is, and what would go with it.
 
     Raises:
@@ -95,7 +95,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
         return row[1] in sources or row[2] in texts or known.holds(row[1], row[2])
 
     holding = [name.split("/") for name, rows in tables.items() if any(map(is_it, rows))]
-    rows = {row for found in tables.values() for row in found if is_it(row)}
+    rows = {row for table in tables.values() for row in table if is_it(row)}
     names = tuple(sorted({parts[1] for parts in holding if parts[0] == "snapshots"}))
     dirty = {parts[-2] for parts in holding if "ingest" in parts}
     heads = list_heads(warehouse)
@@ -113,7 +113,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
         there = {blob.name for blob in _list_blobs(warehouse.store)}
         marked = {name.rpartition("/")[0] for name in there if name.endswith(_MARKS)}
         goes |= {_name_folder(name) for name in there} - marked
-    return Found(
+    return Traces(
         tuple(sorted(rows)),
         names,
         tuple(r for r, head in heads.items() if head.snapshot in names and head.action != "tag"),
@@ -144,30 +144,30 @@ def erase(
         InputError: there is no such document, or how a ref was built is not known.
         IntegrityError: what is left is damaged, or still has it.
     """
-    found = find_document(warehouse, document_id)
-    for row in found.documents or ():
+    traces = find_document(warehouse, document_id)
+    for row in traces.documents or ():
         keep_tombstone(warehouse, *row)
     clean_staging(warehouse)
     caches = [
         replace(settings, llm=replace(settings.llm, cache=place))
-        for place in sorted({settings.llm.cache, *found.caches, None}, key=str)
+        for place in sorted({settings.llm.cache, *traces.caches, None}, key=str)
     ]
-    _require_free(warehouse, caches, found)
-    if found.refs:
+    _require_free(warehouse, caches, traces)
+    if traces.refs:
         _set_aside(warehouse)
-    successors = _build_successors(warehouse, settings, found, workers, progress or Progress())
-    found = replace(find_document(warehouse, document_id), refs=found.refs)
-    for name in found.tags:
+    successors = _build_successors(warehouse, settings, traces, workers, progress or Progress())
+    traces = replace(find_document(warehouse, document_id), refs=traces.refs)
+    for name in traces.tags:
         remove_tag(warehouse, name)
-    named, live = _list_requests(warehouse, found)
+    named, live = _list_requests(warehouse, traces)
     # Before the results that name them: a call that died in between still knows whose they are.
     dropped = [_drop_replies(warehouse, each, named, live) for each in caches]
-    for name in (*found.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
+    for name in (*traces.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
         _remove(warehouse, name)
     (warehouse.root / INDEX).unlink(missing_ok=True)  # `kpyramid report` writes it again
     _check(warehouse, document_id)
     replies, unnamed = map(sum, zip(*dropped, strict=True))
-    return Done(found, successors, replies, unnamed)
+    return Done(traces, successors, replies, unnamed)
 
 
 _TABLE = re.compile(
@@ -204,8 +204,8 @@ def _list_caches(warehouse: Warehouse) -> tuple[str, ...]:
     """The shared places where runs kept replies, as their records say."""
     names = [f"runs/{run['run']}/run.json" for run in list_runs(warehouse)]
     records = [json.loads(data) for data in warehouse.read_all(names) if data]
-    said = {record["settings"].get("llm", {}).get("cache") for record in records}
-    return tuple(sorted(place for place in said if place))
+    places = {record["settings"].get("llm", {}).get("cache") for record in records}
+    return tuple(sorted(place for place in places if place))
 
 
 def _read_documents(warehouse: Warehouse, name: str) -> list[tuple[str, str, str]]:
@@ -248,9 +248,9 @@ def _list_unclean(
     return unclean
 
 
-def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found) -> None:
+def _require_free(warehouse: Warehouse, caches: Sequence[Settings], traces: Traces) -> None:
     """Passes when nobody reads what has to go, and no batch may bring it back."""
-    going = set(found.snapshots)
+    going = set(traces.snapshots)
     holders = [name for name, snapshot in list_held(warehouse).items() if snapshot in going]
     if holders:
         raise ConflictError(
@@ -289,14 +289,14 @@ def _set_aside(warehouse: Warehouse) -> None:
 
 
 def _build_successors(
-    warehouse: Warehouse, settings: Settings, found: Found, workers: int, progress: Progress
+    warehouse: Warehouse, settings: Settings, traces: Traces, workers: int, progress: Progress
 ) -> dict[str, str]:
     """The new snapshot of each ref that has the document: built as its last one was."""
     made: dict[str, str] = {}
     successors: dict[str, str] = {}
     heads = list_heads(warehouse)
     # a ref that a build moved first: those that people moved to the same snapshot follow it
-    for ref in sorted(found.refs, key=lambda name: (heads[name].action != "build", name)):
+    for ref in sorted(traces.refs, key=lambda name: (heads[name].action != "build", name)):
         head = heads[ref]
         if head.snapshot in made:
             promote(warehouse, ref, made[head.snapshot], at=head.at)
@@ -326,7 +326,7 @@ def _open_last(warehouse: Warehouse, ref: str, head: RefEntry) -> Run:
         ) from e
 
 
-def _list_requests(warehouse: Warehouse, found: Found) -> tuple[set[str], set[str]]:
+def _list_requests(warehouse: Warehouse, traces: Traces) -> tuple[set[str], set[str]]:
     """The replies that results rest on which go, and which stay."""
     named: set[str] = set()
     live: set[str] = set()
@@ -334,7 +334,7 @@ def _list_requests(warehouse: Warehouse, found: Found) -> tuple[set[str], set[st
         for blob in _list_blobs(store):
             if blob.name.endswith(f"/{REQUESTS}"):
                 keys = json.loads(store.read(blob.name) or b"[]")
-                (named if _name_folder(blob.name) in found.goes else live).update(keys)
+                (named if _name_folder(blob.name) in traces.goes else live).update(keys)
     return named, live
 
 
@@ -346,15 +346,15 @@ def _drop_replies(
     Those of the warehouse's own cache that nothing names go too: whose they are is not known.
     """
     cache = ReplyCache(open_replies(warehouse, settings))
-    is_own = settings.llm.cache is None
+    is_private = settings.llm.cache is None
     keys = [key for key, _ in cache.list_replies()]
-    gone = [key for key in keys if key not in live and (is_own or key in named)]
+    gone = [key for key in keys if key not in live and (is_private or key in named)]
     for key in gone:
         cache.drop_reply(key)
     for entry in [*cache.list_failures()]:
         if entry.failure.key not in live:
             cache.drop_failure(entry.failure.key)
-    unnamed = 0 if is_own else len(set(keys) - live - named)
+    unnamed = 0 if is_private else len(set(keys) - live - named)
     return len(gone), unnamed
 
 

@@ -44,7 +44,7 @@ _SYNONYMS = Path(synonyms.__file__).parent
 _COMPARING = frozenset({"resolve", "induce", "complete", "condense"})
 """Stages that ask what words mean, by our lexicon or WordNet."""
 
-_TOLD = frozenset({"resolve", "complete", "condense"})
+_WITH_DOMAIN = frozenset({"resolve", "complete", "condense"})
 """Stages whose prompts say the domain and the language of [cascade]."""
 
 
@@ -94,18 +94,18 @@ def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
 
 def fingerprint_function(function: Function, settings: Settings) -> str:
     """The hash of a function's version, settings, model files and libraries."""
-    found = identify_resource(function.resource, settings) if function.resource else None
+    identity = identify_resource(function.resource, settings) if function.resource else None
     version, libraries = function.version, _list_versions(function.libraries)
-    if found is not None and found.version is not None:
-        version = found.version
-    if found is not None and found.libraries is not None:
-        libraries = _list_versions(found.libraries) if found.libraries else {}
+    if identity is not None and identity.version is not None:
+        version = identity.version
+    if identity is not None and identity.libraries is not None:
+        libraries = _list_versions(identity.libraries) if identity.libraries else {}
     return hash_value(
         {
             "function": function.name,
             "version": version,
             "settings": describe_settings(function.section, settings),
-            "resource": found.describe() if found else None,
+            "resource": identity.describe() if identity else None,
             "libraries": libraries,
         }
     )
@@ -121,8 +121,8 @@ def list_row_folders(warehouse: Warehouse, runs: Iterable[str]) -> frozenset[str
     try:
         settings = {repr(s): s for s in (open_run(warehouse, name).settings for name in known)}
         return frozenset(
-            f"{function.name}/{fingerprint_function(function, one)[:ID_DIGITS]}"
-            for one in settings.values()
+            f"{function.name}/{fingerprint_function(function, each)[:ID_DIGITS]}"
+            for each in settings.values()
             for function in FUNCTIONS
         )
     except PyramidError:
@@ -149,7 +149,7 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
     cascade = asdict(settings.cascade)
     if stage == "extract":
         schemas = [{"schema": task.schema, "examples": cascade["examples"]} for task in asked]
-        steps: list[JsonValue] = [{**one, **two} for one, two in zip(tasks, schemas, strict=True)]
+        steps: list[JsonValue] = [{**t, **s} for t, s in zip(tasks, schemas, strict=True)]
         part["tasks"] = {"mode": settings.cascade.mode, "tasks": steps}
         if settings.cascade.mode == "merged":
             del cascade["disambiguation"]  # it is asked for in stage resolve
@@ -157,7 +157,7 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         else:
             del cascade["window"]
         part["cascade"] = cascade
-    if stage in _TOLD:
+    if stage in _WITH_DOMAIN:
         part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
     return part
 
@@ -228,8 +228,8 @@ def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
 
     Null for one of an extra that is missing: what needs it is a reject then.
     """
-    found = {n: library_version(n) if is_installed(n) else None for n in libraries}
-    return {"python": platform.python_version(), **found}
+    versions = {n: library_version(n) if is_installed(n) else None for n in libraries}
+    return {"python": platform.python_version(), **versions}
 
 
 def key_row(fingerprint: str, row: JsonValue) -> str:
@@ -245,14 +245,14 @@ def key_inputs(stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]
 def hash_judges(settings: Settings) -> str:
     """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
     files, publish, evaluate = locate_files(settings), settings.publish, settings.evaluate
-    found = [*files.checks, *([files.questions] if files.questions else [])]
-    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    said: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
+    paths = [*files.checks, *([files.questions] if files.questions else [])]
+    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in paths]
+    parts: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
     if evaluate.questions is not None:
         path, floor = Path(evaluate.questions), dict[str, JsonValue](sorted(evaluate.floor.items()))
         asked = hash_bytes(path.read_bytes()) if path.is_file() else None
-        said.append([evaluate.strategy, floor, asked])
-    return hash_value(said)
+        parts.append([evaluate.strategy, floor, asked])
+    return hash_value(parts)
 
 
 _PUBLISHING = (

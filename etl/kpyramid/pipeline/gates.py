@@ -78,16 +78,16 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
     tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
     shares = {"documents": publish.min_document_share, "triples": publish.min_triple_share}
-    said = []
+    comparisons = []
     for table, share in shares.items():
         before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
-        said.append(f"{rows[table]:,} {table}, HEAD has {before:,}")
+        comparisons.append(f"{rows[table]:,} {table}, HEAD has {before:,}")
         if rows[table] < share * before:
             return (
                 f"fail: {rows[table]} {table}, HEAD has {before}: fewer than {share:.0%} of "
                 f"them. {_MEANT}"
             )
-    return f"pass: {'; '.join(said)}"
+    return f"pass: {'; '.join(comparisons)}"
 
 
 def judge_standing(run: Run, snapshot: str) -> str:
@@ -115,7 +115,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     entities, relations, triples, condensed = (
         read_result(tables[name], load_contracts()[name], run.warehouse.staging) for name in names
     )
-    said, standing = (
+    stated, standing = (
         unfold_nouns(read_graph(entities, relations, table)) for table in (triples, condensed)
     )
     stands, how = read_derivations(triples, condensed)
@@ -125,13 +125,13 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         embedder = CachedEmbedder(context, opener.connect, "publish")
         compare = guard_comparer(Comparer(embedder))
         trusted = [by_model and why == "llm" for why in how]
-        lost = list(list_lost(said, standing, stands, trusted, compare))
+        lost = list(list_lost(stated, standing, stands, trusted, compare))
     least = run.settings.publish.min_kept_share
-    if len(said) - len(lost) >= least * len(said):
-        return f"pass: {len(said) - len(lost):,} of {len(said):,} triples are said"
+    if len(stated) - len(lost) >= least * len(stated):
+        return f"pass: {len(stated) - len(lost):,} of {len(stated):,} triples are said"
     row, reason = lost[0]
     return (
-        f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
+        f"fail: {len(lost)} of {len(stated)} triples are not said by the condensed fact they stand "
         f"in, where {1.0 - least:.0%} are allowed; the first is "
         f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
         "The snapshot's view `derivations` shows what was merged and why; report the wordings"
@@ -147,14 +147,14 @@ def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
     individuals = pc.count_distinct(instances["subject_id"]).as_py()
     faulty = pc.count_distinct(instances.filter(gone)["subject_id"]).as_py()
     most = run.settings.publish.max_violation_share
-    said = (
+    summary = (
         f"{withdrawn.num_rows} contradicting statements about {faulty} of {individuals} "
         "individuals were withdrawn"
     )
     if faulty <= math.ceil(most * individuals):
-        return f"pass: {said}; the report names them"
+        return f"pass: {summary}; the report names them"
     return (
-        f"fail: {said}, more than publish.max_violation_share = {most} allows; the first is "
+        f"fail: {summary}, more than publish.max_violation_share = {most} allows; the first is "
         f"{withdrawn['detail'][0].as_py()}. Correct the text, or raise the setting"
     )
 
@@ -169,7 +169,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     share = run.settings.publish.max_unanswered_share
     if count <= share * chunks:
         return f"pass: {chunks - count:,} of {chunks:,} chunks"
-    reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
+    reasons = ", ".join(f"{reason} {len(ids)}" for reason, ids in sorted(missing.items()))
     advice = "build again: only they are asked"
     if missing.keys() <= {"llm_refused"}:
         advice = (
@@ -240,8 +240,8 @@ def judge_ontology(
                 provenance_nt=provenance_nt,
                 passed=passed,
             )
-            found = shaped.result()
-            judged.gates["shapes"], judged.broken = found.verdict, found.broken
+            outcome = shaped.result()
+            judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
@@ -279,7 +279,7 @@ def repair_ontology(
     """
     schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
-    labels = {one.iri: one.label for one in schema.classes}
+    labels = {each.iri: each.label for each in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
     failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
@@ -358,28 +358,28 @@ def judge_floor(settings: Settings, warehouse: Warehouse, snapshot: str) -> dict
     floor = settings.evaluate.floor
     if settings.evaluate.questions is None:
         return {}
-    found = _answer(settings, warehouse, snapshot)
+    answers = _answer(settings, warehouse, snapshot)
     means = {
-        name: fmean(row.scores[name] for row in found.rows if name in row.scores)
+        name: fmean(row.scores[name] for row in answers.rows if name in row.scores)
         for name in sorted(floor)
     }
     refused = [name for name, mean in means.items() if _is_worse(name, mean, floor[name])]
     if not refused:
-        said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
-        return {GATE: f"pass: {said}, of {len(found.rows)} questions"}
-    said = ", ".join(
+        figures = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
+        return {GATE: f"pass: {figures}, of {len(answers.rows)} questions"}
+    figures = ", ".join(
         f"{name} = {means[name]:.4g} is {'above' if _falls(name) else 'below'} "
         f"evaluate.floor {floor[name]}"
         for name in refused
     )
     weak = [
         f"{row.question.id} ({' '.join(row.question.text.split())})"
-        for row in found.rows
+        for row in answers.rows
         if any(n in row.scores and _is_worse(n, row.scores[n], floor[n]) for n in refused)
     ]
     more = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
-    asked = f"{len(found.rows)} questions of {settings.evaluate.questions}"
-    return {GATE: f"fail: {said}, of {asked}; it fails on {', '.join(weak[:_NAMED])}{more}"}
+    asked = f"{len(answers.rows)} questions of {settings.evaluate.questions}"
+    return {GATE: f"fail: {figures}, of {asked}; it fails on {', '.join(weak[:_NAMED])}{more}"}
 
 
 def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
@@ -405,14 +405,14 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     questions, arm = _read_floor(settings)
     opened = Snapshot(locate_snapshot(warehouse, snapshot), settings.embed)
     wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
-    found = answer_all(questions, opened, [arm], metrics=wanted)
-    if found.stopped is not None:
-        raise found.stopped
-    return found
+    answers = answer_all(questions, opened, [arm], metrics=wanted)
+    if answers.stopped is not None:
+        raise answers.stopped
+    return answers
 
 
-def _is_worse(metric: str, score: float, other: float) -> bool:
-    return score > other if _falls(metric) else score < other
+def _is_worse(metric: str, score: float, floor: float) -> bool:
+    return score > floor if _falls(metric) else score < floor
 
 
 def _falls(metric: str) -> bool:

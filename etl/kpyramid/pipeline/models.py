@@ -294,9 +294,9 @@ def open_backends(
     if not chosen.query.asks_model:
         decided = dict.fromkeys(DECISIONS, "llm")
     with ExitStack() as held:
-        own = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
-        place = open_warehouse(warehouse or own)
-        folder = Path(books or own)
+        scratch = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
+        place = open_warehouse(warehouse or scratch)
+        folder = Path(books or scratch)
         folder.mkdir(parents=True, exist_ok=True)
         opener = held.enter_context(Opener(place, chosen, folder, ""))  # no ref's budget
         yield Backends(**decided, asker=opener.open_model().caller)

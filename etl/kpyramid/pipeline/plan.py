@@ -195,12 +195,12 @@ class Forecast:
         extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
         estimate = self.estimator.estimate(model.pending.values())
         tasks = list_tasks("extract", settings)
-        order = {task.name: at for at, task in enumerate(tasks)}
-        for at, task in enumerate(tasks):
+        order = {task.name: position for position, task in enumerate(tasks)}
+        for position, task in enumerate(tasks):
             waiting = [
                 task.expected.follows(settings, len(request.subject))
                 for request in model.pending.values()
-                if order.get(request.task, len(tasks)) < at
+                if order.get(request.task, len(tasks)) < position
             ]
             later = self.estimator.foresee(
                 task,
@@ -228,17 +228,17 @@ class Forecast:
             self._run("complete", model)  # with the names that rules give proposals
         # Vectors of names are not made for a plan: they would take as long as the stage.
         is_exact = self._run(stage, model, stored=stage == "resolve")
-        found = self.estimator.estimate(model.pending.values())
+        estimates = self.estimator.estimate(model.pending.values())
         rounds, most = self._settings.complete.rounds, math.inf
         if stage == "complete":
-            found = {n: own.scale(1 / rounds, 1.0, _LATER_ROUNDS) for n, own in found.items()}
+            estimates = {n: e.scale(1 / rounds, 1.0, _LATER_ROUNDS) for n, e in estimates.items()}
             most = rounds * naming.MOST / naming.BATCH
         if is_exact:
-            return found
+            return estimates
         for task in list_tasks(stage, self._settings):
-            own = found.get(task.name, Estimate())
-            found[task.name] = own.at_least(self._foresee_task(task, most))
-        return found
+            estimate = estimates.get(task.name, Estimate())
+            estimates[task.name] = estimate.at_least(self._foresee_task(task, most))
+        return estimates
 
     def _open(self, stage: str, model: Model) -> Ports:
         """The ports of a stage for a model that asks nobody."""
@@ -388,7 +388,7 @@ def _count_stored(stored: Mapping[str, Result]) -> dict[str, int]:
 
 
 def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
-    total = sum((own for outlook in outlooks for own in outlook.steps.values()), Estimate())
+    total = sum((e for outlook in outlooks for e in outlook.steps.values()), Estimate())
     ranges: Row = {
         name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
@@ -417,11 +417,11 @@ def _describe_steps(outlooks: Sequence[Outlook], settings: Settings) -> Iterator
     """What each task takes, and what would be lost without it."""
     without = {task.name: task.without for task in TASKS}
     for outlook in outlooks:
-        for task, own in outlook.steps.items():
+        for task, estimate in outlook.steps.items():
             yield {
                 "task": task,
-                "calls": round(own.calls.expected),
-                "tokens": round(own.tokens.expected),
+                "calls": round(estimate.calls.expected),
+                "tokens": round(estimate.tokens.expected),
                 "cost": _sum_up([outlook.price(settings, task)]),
                 "without": without.get(task, ""),
             }

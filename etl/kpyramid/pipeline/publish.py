@@ -104,8 +104,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             gates["standing"] = judge_standing(run, snapshot)
         before = _read_judged(run, head.run, judges) if head else None
         if is_new or before is None:
-            said = _judge_settled(run, settled, given, before)
-            gates |= {"kept": judge_kept(run, tables), **said}
+            verdicts = _judge_settled(run, settled, given, before)
+            gates |= {"kept": judge_kept(run, tables), **verdicts}
             gates |= judge_floor(run.settings, run.warehouse, snapshot)
         if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
             refused = read_result(tables["rejects"], load_contracts()["rejects"])
@@ -206,10 +206,10 @@ def _withdraw(
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
-        found = repair_ontology(files, texts, statements, judged, seconds=seconds)
-        if not found:
+        withdrawals = repair_ontology(files, texts, statements, judged, seconds=seconds)
+        if not withdrawals:
             break
-        more = stage.reject_withdrawn(left["instances"], found)
+        more = stage.reject_withdrawn(left["instances"], withdrawals)
         rejects = load_contracts()["rejects"].unite([rejects, more])
         gone = pc.is_in(left["instances"]["instance_id"], value_set=more["row_key"])
         left["instances"] = left["instances"].filter(pc.invert(gone))
@@ -244,9 +244,9 @@ def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mappin
     rows = {name: file.rows for name, file in sorted(tables.items())}
     with prepare_index(run.warehouse, tables, run.settings.index) as index:
         shaped = {"key": index.key, **run.settings.section("index")}
-        said = {**_describe(run, corpus, rows), "index": shaped}
-        files |= describe_folder(said, tables["documents"].path)
-        return write_snapshot(run.warehouse, {**files, **index.files}, said)
+        manifest = {**_describe(run, corpus, rows), "index": shaped}
+        files |= describe_folder(manifest, tables["documents"].path)
+        return write_snapshot(run.warehouse, {**files, **index.files}, manifest)
 
 
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
@@ -282,8 +282,8 @@ def _list_questions(files: OntologyFiles) -> list[JsonValue]:
         return []
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     return [
-        {"text": one.text, "sparql": complete_query(one.sparql.strip(), prefixes)}
-        for one in read_questions(files.questions)
+        {"text": question.text, "sparql": complete_query(question.sparql.strip(), prefixes)}
+        for question in read_questions(files.questions)
     ]
 
 
@@ -297,8 +297,8 @@ def _judge_settled(
     """
     gates = settled.gates
     if gates is None and before and before.details.get("settled") == settled.key:
-        gates = {name: said for name, said in before.gates.items() if name in _OF_ONTOLOGY}
-        gates = None if any(said.startswith("not run") for said in gates.values()) else gates
+        gates = {name: verdict for name, verdict in before.gates.items() if name in _OF_ONTOLOGY}
+        gates = None if any(verdict.startswith("not run") for verdict in gates.values()) else gates
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
         passed = _open_passed(run, settled.texts)

@@ -297,8 +297,8 @@ def _check_output(
     for name, table in made.items():
         load_contracts()[name].check(table)
         known = {**inputs, **made}
-        for other in set(inputs) & set(made):  # a table written in parts: rows of both count
-            known[other] = pa.concat_tables([inputs[other], made[other]])
+        for shared in set(inputs) & set(made):  # a table written in parts: rows of both count
+            known[shared] = pa.concat_tables([inputs[shared], made[shared]])
         load_contracts()[name].check_references(table, known)
     if stage.accounts is None:
         return

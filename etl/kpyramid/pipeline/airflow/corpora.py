@@ -280,7 +280,7 @@ def _read_corpus(path: Path) -> Corpus:
         declared = TypeAdapter(Declaration).validate_python(values)
         problems = _judge(path, declared)
     except ValidationError as e:
-        problems = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in e.errors()]
+        problems = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in e.errors()]
     except (OSError, ValueError) as e:
         problems = [str(e)]
     if not problems:
@@ -289,8 +289,8 @@ def _read_corpus(path: Path) -> Corpus:
 
 
 def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
-    said = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
-    return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), said)
+    why = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
+    return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), why)
 
 
 def _judge(path: Path, declared: Declaration) -> list[str]:

@@ -187,14 +187,14 @@ def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
     what += ["--workers", str(corpus.declared.workers)]
     try:
         run_command("batch", "collect", *place)
-        found = run_command("batch", "submit", *what, *place)
+        submitted = run_command("batch", "submit", *what, *place)
     except (OvertakenError, RefusedError):
         raise
     except (ConflictError, EndpointError) as e:
         log.warning("%s; the next look goes on from here", e)
         return False
-    log.info("%s requests open, %s answered", found["open"], found["answered"])
-    return found["next"] == "build"
+    log.info("%s requests open, %s answered", submitted["open"], submitted["answered"])
+    return submitted["next"] == "build"
 
 
 def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, JsonValue]:
@@ -218,7 +218,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
     headline += f"; {unread} of the corpus not read" if unread else ""
     log.info("%s; report %s", headline, place.locate(f"runs/{run}/report.html"))
     is_candidate = ref == corpus.candidate != corpus.ref
-    own = read_head(place, corpus.ref) if is_candidate else None
+    corpus_head = read_head(place, corpus.ref) if is_candidate else None
     if is_candidate and snapshot in list_undone(list_entries(place, corpus.ref)):
         raise GateError(
             f"ref {corpus.ref!r} was rolled back from snapshot {snapshot}. To have it back: "
@@ -230,7 +230,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "ref": ref,
         "run": run,
         "moved": moved,
-        "waits": is_candidate and (own is None or own.snapshot != snapshot),
+        "waits": is_candidate and (corpus_head is None or corpus_head.snapshot != snapshot),
         **describe_mark(mark),
     }
 
@@ -349,7 +349,7 @@ def export(
 
 def _find_noted(home: Warehouse, exported: Exported) -> Exported:
     """What is noted of an export by now, or what is given."""
-    return next((one for one in list_exports(home) if one.note == exported.note), exported)
+    return next((noted for noted in list_exports(home) if noted.note == exported.note), exported)
 
 
 @contextmanager
@@ -369,18 +369,18 @@ def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[
     of the few; why the ref's own was stays noted.
     """
     mine = corpus.name, to
-    own = [one for one in list_exports(home) if (one.corpus, one.place.rpartition("/")[0]) == mine]
-    made = {one.snapshot for one in own if one.is_whole or not one.fault}
+    exports = [e for e in list_exports(home) if (e.corpus, e.place.rpartition("/")[0]) == mine]
+    made = {e.snapshot for e in exports if e.is_whole or not e.fault}
     there = {snapshot for snapshot in made if has_snapshot(home, snapshot)}
     newest = [*dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])]
     if len(there) > keep:
         there = {*[snapshot for snapshot in newest if snapshot in there][:keep]}
     there.update(newest[:1])
-    gone = [one for one in own if one.snapshot not in there]
-    for one in gone:
-        log.info("removing %s", one.place)
-        remove_export(home, one)
-    return [one.place for one in gone]
+    gone = [e for e in exports if e.snapshot not in there]
+    for e in gone:
+        log.info("removing %s", e.place)
+        remove_export(home, e)
+    return [e.place for e in gone]
 
 
 _ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}
@@ -401,17 +401,17 @@ def run_command(*command: str) -> dict[str, JsonValue]:
             check=False,
         )
         try:
-            found: dict[str, JsonValue] = json.loads(done.stdout)
+            printed: dict[str, JsonValue] = json.loads(done.stdout)
         except ValueError as e:
             raise PyramidError(f"kpyramid {command[0]} ended with {done.returncode}") from e
         if done.returncode:
             error = _ERRORS.get(done.returncode, PyramidError)
-            error = RefusedError if found.get("refused") else error
-            said = found.get("error") or found.get("problems")
+            error = RefusedError if printed.get("refused") else error
+            problem = printed.get("error") or printed.get("problems")
             raise error(
-                str(said or f"kpyramid {command[0]} ended with {done.returncode}, see above")
+                str(problem or f"kpyramid {command[0]} ended with {done.returncode}, see above")
             )
-        return found
+        return printed
 
 
 @contextmanager

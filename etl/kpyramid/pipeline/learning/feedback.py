@@ -143,7 +143,7 @@ def _list_texts(value: object) -> object:
     """A text, or several in a list, each once; none for null."""
     listed = value if isinstance(value, list) else [value]
     texts = [_flatten(each) for each in listed if each is not None]
-    return [text for at, text in enumerate(texts) if text and text not in texts[:at]]
+    return [text for index, text in enumerate(texts) if text and text not in texts[:index]]
 
 
 def _read_confidence(value: object) -> object:

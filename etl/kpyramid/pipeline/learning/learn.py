@@ -121,25 +121,25 @@ class Graph:
     def _list_single(self, triple: Triple) -> frozenset[str]:
         """The labels of the properties of one value that a triple states."""
         schema, kinds = self._snapshot.schema, self._find_classes(triple.head)
-        found = {
+        properties = {
             schema.property_by_iri[iri]
             for stated in self._properties.get(normalise_relation(triple.relation).key, ())
             for iri, swapped in schema.find_entailed(stated.iri)
             if not swapped and any(schema.max_values(kind, iri) == 1 for kind in kinds)
         }
         return frozenset(
-            one.label
-            for one in found
+            prop.label
+            for prop in properties
             if (
-                parse_literal(triple.tail, one.range) is not None
-                if one.is_datatype
+                parse_literal(triple.tail, prop.range) is not None
+                if prop.is_datatype
                 else not _is_number(triple.tail)
             )
         )
 
     def _says(self, fact: Known, triple: Triple, *, flipped: bool) -> str:
         """Why a fact of the same two things says what the triple says; empty where it does not."""
-        keys = {normalise_relation(one.relation).key for one in (fact, triple)}
+        keys = {normalise_relation(stated.relation).key for stated in (fact, triple)}
         if not flipped and len(keys) == 1:
             return "the same triple"
         ends = fact.types[::-1] if flipped else fact.types
@@ -147,13 +147,13 @@ class Graph:
         if verdict.likeness in ("equivalent", "broader"):
             fits = verdict.symmetric or verdict.turned == flipped
             return verdict.reason if fits else ""
-        read = [self._comparer.read(one).meaning for one in (triple.relation, fact.relation)]
+        read = [self._comparer.read(r).meaning for r in (triple.relation, fact.relation)]
         if flipped or verdict.likeness != "different" or all(read):
             return ""
-        one, other = self._snapshot.embed_all(
+        left, right = self._snapshot.embed_all(
             [_FRAME.format(relation) for relation in (triple.relation, fact.relation)]
         )
-        return "within L' by cosine" if float(one @ other) >= 1.0 - WITHIN else ""
+        return "within L' by cosine" if float(left @ right) >= 1.0 - WITHIN else ""
 
     def _list_about(self, name: str) -> Iterator[Known]:
         snapshot = self._snapshot
@@ -164,12 +164,12 @@ class Graph:
         for graph in filter(None, (self, self._public)):
             yield from graph._learnt.get(normalise_name(name), ())
 
-    def _is_same(self, one: str, other: str) -> bool:
+    def _is_same(self, first: str, second: str) -> bool:
         """Whether two names are one thing's."""
-        if normalise_name(one) == normalise_name(other):
+        if normalise_name(first) == normalise_name(second):
             return True
-        ids = self._index.get(join_words(one), ())
-        return bool(set(ids) & set(self._index.get(join_words(other), ())))
+        ids = self._index.get(join_words(first), ())
+        return bool(set(ids) & set(self._index.get(join_words(second), ())))
 
     def _agrees(self, value: str, known: str) -> bool:
         """Whether a known value is a value, or says it and more: a date of its year."""
@@ -178,8 +178,8 @@ class Graph:
     def _find_classes(self, name: str) -> list[str]:
         """The classes that the ontology says a thing is of, else that of its type."""
         ids = self._index.get(join_words(name), ())
-        if found := [iri for key in ids for iri in list_classes(key, self._snapshot)]:
-            return found
+        if classes := [iri for key in ids for iri in list_classes(key, self._snapshot)]:
+            return classes
         kind = self._snapshot.schema.class_for_type(self._find_type(name))
         return [kind] if kind else []
 
@@ -307,8 +307,8 @@ class _Run:
         listed = snapshot.table("documents")["access"].to_pylist()
         self._labels = frozenset(label for access in listed for label in access or ())
         # With a label that no document has one sees what all see: each view is opened once.
-        self._open_view = cache(lambda one: snapshot.scoped(Scope(access=one)))
-        self._open_maker = cache(lambda one: open_maker(self._open_view(one)))
+        self._open_view = cache(lambda labels: snapshot.scoped(Scope(access=labels)))
+        self._open_maker = cache(lambda labels: open_maker(self._open_view(labels)))
         public = Graph(self._open_view(frozenset()))
         self._graphs: dict[frozenset[str], Graph] = {frozenset(): public}
 
@@ -321,7 +321,7 @@ class _Run:
             for row in self._pick_agreeing(self._pick_due(rows, evolve_when, hops))
             if (statements := self._state(row))
         ]
-        new = [(row, left) for row, said in made if (left := self._check(row, said))]
+        new = [(row, left) for row, statements in made if (left := self._check(row, statements))]
         return self._part(self._share_out(new))
 
     def _put_aside(self, row: Feedback, result: Result, reason: str, detail: str) -> None:
@@ -352,39 +352,39 @@ class _Run:
                 if self._labels and name_table(key) is None:
                     return f"{key!r} is no fact, statement or passage: its labels are not known"
                 if self._snapshot.evidence(key) and not all(
-                    self._open_view(one & self._labels).evidence(key)
-                    for one in _list_scopes(row.access)
+                    self._open_view(labels & self._labels).evidence(key)
+                    for labels in _list_scopes(row.access)
                 ):
                     return f"{words!r} is labelled: give the row its access labels"
         return ""
 
     def _pick_agreeing(self, rows: Sequence[Feedback]) -> list[Feedback]:
         """The rows whose question has no other answer, here or among what was learnt before."""
-        told: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
+        answers: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
         for key, known in self._before.items():
             values = tuple(map(str, cast("list[str]", known["answer"])))
             row = Feedback(0, str(known["asked"]), values, "gold", "", (), {}, None, None)
-            told[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
+            answers[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
         for row in rows:
-            told[row.topic].setdefault(row.says, f"line {row.line}")
+            answers[row.topic].setdefault(row.says, f"line {row.line}")
         agreeing = []
         for row in rows:
             says = row.says
             others = (
                 where
-                for other, where in told[row.topic].items()
-                if not (other <= says or says <= other)
+                for answer, where in answers[row.topic].items()
+                if not (answer <= says or says <= answer)
             )
-            if other := next(others, ""):
-                detail = f"{'; '.join(row.values)!r}: {other} has another answer"
+            if conflict := next(others, ""):
+                detail = f"{'; '.join(row.values)!r}: {conflict} has another answer"
                 self._put_aside(row, "quarantined", "rows_disagree", detail)
             else:
                 agreeing.append(row)
         return agreeing
 
     def _state(self, row: Feedback) -> tuple[Statement, ...]:
-        one = frozenset(row.access) if len(row.access) == 1 else frozenset[str]()
-        made = self._open_maker(one & self._labels).state(row)
+        labels = frozenset(row.access) if len(row.access) == 1 else frozenset[str]()
+        made = self._open_maker(labels & self._labels).state(row)
         if not made.statements:
             self._put_aside(row, "refused", "no_statement", made.reason)
         return made.statements
@@ -393,12 +393,12 @@ class _Run:
         """The statements that say something new; none, and why, where one cannot hold."""
         if not self._holds(row, statements, "contradicts"):
             return ()
-        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
+        graphs = [self._open_graph(labels) for labels in _list_scopes(row.access)]
         left, known = [], ""
         for statement in statements:
-            found = [graph.find_known(t) for t in statement.triples for graph in graphs]
-            if all(found):
-                known = found[0]
+            facts = [graph.find_known(t) for t in statement.triples for graph in graphs]
+            if all(facts):
+                known = facts[0]
             else:
                 left.append(statement)
         if not left:
@@ -414,16 +414,16 @@ class _Run:
         """
         taken = Counter(str(known.get("source", "")) for known in self._before.values())
         counts = taken + Counter(row.source for row, _ in rows)
-        kept = []
+        within = []
         for row, statements in rows:
             most = SOURCE_SHARE / (1 - SOURCE_SHARE) * (counts.total() - counts[row.source])
             taken[row.source] += 1
             if not row.source or taken[row.source] <= max(most, SOURCE_ROWS):
-                kept.append((row, statements))
+                within.append((row, statements))
             else:
                 detail = f"source {row.source}: {counts[row.source]} of {counts.total()} rows"
                 self._put_aside(row, "quarantined", "source_share", detail)
-        return kept
+        return within
 
     def _part(
         self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
@@ -460,16 +460,16 @@ class _Run:
         self, row: Feedback, statements: Sequence[Statement]
     ) -> list[tuple[Triple, Graph]]:
         """The triples of statements with each graph that they will be seen in."""
-        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
+        graphs = [self._open_graph(labels) for labels in _list_scopes(row.access)]
         triples = [triple for statement in statements for triple in statement.triples]
         return list(product(triples, graphs))
 
-    def _open_graph(self, one: frozenset[str]) -> Graph:
+    def _open_graph(self, labels: frozenset[str]) -> Graph:
         """The graph of who has a label; what is learnt for all is seen in it."""
-        if one not in self._graphs:
+        if labels not in self._graphs:
             public = self._graphs[frozenset()]
-            self._graphs[one] = Graph(self._open_view(one & self._labels), public)
-        return self._graphs[one]
+            self._graphs[labels] = Graph(self._open_view(labels & self._labels), public)
+        return self._graphs[labels]
 
 
 def _list_scopes(access: Sequence[str]) -> list[frozenset[str]]:
@@ -497,17 +497,17 @@ def _write_row(row: Feedback, statements: Sequence[Statement]) -> dict[str, Json
 def _read_rows(path: Path) -> dict[str, Mapping[str, JsonValue]]:
     if not path.exists():
         return {}
-    found: dict[str, Mapping[str, JsonValue]] = {}
+    rows: dict[str, Mapping[str, JsonValue]] = {}
     try:
         # Other marks than this one may stand inside a text.
         for line in filter(None, path.read_bytes().split(b"\n")):
             row = json.loads(line)
             if not {"asked", "answer"} <= row.keys():
                 raise ValueError("a row that was not learnt")
-            found[row["id"]] = row
+            rows[row["id"]] = row
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
         raise InputError(f"{path}: {e}; `kpyramid learn` writes it: mend or remove it") from e
-    return found
+    return rows
 
 
 def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
@@ -522,8 +522,8 @@ def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
         return
     if former is not None:
         keep = name_former(path, hash_bytes(former))
-        for other in path.parent.glob(f".{path.name}.*"):
-            if other != keep:
-                other.unlink(missing_ok=True)
+        for outdated in path.parent.glob(f".{path.name}.*"):
+            if outdated != keep:
+                outdated.unlink(missing_ok=True)
         write_durably(keep, former)
     write_durably(path, data)

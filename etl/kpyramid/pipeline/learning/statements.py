@@ -67,12 +67,12 @@ class Reader:
     def find_sound(self, sentences: Sequence[str], about: str, value: str) -> Statement | None:
         """The first sentence all of whose facts join a thing and a value."""
         wanted = {normalise_name(about), normalise_name(value)}
-        for text, found in zip(sentences, self._extractor.extract_all(sentences), strict=True):
-            triples = [Triple(fact.head, fact.relation, fact.tail) for fact in found.facts]
+        for text, extraction in zip(sentences, self._extractor.extract_all(sentences), strict=True):
+            triples = [Triple(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
             is_sound = all(
                 {normalise_name(fact.head), normalise_name(fact.tail)} == wanted
                 and not (fact.negated or fact.modality or fact.attribution)
-                for fact in found.facts
+                for fact in extraction.facts
             )
             if triples and is_sound and len(wanted) == 2:
                 return Statement(text, tuple(dict.fromkeys(triples)), about)
@@ -121,14 +121,14 @@ class Stater:
                 sentences.insert(
                     0, _finish(f"the {role.removeprefix('the ')} of {name} is {value}")
                 )
-            found = self._reader.find_sound(sentences, name, value)
-            if found is not None:
-                return found
+            statement = self._reader.find_sound(sentences, name, value)
+            if statement is not None:
+                return statement
         return None
 
 
-def _finish(said: str) -> str:
-    plain = " ".join(said.split())
+def _finish(sentence: str) -> str:
+    plain = " ".join(sentence.split())
     return f"{plain[:1].upper()}{plain[1:]}."
 
 
@@ -198,23 +198,23 @@ class Generator:
         if row.is_no:
             return Made(reason="it says that something does not hold, not what does")
         request = TASK.request(write_system(self.domain), show_row(row), max_tokens=MAX_TOKENS)
-        found = ask_model(self.asker, request, lambda r: parse_json(r, Triples).triples)
-        if isinstance(found, Failure):
-            return Made(reason=f"the model made no triples: {found.kind}: {found.detail}")
-        told: list[Statement] = []
+        reply = ask_model(self.asker, request, lambda r: parse_json(r, Triples).triples)
+        if isinstance(reply, Failure):
+            return Made(reason=f"the model made no triples: {reply.kind}: {reply.detail}")
+        statements: list[Statement] = []
         faults: list[str] = []
-        for triple in found[:MOST_TRIPLES]:
+        for triple in reply[:MOST_TRIPLES]:
             fault = find_fault(triple, row)
             text = f"{triple.head} {triple.relation} {triple.tail}"
             if not fault:
                 sound = self.reader.find_sound([_finish(text)], triple.head, triple.tail)
                 if sound is not None:
-                    told.append(sound)
+                    statements.append(sound)
                     continue
                 fault = "it is not read as one fact"
             faults.append(f"{flatten(text, 100)!r}: {fault}")
         why = "; ".join(faults) or "it made no triple"
-        return Made(tuple(dict.fromkeys(told)), "" if told else why)
+        return Made(tuple(dict.fromkeys(statements)), "" if statements else why)
 
 
 def find_fault(triple: Row, row: Feedback) -> str:
@@ -237,9 +237,7 @@ def find_fault(triple: Row, row: Feedback) -> str:
 
 def _holds(words: Sequence[str], end: Sequence[str]) -> bool:
     """Whether words stand in others as a run."""
-    return any(
-        list(words[at : at + len(end)]) == list(end) for at in range(len(words) - len(end) + 1)
-    )
+    return any(list(words[i : i + len(end)]) == list(end) for i in range(len(words) - len(end) + 1))
 
 
 TASK = Task(

@@ -74,7 +74,7 @@ def describe_course(run: Run, marks: Sequence[StageMark]) -> dict[str, Any]:
         "cost": totals.run.cost,
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
-        "refused_by": [n for n, said in publish.gates.items() if said.startswith("fail")],
+        "refused_by": [n for n, verdict in publish.gates.items() if verdict.startswith("fail")],
     }
 
 
@@ -99,15 +99,15 @@ def draw_trend(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """
     step = 100 / max(len(runs) - 1, 1)
     figures = [row["figures"] if isinstance(row["figures"], Mapping) else {} for row in runs]
-    failed = [round(at * step, 1) for at, row in enumerate(figures) if not row]
+    failed = [round(i * step, 1) for i, row in enumerate(figures) if not row]
     lines = []
     for name in _MEASURES:
-        known = [(at, row.get(name)) for at, row in enumerate(figures)]
-        values = [(at, value) for at, value in known if isinstance(value, int | float)]
+        known = [(i, row.get(name)) for i, row in enumerate(figures)]
+        values = [(i, value) for i, value in known if isinstance(value, int | float)]
         low, high = (f((value for _, value in values), default=0) for f in (min, max))
         if len(values) > 1 and low < high:
             unit = 26 / (high - low)
-            placed = [f"{at * step:.1f},{28 - (value - low) * unit:.1f}" for at, value in values]
+            placed = [f"{i * step:.1f},{28 - (value - low) * unit:.1f}" for i, value in values]
             shown = {"low": low, "high": high, "last": values[-1][1], "failed": failed}
             lines.append({"name": name, "points": " ".join(placed), **shown})
     return lines
@@ -142,9 +142,9 @@ def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return None
 
 
-def list_differences(one: Settings, other: Settings) -> dict[str, list[JsonValue]]:
+def list_differences(before: Settings, after: Settings) -> dict[str, list[JsonValue]]:
     """The values of both by key, such as `chunk.max_tokens`, where they differ."""
-    old, new = asdict(one), asdict(other)
+    old, new = asdict(before), asdict(after)
     return {
         f"{part}.{key}": [old[part][key], new[part][key]]
         for part in old

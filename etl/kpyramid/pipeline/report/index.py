@@ -24,12 +24,12 @@ def write_index(place: Warehouse, path: Path, compared: Sequence[str] = ()) -> d
     """
     rows = [{**row, "page": _link(place, str(row["run"]), path)} for row in list_runs(place)]
     refs = {str(row["ref"]): [r for r in rows if r["ref"] == row["ref"]] for row in rows}
-    trends = {ref: draw_trend([*reversed(own[:MOST_RUNS])]) for ref, own in refs.items()}
+    trends = {ref: draw_trend([*reversed(runs[:MOST_RUNS])]) for ref, runs in refs.items()}
     both = _compare(place, [find_run(place, rows, name) for name in compared])
-    said = {"place": place.locate(), "runs": rows, "refs": trends, "compared": both}
-    page = load_template("index.html.jinja").render(**said)
+    content = {"place": place.locate(), "runs": rows, "refs": trends, "compared": both}
+    page = load_template("index.html.jinja").render(**content)
     write_durably(path.absolute(), page.encode(errors="replace"))
-    return said
+    return content
 
 
 def find_run(place: Warehouse, rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -58,14 +58,14 @@ def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, A
     if not rows:
         return None
     reports = [read_files(place, str(row["run"]))[0] for row in rows]
-    told = [{**row, **(row["figures"] or {})} for row in rows]
+    records = [{**row, **(row["figures"] or {})} for row in rows]
     names = ("started", "status", "ref", "host", "error")
     figures = [n for row in rows for n in row["figures"] or {} if n not in ("checks", "changes")]
     settings = [{n: each[1] for n, each in r.get("settings", {}).items()} for r in reports]
     snapshots = [row["snapshot"] for row in rows]
     return {
         "runs": rows,
-        "rows": {n: [one.get(n) for one in told] for n in dict.fromkeys((*names, *figures))},
+        "rows": {n: [r.get(n) for r in records] for n in dict.fromkeys((*names, *figures))},
         "gates": _differ([report.get("gates", {}) for report in reports], "not asked"),
         "settings": _differ(settings, "by default"),
         "diff": " ".join(snapshots) if all(snapshots) and len({*snapshots}) > 1 else None,
@@ -74,5 +74,5 @@ def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, A
 
 def _differ(both: Sequence[Mapping[str, Any]], missing: str) -> dict[str, list[Any]]:
     """The values of two by name, where they differ."""
-    named = {name: [one.get(name, missing) for one in both] for each in both for name in each}
+    named = {name: [side.get(name, missing) for side in both] for each in both for name in each}
     return {name: pair for name, pair in named.items() if pair[0] != pair[1]}

@@ -212,21 +212,21 @@ def describe_rejects(database: "Database") -> list[Row]:
 
     An example has its detail, and the sentence and its source as far as they are known.
     """
-    found: dict[tuple[str, str], Row] = {}
+    groups: dict[tuple[str, str], Row] = {}
     for row in select_rows(
         database, read_query("rejects"), most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST
     ):
         kind = {name: row[name] for name in ("stage", "reason", "count")}
-        known = found.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
+        known = groups.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
         sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
         example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
         known["examples"].append({**example, "source": row["source"]})
-    return sorted(found.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
+    return sorted(groups.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
 
 
-def _cut_sentence(text: str, at: int) -> str:
+def _cut_sentence(text: str, position: int) -> str:
     """The sentence of a text around a character; empty where it has none."""
-    spans = [span for span in split_sentences(text) if span.start <= at < span.end]
+    spans = [span for span in split_sentences(text) if span.start <= position < span.end]
     return text[spans[0].start : spans[0].end] if spans else ""
 
 
@@ -265,8 +265,8 @@ def read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict
     }
     evidence = find_evidence(database, {key for pairs in parts.values() for key, _ in pairs})
     for row in rows:
-        own = parts[row["condensed_id"]]
-        row["parts"] = [{"how": how, "triple_id": key, **evidence.get(key, {})} for key, how in own]
+        chosen = parts[row["condensed_id"]]
+        row["parts"] = [{"how": how, "triple_id": k, **evidence.get(k, {})} for k, how in chosen]
     return {row["condensed_id"]: row for row in rows}
 
 
@@ -406,18 +406,18 @@ def _describe_changes(
     kinds: tuple[Change, ...] = ("added", "changed")
     try:
         former = Snapshot(locate_snapshot(run.warehouse, before), scope=EVERYTHING)
-        with compare(former, after) as found:
-            counts = {name: asdict(found.count(name)) for name in ("documents", "facts")}
+        with compare(former, after) as difference:
+            counts = {name: asdict(difference.count(name)) for name in ("documents", "facts")}
             documents = {
-                kind: [row.words for row in found.read("documents", _MOST_CHANGES, kind)]
+                kind: [row.words for row in difference.read("documents", _MOST_CHANGES, kind)]
                 for kind in kinds
             }
             facts = {
-                kind: _quote_rows(database, found.read("facts", _MOST_CHANGES, kind))
+                kind: _quote_rows(database, difference.read("facts", _MOST_CHANGES, kind))
                 for kind in kinds
             }
             changed = {"counts": counts, "documents": documents, "facts": facts}
-            return found.summarise(), changed
+            return difference.summarise(), changed
     except PyramidError as e:  # by another version, damaged, or gone
         return f"not compared: {e}", {}
 

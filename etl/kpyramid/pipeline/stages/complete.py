@@ -123,13 +123,13 @@ def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
 
 def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
     """The properties that the rows' own wordings state, by normal form; a name alone is none."""
-    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    by_form: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
     for row in rows:  # two rows may name one property
         prop = grown.property_by_iri[str(row["iri"])]
         first, *others = cast("list[str]", row["phrases"])
         for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
-            found[form][prop.iri] = prop
-    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
+            by_form[form][prop.iri] = prop
+    return {form: [props[iri] for iri in sorted(props)] for form, props in by_form.items()}
 
 
 def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
@@ -235,10 +235,10 @@ class Growth:
             row |= {"round": 0, "score": 0.0, "decided_by": "file"}
             row["triple_ids"] = ids = self._find_support(row, grown, kinds)
             row["support"] = len(ids)
-        found = self._find_gain(rows, grown)
+        gain = self._find_gain(rows, grown)
         for row in rows:
-            row["agreement"] = _share(_about(row, found.fitting, grown), row)
-        self._keep(rows, grown, found, 0)
+            row["agreement"] = _share(_about(row, gain.fitting, grown), row)
+        self._keep(rows, grown, gain, 0)
 
     def list_rows(self) -> list[dict[str, object]]:
         """The proposals of all rounds, of the open ones the `most_open` that are clearest.
@@ -259,7 +259,7 @@ class Growth:
         listed = {identify_proposal(row): row["proposal_id"] for row in self.rows}
         there = {row["proposal_id"] for row in self.list_rows()}
         reasons = {key: why for key, why in self.dropped.items() if key not in listed}
-        reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
+        reasons |= {key: "beyond_most_open" for key, id_ in listed.items() if id_ not in there}
         return [
             make_reject(
                 "complete", why, content_id("proposal", *key), " | ".join(filter(None, key))
@@ -299,8 +299,8 @@ class Growth:
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
-            found = self._find_gain(rows, grown)
-            if not self._demote_doubtful(rows, found, grown, taken):
+            gain = self._find_gain(rows, grown)
+            if not self._demote_doubtful(rows, gain, grown, taken):
                 break
         left = {identify_proposal(row): row for row in rows if row["state"] == "open"}
         passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
@@ -308,7 +308,7 @@ class Growth:
             row for row in rows if row["state"] != "open" or identify_proposal(row) not in passed
         ]
         self.dropped |= {key: why for key, why in passed.items() if key in left}
-        self._keep(rows, grown, found, number)
+        self._keep(rows, grown, gain, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
     def _is_copular(self, wording: str) -> bool:
@@ -336,7 +336,7 @@ class Growth:
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
-        elif not self._is_said_of(p, *self._enough):
+        elif not self._has_support(p, *self._enough):
             notes.append("few facts, or of few things")
         elif p.kind == "property" and is_vague(p.label) and not self._names_ends(p):
             notes.append("the verb alone says too little")
@@ -392,7 +392,7 @@ class Growth:
         if proposal.kind == "property" and is_vague(proposal.label):
             facts, things, chunks = self._enough
             facts *= 2
-        return None if self._is_said_of(proposal, facts, things, chunks) else "few_facts"
+        return None if self._has_support(proposal, facts, things, chunks) else "few_facts"
 
     @property
     def _enough(self) -> tuple[int, int, int]:
@@ -417,7 +417,7 @@ class Growth:
     def _defined(self) -> set[str]:
         """The ids of the heads of which some fact says what they are."""
         heads = self.graph.layer.head_keys
-        return {heads[at] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+        return {heads[row] for row in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
 
     @cached_property
     def _usually_defined(self) -> float:
@@ -443,12 +443,12 @@ class Growth:
             for row in self.rows
         )
 
-    def _is_said_of(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
+    def _has_support(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
         """Whether so many facts, of so many different things at either end, in so many chunks."""
         ends = [ends for ends in self._list_ends(proposal) if ends]
         return (
             len(proposal.facts) >= facts
-            and all(len(set(own)) >= things for own in ends)
+            and all(len(set(ids)) >= things for ids in ends)
             and self.graph.count_chunks(proposal.facts) >= chunks
         )
 
@@ -459,15 +459,15 @@ class Growth:
         """
         layer, places = self.graph.layer, proposal.facts
         if proposal.kind == "class":
-            return [layer.head_keys[at] for at in places], []
-        straight = [layer.wordings[at] in proposal.phrases for at in places]
-        own = [layer.pair(at)[:: 1 if s else -1] for at, s in zip(places, straight, strict=True)]
-        return [pair[0] for pair in own], [pair[1] for pair in own]
+            return [layer.head_keys[i] for i in places], []
+        straight = [layer.wordings[i] in proposal.phrases for i in places]
+        pairs = [layer.pair(i)[:: 1 if s else -1] for i, s in zip(places, straight, strict=True)]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
         """The rows that say more than an earlier round: what was open then and is adopted now."""
         earlier = Index((_say(old), old) for old in self.rows)
-        kept: list[dict[str, object]] = []
+        retained: list[dict[str, object]] = []
         passed: set[str] = set()
         for row in rows:
             same = earlier.find(_say(row))
@@ -476,14 +476,14 @@ class Growth:
                 row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
             ):
                 passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
-                kept.append(row)
+                retained.append(row)
         self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
-        return kept
+        return retained
 
     def _demote_doubtful(
         self,
         rows: Iterable[dict[str, object]],
-        found: Gain,
+        gain: Gain,
         grown: Schema,
         taken: Collection[str],
     ) -> bool:
@@ -494,20 +494,20 @@ class Growth:
         doubtful = False
         for row in rows:
             entry = self.decisions.find_own(row) if row["decided_by"] == "file" else None
-            why = None if entry else self._explain_doubt(row, found, grown)
+            why = None if entry else self._explain_doubt(row, gain, grown)
             if why is None:
                 continue
             doubtful = True
             if row["state"] == "alias":
-                own = [*taken, *(str(old["iri"]) for old in self.rows)]
-                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, own)
+                used = [*taken, *(str(old["iri"]) for old in self.rows)]
+                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, used)
             if row["decided_by"] == "file":
                 row["decided_by"] = "rules"
             row["state"] = "open"
             row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
         return doubtful
 
-    def _explain_doubt(self, row: Row, found: Gain, grown: Schema) -> str | None:
+    def _explain_doubt(self, row: Row, gain: Gain, grown: Schema) -> str | None:
         """Why a row must not be adopted, or None.
 
         Most of an alias' facts have to fit what it names, and no accepted one may bring more
@@ -516,14 +516,14 @@ class Growth:
         if row["state"] not in _ADOPTED:
             return None
         least = self.settings.accept_score
-        fitting = _share(_about(row, found.fitting, grown), row)
-        clashing = _share(_about(row, found.clashing, grown), row)
+        fitting = _share(_about(row, gain.fitting, grown), row)
+        clashing = _share(_about(row, gain.clashing, grown), row)
         why = _explain_misfit(row, grown)
         if why is None and row["state"] == "alias" and fitting < least:
             name = _name(str(row["iri"]), grown)
             why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
         if why is None and clashing > 1.0 - least:
-            reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
+            reasons = ", ".join(sorted(_about(row, gain.reasons, grown)))
             why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
         return why
 
@@ -555,13 +555,13 @@ class Growth:
                 if normalise_relation(phrase).key == form:
                     name, turned = name_relation(phrase, self.comparer)
                     meant.setdefault(name, (form, turned))
-        found: dict[str, tuple[str, bool]] = {}
+        stated: dict[str, tuple[str, bool]] = {}
         for wording, key, name, turned in self._read:
             if key in index:
-                found[wording] = key, False
+                stated[wording] = key, False
             elif name in meant and key not in known and says_something(normalise_relation(wording)):
-                found[wording] = meant[name][0], turned != meant[name][1]
-        return found
+                stated[wording] = meant[name][0], turned != meant[name][1]
+        return stated
 
     @cached_property
     def _read(self) -> list[tuple[str, str, str, bool]]:
@@ -585,9 +585,9 @@ class Growth:
                 if member.class_iri in classes:
                     candidates.append(member)
                     filed[member.subject_id].add(member.class_iri)
-        said = self._list_wordings(index)
-        for stated in graph.walk_facts(graph.find_worded(said)):
-            facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
+        wordings = self._list_wordings(index)
+        for stated in graph.walk_facts(graph.find_worded(wordings)):
+            facts = [turned for fact in stated if (turned := _turn(fact, *wordings[fact.phrase]))]
             named = _name_ends(facts, known, filed)
             values = read_facts("complete", facts, named, index, grown, kinds)
             candidates += part_rejects(values, rejects)
@@ -612,15 +612,15 @@ class Growth:
         return read_findings([*table.filter(near).to_pylist(), *made], schema)
 
     def _keep(
-        self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain, number: int
+        self, rows: Iterable[dict[str, object]], grown: Schema, gain: Gain, number: int
     ) -> None:
         self.schema = grown
-        self.rejects += found.rejects
+        self.rejects += gain.rejects
         for row in rows:
             alias = ["alias"] if row["state"] == "alias" else []
             row["proposal_id"] = content_id("proposal", *identify_proposal(row), *alias)
             self.rows.append(row)
-        for made in found.made:
+        for made in gain.made:
             self._known[str(made["subject_id"])].add(str(made["class_iri"]))
             if made["instance_id"] not in self._there:
                 self._there.add(made["instance_id"])
@@ -628,12 +628,12 @@ class Growth:
                 self.additions.append({"instance_id": made["instance_id"], "round": number})
 
 
-def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
+def _about(row: Row, by_iri: Mapping[str, set[str]], grown: Schema) -> set[str]:
     """What is found of a row's class or property, or of its inverse, which may be kept for it."""
     iri = str(row["iri"])
     prop = grown.property_by_iri.get(iri)
     inverse = prop.inverse_of if prop else None
-    return found.get(iri, set()) | (found.get(inverse, set()) if inverse else set())
+    return by_iri.get(iri, set()) | (by_iri.get(inverse, set()) if inverse else set())
 
 
 def _share(ids: Collection[str], row: Row) -> float:
@@ -643,8 +643,8 @@ def _share(ids: Collection[str], row: Row) -> float:
 
 
 def _name(iri: str, schema: Schema) -> str:
-    found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
-    return found.label if found else iri
+    term = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    return term.label if term else iri
 
 
 def _say(row: Row) -> Said:
@@ -653,11 +653,11 @@ def _say(row: Row) -> Said:
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
     """The kind that a property's wording says, by its class's label: `school` of `is school in`."""
-    said = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
-    found = next(filter(None, map(find_kind, said)), None)
-    if found is None:
+    phrases = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
+    match = next(filter(None, map(find_kind, phrases)), None)
+    if match is None:
         return None
-    kind, placed = found
+    kind, placed = match
     named = Kinds(grown).find(kind)
     return _name(named, grown) if named else kind if placed else None
 
@@ -749,16 +749,16 @@ def run(
     measured: Completion | None = None
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
-        found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
-        drawn, judges = found.proposals, {}
-        measured = measured or replace(found, proposals=())
+        completion = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
+        drawn, judges = completion.proposals, {}
+        measured = measured or replace(completion, proposals=())
         if namer is not None:
             naming = namer.name(drawn, graph.layer, growth.schema, embedder)
             drawn, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
             rejects += [make_reject("complete", x.reason, x.key, x.detail) for x in naming.losses]
         if not growth.adopt(drawn, number, judges):
             break
-        del found, drawn  # the next round makes as much
+        del completion, drawn  # the next round makes as much
     ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
     stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {
@@ -771,33 +771,33 @@ def run(
     }
 
 
-def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
+def _build_measured(completion: Completion, graph: Graph) -> dict[str, pa.Table]:
     """`phrases`, `priorities` and `layers`, column by column: there may be a million rows."""
     contracts = load_contracts()
-    measured = found.measure()
+    measured = completion.measure()
     both = measured.graph, measured.ontology
     layers = dict(zip(("graph", "ontology"), both, strict=True))
     ids = {layer: _identify(layer, phrases.texts) for layer, phrases in layers.items()}
     outside = np.zeros(len(measured.ontology.texts), dtype=bool)
     phrases = {
         "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks], pa.string()),
-        "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
+        "layer": pa.chunked_array([pa.repeat(layer, len(keys)) for layer, keys in ids.items()]),
         "text": pa.chunked_array([part.texts.read().cast(pa.string()) for part in both]),
         "facts": np.concatenate([part.facts for part in both]),
         "x": round_digits(np.concatenate([part.points[:, 0] for part in both])),
         "y": round_digits(np.concatenate([part.points[:, 1] for part in both])),
         "log_graph": round_digits(np.concatenate([part.log_graph for part in both])),
         "log_ontology": round_digits(np.concatenate([part.log_ontology for part in both])),
-        "region": np.concatenate([found.region, outside]),
+        "region": np.concatenate([completion.region, outside]),
     }
-    place = found.phrase_of
-    own = ids["graph"].take(pa.array(place))
+    place = completion.phrase_of
+    phrase_ids = ids["graph"].take(pa.array(place))
     priorities = {
         "triple_id": graph.ids,
-        "phrase_id": own,
-        "sign": found.sign[place].astype(np.int64),
-        "log_magnitude": round_digits(found.log_magnitude[place]),
-        "region": found.region[place],
+        "phrase_id": phrase_ids,
+        "sign": completion.sign[place].astype(np.int64),
+        "log_magnitude": round_digits(completion.log_magnitude[place]),
+        "region": completion.region[place],
     }
     return {
         "phrases": contracts["phrases"].fill(phrases),
@@ -811,8 +811,8 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
 def _identify(layer: str, texts: TextColumn) -> pa.ChunkedArray:
     """The ids of phrases, block by block."""
     blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-    found = ([content_id("phrase", layer, text) for text in block] for block in blocks)
-    return pa.chunked_array(map(pa.array, found), pa.string())
+    ids = ([content_id("phrase", layer, text) for text in block] for block in blocks)
+    return pa.chunked_array(map(pa.array, ids), pa.string())
 
 
 def _describe(layer: str, phrases: Phrases, measured: Layers) -> Row:

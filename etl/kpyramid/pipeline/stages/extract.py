@@ -70,7 +70,7 @@ def run(
             made.pack()
     else:
         known = dict(extractor(passages.keys()))
-        found: list[tuple[_Passage, Extraction]] = []
+        by_rules: list[tuple[_Passage, Extraction]] = []
         read: dict[str, list[Span]] = defaultdict(list)
         for part, each in passages.items():
             tables, prose = part_extraction(known[part], _list_cells(part.blocks))
@@ -80,11 +80,11 @@ def run(
                 spans += (Span(block.start, block.end) for block in headers)
             for passage in each:
                 made.add(passage, tables, _RULES, _RULES)
-                found.append((passage, prose))
+                by_rules.append((passage, prose))
                 read[passage.chunks[0].document_id] += [
                     Span(span.start + passage.start, span.end + passage.start) for span in spans
                 ]
-        _read_by_model(documents, read, chunks_of, found, cascade, made)
+        _read_by_model(documents, read, chunks_of, by_rules, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
@@ -103,7 +103,7 @@ def _read_by_model(
     documents: pa.Table,
     read: Mapping[str, Sequence[Span]],
     chunks_of: Mapping[str, Sequence["_Chunk"]],
-    found: Sequence[tuple["_Passage", Extraction]],
+    by_rules: Sequence[tuple["_Passage", Extraction]],
     cascade: Cascade,
     made: "_Made",
 ) -> None:
@@ -112,7 +112,7 @@ def _read_by_model(
     `read`: the places in each document of which the rules have the facts.
     """
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
-    for passage, extraction in sorted(found, key=lambda pair: pair[0].start):
+    for passage, extraction in sorted(by_rules, key=lambda pair: pair[0].start):
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
     places: list[_Passage] = []
@@ -173,8 +173,8 @@ def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
     cells = [Span(block.start, block.end) for block in blocks if block.kind in _TABULAR]
 
     def is_within(span: Span) -> bool:
-        at = bisect_right(cells, span.start, key=lambda cell: cell.start) - 1
-        return at >= 0 and span.start < cells[at].end
+        index = bisect_right(cells, span.start, key=lambda cell: cell.start) - 1
+        return index >= 0 and span.start < cells[index].end
 
     return is_within
 
@@ -182,13 +182,13 @@ def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
 def _blank(text: str, start: int, spans: Iterable[Span]) -> str:
     """A part of a document from `start` on, with spaces for what the spans hold of it."""
     parts: list[str] = []
-    at = 0
+    position = 0
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
-        first, end = max(span.start - start, at), min(span.end - start, len(text))
+        first, end = max(span.start - start, position), min(span.end - start, len(text))
         if end > first:
-            parts += [text[at:first], " " * (end - first)]
-            at = end
-    return "".join([*parts, text[at:]])
+            parts += [text[position:first], " " * (end - first)]
+            position = end
+    return "".join([*parts, text[position:]])
 
 
 def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
@@ -264,8 +264,8 @@ class _Made:
             times = place_times(fact.qualifiers, day, is_planned=is_planned)
             placed = replace(fact, qualifiers=times)
             if fact.relation.endswith((" in", " on")) and is_pointed(fact.tail):  # "retired in May"
-                own = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
-                placed = replace(placed, tail=own or fact.tail, tail_span=None)
+                resolved = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
+                placed = replace(placed, tail=resolved or fact.tail, tail_span=None)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
@@ -282,7 +282,7 @@ class _Made:
         Chunks overlap, so the same sentence is read twice; its fact counts once.
         """
         document = passage.chunks[0].document_id
-        kept: list[Fact] = []
+        fresh: list[Fact] = []
         repeated: list[Dropped] = []
         for fact in extraction.facts:
             spans = extraction.claims[fact.claim].spans
@@ -290,11 +290,11 @@ class _Made:
             words = (fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold())
             key = (document, places, words, fact.negated)
             if self._stated.setdefault(key, passage.start) == passage.start:
-                kept.append(fact)
+                fresh.append(fact)
             else:
                 text = f"{fact.head} | {fact.relation} | {fact.tail}"
                 repeated.append(Dropped("repeated", text, spans[-1]))
-        return replace(extraction, facts=tuple(kept), dropped=(*extraction.dropped, *repeated))
+        return replace(extraction, facts=tuple(fresh), dropped=(*extraction.dropped, *repeated))
 
     def reject_unanswered(
         self, passage: "_Passage", failure: Failure, *, is_read: bool = False
@@ -308,8 +308,8 @@ class _Made:
             if chunk.start < end and chunk.end > passage.start:
                 key = failure.key if is_read else chunk.chunk_id
                 self._unanswered.update([] if is_read else [key])
-                said = ("extract", f"llm_{failure.kind}", key, failure.detail)
-                self.rejects.append(make_reject(*said, **chunk.place))
+                fields = ("extract", f"llm_{failure.kind}", key, failure.detail)
+                self.rejects.append(make_reject(*fields, **chunk.place))
 
     def reject_silent(self, chunks: Iterable["_Chunk"]) -> None:
         """Notes the chunks without a fact, unless it was noted why."""

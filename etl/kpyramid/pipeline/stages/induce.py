@@ -68,7 +68,7 @@ from kpyramid.pipeline.stages.instances import (
     make_rejects,
     part_rejects,
     read_facts,
-    reject_at,
+    reject_place,
     state_values,
 )
 from kpyramid.pipeline.stages.tables import (
@@ -103,15 +103,15 @@ class ChunkFinder:
     """Which chunk of a document a character belongs to: the first that holds it."""
 
     def __init__(self, chunks: pa.Table) -> None:
-        found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        by_document: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for row in chunks.select(["chunk_id", "document_id", "start", "end"]).to_pylist():
-            found[row["document_id"]].append((row["end"], row["start"], row["chunk_id"]))
-        self._chunks = {document: sorted(rows) for document, rows in found.items()}
+            by_document[row["document_id"]].append((row["end"], row["start"], row["chunk_id"]))
+        self._chunks = {document: sorted(rows) for document, rows in by_document.items()}
 
-    def find(self, document_id: str, at: int) -> str:
+    def find(self, document_id: str, position: int) -> str:
         """The first chunk that ends after a character; the last for what follows all chunks."""
         rows = self._chunks[document_id]
-        return rows[min(bisect_right(rows, at, key=lambda row: row[0]), len(rows) - 1)][2]
+        return rows[min(bisect_right(rows, position, key=lambda row: row[0]), len(rows) - 1)][2]
 
 
 @dataclass(frozen=True)
@@ -146,17 +146,17 @@ class Checker:
         document_id, words = stretch.document_id, mention.text
         span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
         key = content_id("kind", document_id, kind, span.start, span.end, producer)
-        found = self.linker.find(document_id, words, span)
+        linked = self.linker.find(document_id, words, span)
         iri = self._class_of.get(kind.casefold())
-        if isinstance(found, str) or iri is None:
-            fault: Misfit | None = Misfit("subject_not_linked", str(found))
-        elif not is_proper(found) and not takes_nouns(iri, self.schema):
-            fault = Misfit("bad_name", f"{found.name!r} is no name of an individual")
+        if isinstance(linked, str) or iri is None:
+            fault: Misfit | None = Misfit("subject_not_linked", str(linked))
+        elif not is_proper(linked) and not takes_nouns(iri, self.schema):
+            fault = Misfit("bad_name", f"{linked.name!r} is no name of an individual")
         else:
-            fault = check_name(found, self.kinds)
+            fault = check_name(linked, self.kinds)
             if fault is None:
                 place = self.places.make(chunk_id, [span], (span, None), CONFIDENCE, producer, key)
-                return Candidate(None, iri, found.entity_id, None, None, None, place)
+                return Candidate(None, iri, linked.entity_id, None, None, None, place)
         ids = {"document_id": document_id, "chunk_id": chunk_id}
         detail = f"{words} is a {kind}: {fault.detail if fault else ''}"
         return make_reject("induce", fault.reason if fault else "", key, detail, **ids)
@@ -173,16 +173,16 @@ class Checker:
         subject = self.linker.find(document_id, value.subject.text, subject_span)
         if not isinstance(subject, Named):
             return Misfit("subject_not_linked", subject)
-        other: Named | str = value.object.text
+        object_end: Named | str = value.object.text
         if not prop.is_datatype:
-            found = self.linker.find(document_id, value.object.text, object_span)
-            if not isinstance(found, Named):
-                return Misfit("object_not_linked", found)
-            other = found
+            linked = self.linker.find(document_id, value.object.text, object_span)
+            if not isinstance(linked, Named):
+                return Misfit("object_not_linked", linked)
+            object_end = linked
         place = self.places.make(
             chunk_id, spans, (subject_span, object_span), value.confidence, value.producer, key
         )
-        return check_value(prop, subject, other, place, self.schema, self.kinds, read=True)
+        return check_value(prop, subject, object_end, place, self.schema, self.kinds, read=True)
 
 
 def part_unsure(
@@ -204,7 +204,7 @@ def part_unsure(
         for candidate in group:
             place, label = candidate.place, candidate.prop.label if candidate.prop else ""
             detail = f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}"
-            yield reject_at(place, "induce", "low_confidence", place.source, detail)
+            yield reject_place(place, "induce", "low_confidence", place.source, detail)
 
 
 def _identify(candidate: Candidate) -> tuple[str, ...]:
@@ -247,9 +247,9 @@ def ask_model(
         for value in reading.values:
             yield checker.check(value, stretch, chunk_id)
         for dropped in reading.dropped:
-            at = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
-            detail = f"characters {at}: {dropped.text}"
-            yield _refuse(dropped.reason, f"{chunk_id} {at}", detail, row)
+            location = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
+            detail = f"characters {location}: {dropped.text}"
+            yield _refuse(dropped.reason, f"{chunk_id} {location}", detail, row)
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
@@ -285,8 +285,8 @@ def read_passages(
         if stretch.text not in known:
             known[stretch.text] = reader.read(unpack_tree(stretch.text, parse))
         for value in known[stretch.text]:
-            at = stretch.start + value.evidence.start
-            yield checker.check(value, stretch, finder.find(stretch.document_id, at))
+            position = stretch.start + value.evidence.start
+            yield checker.check(value, stretch, finder.find(stretch.document_id, position))
 
 
 # Induce: the seed ontology's classes and properties find their instances (PolyRAG Eq. 1).
@@ -338,24 +338,24 @@ def run(
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
     places, index = graph.places, index_phrases(schema.properties)
-    found = MentionTable(mentions, chunks, entities)
-    linker = Linker(_walk_rows(entities), found, kinds.find_by_name)
+    mentioned = MentionTable(mentions, chunks, entities)
+    linker = Linker(_walk_rows(entities), mentioned, kinds.find_by_name)
     witnesses = Witnesses(schema, WordForms(places.sentences.texts.values()))
     counts: dict[int, Mapping[str, int]] = {}
     shared: dict[frozenset[str], frozenset[str]] = {}
     only_kinds = set()
     ids = [*linker.named]
-    for at, (key, own) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
-        own.uses = [_cut_use(mention, places) for mention in found.list_entity(at)]
-        named, counted = linker.named[key], witnesses.count(own)
+    for row, (key, cues) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
+        cues.uses = [_cut_use(mention, places) for mention in mentioned.list_entity(row)]
+        named, counted = linker.named[key], witnesses.count(cues)
         if counted:
-            counts[at] = counted
-        if own.is_kind:
-            only_kinds.add(at)
+            counts[row] = counted
+        if cues.is_kind:
+            only_kinds.add(row)
         known = named.kinds.union(counted)
         linker.named[key] = replace(
             named,
-            type=UNTYPED if witnesses.refutes_tag(own) else named.type,
+            type=UNTYPED if witnesses.refutes_tag(cues) else named.type,
             kinds=shared.setdefault(known, known),
             is_common=witnesses.is_common(named.name),
         )
@@ -372,14 +372,14 @@ def run(
         named = linker.named[candidate.subject_id]
         linker.named[named.entity_id] = replace(named, kinds=named.kinds | {candidate.class_iri})
     individuals = (
-        (linker.named[key], counts.get(at, {}), found.list_entity(at))
-        for at, key in enumerate(ids)
-        if at not in only_kinds
+        (linker.named[key], counts.get(row, {}), mentioned.list_entity(row))
+        for row, key in enumerate(ids)
+        if row not in only_kinds
     )
     members, rejects = _list_members(individuals, kinds, places, schema, classes)
     rejects += [
-        make_reject("induce", "unmatched_correction", *said)
-        for said in corrections.list_unmatched(classes=True)
+        make_reject("induce", "unmatched_correction", *unmatched)
+        for unmatched in corrections.list_unmatched(classes=True)
     ]
     del individuals, ids, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
@@ -465,9 +465,9 @@ def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
     """
     if row["decided_by"] == "file":
         return True
-    said = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
-    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if said.issuperset(p.split())]
-    return bool(stated) and (said | _OF_DATES).issuperset(str(row["label"]).split())
+    words = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
+    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if words.issuperset(p.split())]
+    return bool(stated) and (words | _OF_DATES).issuperset(str(row["label"]).split())
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:
@@ -480,23 +480,23 @@ def _walk_evidence(
 ) -> Iterator[Evidence]:
     """What facts say of each entity's kind, in the order of the entities."""
     names = (named.name for named in [*linker.named.values()])
-    for name, (said, suffered) in zip(names, graph.walk_ends(), strict=True):
-        own = Evidence(name)
-        for relation, fact in said:
+    for name, (active, passive) in zip(names, graph.walk_ends(), strict=True):
+        evidence = Evidence(name)
+        for relation, fact in active:
             if relation == IS_A:
-                own.stated.add(find_head(graph.read_tail(fact)))
+                evidence.stated.add(find_head(graph.read_tail(fact)))
             elif not relation.endswith(">"):
-                own.deeds.add(find_deed(relation))
+                evidence.deeds.add(find_deed(relation))
             if relation in index and relation not in COPULAS:
-                own.ends.append(frozenset(prop.domain for prop in index[relation]))
-        for relation in suffered:
+                evidence.ends.append(frozenset(prop.domain for prop in index[relation]))
+        for relation in passive:
             if relation.endswith("<by>"):
-                own.deeds.add(find_deed(relation))
+                evidence.deeds.add(find_deed(relation))
             if relation in index and relation not in COPULAS:
                 ranges = (prop.range for prop in index[relation] if not prop.is_datatype)
-                own.ends.append(frozenset(ranges))
-        own.is_kind = not said and {*suffered} == {IS_A}
-        yield own
+                evidence.ends.append(frozenset(ranges))
+        evidence.is_kind = not active and {*passive} == {IS_A}
+        yield evidence
 
 
 def _cut_use(mention: Mention, places: Places) -> Use:
@@ -518,24 +518,24 @@ def _list_members(
     """
     candidates: list[Candidate] = []
     rejects: list[Row] = []
-    for individual, counted, own in individuals:
+    for individual, counted, mentions in individuals:
         named = {
             iri: _NAMED
             for iri in kinds.find_by_name(individual.name, individual.type)
             if takes_nouns(iri, schema) or not individual.is_common
         }
-        found = named | {iri: find_confidence(number) for iri, number in counted.items()}
+        weights = named | {iri: find_confidence(number) for iri, number in counted.items()}
         if (given := classes.get(individual.entity_id)) is not None:
-            found = {given: 1.0}
-        if not found or not own:
+            weights = {given: 1.0}
+        if not weights or not mentions:
             continue
         fault = check_name(individual, kinds)
         if fault is not None:
             rejects.append(make_reject("induce", fault.reason, individual.entity_id, fault.detail))
             continue
-        wanted = individual.type if any(m.type == individual.type for m in own) else None
-        for class_iri, weight in sorted(found.items()):
-            place = _find_mention(own, wanted, weight, places)
+        wanted = individual.type if any(m.type == individual.type for m in mentions) else None
+        for class_iri, weight in sorted(weights.items()):
+            place = _find_mention(mentions, wanted, weight, places)
             candidates.append(
                 Candidate(None, class_iri, individual.entity_id, None, None, None, place)
             )

@@ -77,8 +77,8 @@ def run(
 
 def list_unread(rejects: pa.Table) -> list[Unread]:
     """What of the corpus is no document, of the rejects of a run."""
-    own = rejects.filter(pc.equal(rejects["stage"], "ingest"))
-    columns = (own[name].to_pylist() for name in ("row_key", "reason", "detail"))
+    refused = rejects.filter(pc.equal(rejects["stage"], "ingest"))
+    columns = (refused[name].to_pylist() for name in ("row_key", "reason", "detail"))
     return group_unread(Refusal(*row) for row in zip(*columns, strict=True))
 
 

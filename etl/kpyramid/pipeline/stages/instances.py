@@ -107,25 +107,25 @@ def make_instances(
     entailed = [
         member
         for finding in stay
-        for at_object, (individual, class_iri) in enumerate(finding.entailed)
+        for of_object, (individual, class_iri) in enumerate(finding.entailed)
         if finding.prop is not None
         and class_iri != THING
-        and not _is_said(class_iri, stated[individual], rules.schema)
-        for member in _list_members(finding, individual, class_iri, at_object=bool(at_object))
+        and not _is_stated(class_iri, stated[individual], rules.schema)
+        for member in _list_members(finding, individual, class_iri, of_object=bool(of_object))
     ]
     members = _drop_wider(merge(entailed), rules.schema)
     return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
-def _is_said(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
+def _is_stated(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
     return any(schema.is_subclass(iri, class_iri) for iri in stated)
 
 
 def _list_members(
-    finding: Finding, individual: str, class_iri: str, *, at_object: bool
+    finding: Finding, individual: str, class_iri: str, *, of_object: bool
 ) -> Iterator[Candidate]:
     for place in finding.places:
-        span = place.object if at_object else place.subject
+        span = place.object if of_object else place.subject
         shown = replace(place, subject=span, object=None)
         yield Candidate(None, class_iri, individual, None, None, None, shown)
 
@@ -137,9 +137,9 @@ def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
         classes[member.subject_id].add(member.class_iri)
 
     def is_wider(member: Finding) -> bool:
-        own = classes[member.subject_id]
-        narrower = [iri for iri in own if not schema.is_subclass(member.class_iri, iri)]
-        return _is_said(member.class_iri, narrower, schema)
+        stated = classes[member.subject_id]
+        narrower = [iri for iri in stated if not schema.is_subclass(member.class_iri, iri)]
+        return _is_stated(member.class_iri, narrower, schema)
 
     return [member for member in members if not is_wider(member)]
 
@@ -152,14 +152,14 @@ def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -
         subject, verb = names[finding.subject_id], finding.prop.label if finding.prop else "is a"
         value = names.get(finding.object_id or "", finding.literal or finding.class_iri)
         detail = f"{subject} | {verb} | {value} | {loss.detail}"
-        rejects.append(reject_at(finding.places[0], stage, loss.reason, finding.key, detail))
+        rejects.append(reject_place(finding.places[0], stage, loss.reason, finding.key, detail))
     return rejects
 
 
-def reject_at(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
+def reject_place(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
     """A reject of what is stated at a place."""
-    own = {"document_id": place.document_id, "chunk_id": place.chunk_id}
-    return make_reject(stage, reason, key, detail, **own)
+    ids = {"document_id": place.document_id, "chunk_id": place.chunk_id}
+    return make_reject(stage, reason, key, detail, **ids)
 
 
 def _make_row(finding: Finding) -> Row:
@@ -236,7 +236,7 @@ def state_values(
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
-_SAID_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
+_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
 """`is a metabolite of`: the noun says what the subject is."""
 _HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
@@ -313,12 +313,12 @@ def _place(
 ) -> Place:
     """The sentences of a raw triple's words; of its claim where its words stand nowhere."""
     parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
-    found = [span for span in parts.values() if span] or [
+    spans = [span for span in parts.values() if span] or [
         Span(span["start"], span["end"]) for span in claim[:1]
     ]
     return places.make(
         str(raw["chunk_id"]),
-        found,
+        spans,
         (parts["head"], parts["tail"]),
         float(str(raw["confidence"])),
         str(raw["producer"]),
@@ -341,7 +341,7 @@ def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[Onto
         for phrase in (prop.label, *passive, *prop.alt_labels):
             for wording in {phrase, _drop_articles(phrase)}:
                 index[normalise_relation(wording).key][prop.iri] = prop
-    return {key: [found[iri] for iri in sorted(found)] for key, found in index.items()}
+    return {key: [props[iri] for iri in sorted(props)] for key, props in index.items()}
 
 
 def _drop_articles(phrase: str) -> str:
@@ -385,7 +385,7 @@ def read_facts(
             else check_value(
                 *(prop, subject, value, place, schema, kinds),
                 guess=guess,
-                outright=_SAID_OUTRIGHT.fullmatch(fact.relation) is not None,
+                outright=_OUTRIGHT.fullmatch(fact.relation) is not None,
             )
             for prop in wanted
             for place in places
@@ -431,18 +431,18 @@ def _read_phrase(
             place = fact.places[0]
             rest = match["rest"]
             needs_individual = any(not prop.is_datatype for prop in wanted)
-            found = (
+            linked = (
                 find(place.document_id, rest, _find_rest(place, rest)) if needs_individual else rest
             )
-            return wanted, (found if isinstance(found, Named) else rest), fact.places
+            return wanted, (linked if isinstance(linked, Named) else rest), fact.places
     value = named[fact.tail_id] if fact.tail_id else fact.tail
     return index.get(fact.relation, []), value, fact.places
 
 
 def _find_rest(place: Place, rest: str) -> Span | None:
     """Where words stand in a sentence, however their spaces and lines are broken."""
-    found = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
-    return Span(place.start + found.start(), place.start + found.end()) if found else None
+    match = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
+    return Span(place.start + match.start(), place.start + match.end()) if match else None
 
 
 def _reject_stated(
@@ -456,7 +456,7 @@ def _reject_stated(
         f"the graph only: it fits none of: {names}: {why}"
     )
     reason = reasons[0] if len(reasons) == 1 else "domain_or_range"
-    return reject_at(fact.places[0], stage, reason, fact.triple_id, detail)
+    return reject_place(fact.places[0], stage, reason, fact.triple_id, detail)
 
 
 def list_copulas(
@@ -469,8 +469,8 @@ def list_copulas(
             continue
         is_noun = takes_nouns(class_iri, schema) and find_head(fact.head) not in MEASURES
         if is_proper(named[fact.head_id]) or is_noun:
-            own = named[fact.head_id].kinds
-            is_known = any(schema.is_subclass(class_iri, kind) for kind in own)
+            known = named[fact.head_id].kinds
+            is_known = any(schema.is_subclass(class_iri, kind) for kind in known)
             for place in fact.places:
                 sure = confirm(place.confidence) if is_known else place.confidence
                 shown = replace(place, confidence=sure)
@@ -505,7 +505,7 @@ class Graph:
         self._entities, self._relations, self._triples = entities, relations, triples
         self._heads = find_rows(triples["head_id"], entities["entity_id"])
         self._tails = find_rows(triples["tail_id"], entities["entity_id"])
-        self._said = find_rows(triples["relation_id"], relations["relation_id"])
+        self._relation_rows = find_rows(triples["relation_id"], relations["relation_id"])
 
     @property
     def ids(self) -> pa.ChunkedArray:
@@ -534,7 +534,7 @@ class Graph:
         return GraphLayer(
             heads=TextColumn(name, self._heads),
             head_types=TextColumn(kind, self._heads),
-            wordings=TextColumn(self._relations["name"], self._said),
+            wordings=TextColumn(self._relations["name"], self._relation_rows),
             tails=TextColumn(name, of_tail),
             tail_types=TextColumn(kind, np.minimum(of_tail, size)),
             head_keys=TextColumn(key, self._heads),
@@ -549,7 +549,7 @@ class Graph:
     def find_stated(self, forms: Collection[str]) -> Integers:
         """The places of the facts whose relation has one of these normal forms."""
         chosen = np.array([form in forms for form in self.forms], dtype=bool)
-        return np.flatnonzero(chosen[self._said])
+        return np.flatnonzero(chosen[self._relation_rows])
 
     @cached_property
     def wordings(self) -> list[str]:
@@ -559,24 +559,24 @@ class Graph:
     def find_worded(self, wordings: Collection[str]) -> Integers:
         """The places of the facts that have one of these wordings."""
         chosen = np.array([wording in wordings for wording in self.wordings], dtype=bool)
-        return np.flatnonzero(chosen[self._said])
+        return np.flatnonzero(chosen[self._relation_rows])
 
     def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Integers:
         """The places of the facts `X is a …` whose noun names one of these classes."""
         places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
         names = self._entities["name"].to_pylist()
         literals = self._triples["literal"].take(pa.array(places)).to_pylist()
-        found: dict[str, bool] = {}
-        kept = []
+        is_filed: dict[str, bool] = {}
+        filed = []
         for place, tail, literal in zip(
             places.tolist(), self._tails[places].tolist(), literals, strict=True
         ):
             words = names[tail] if tail >= 0 else literal
-            if words not in found:
-                found[words] = kinds.find(words) in classes
-            if found[words]:
-                kept.append(place)
-        return np.array(kept, dtype=np.int64)
+            if words not in is_filed:
+                is_filed[words] = kinds.find(words) in classes
+            if is_filed[words]:
+                filed.append(place)
+        return np.array(filed, dtype=np.int64)
 
     def walk_facts(self, places: Integers) -> Iterator[list[NamedTriple]]:
         """Some facts in words, with all places where they are stated, block by block."""
@@ -588,7 +588,7 @@ class Graph:
                 self._claims.take(_drop_missing(self._claimed[raw])),
                 self._raw_triples.take(raw),
                 self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
-                self._relations.take(_drop_missing(self._said[block])),
+                self._relations.take(_drop_missing(self._relation_rows[block])),
                 self._triples.take(pa.array(block)),
             )
 
@@ -604,18 +604,18 @@ class Graph:
             np.searchsorted(ends, rows, sorter=order)
             for ends, order in zip((self._heads, self._tails), orders, strict=True)
         )
-        for at in range(len(self._entities)):
-            active = orders[0][heads[at] : heads[at + 1]]
-            passive = orders[1][tails[at] : tails[at + 1]]
-            relations = [forms[said] for said in self._said[active].tolist()]
-            others = [forms[said] for said in self._said[passive].tolist()]
+        for entity in range(len(self._entities)):
+            active = orders[0][heads[entity] : heads[entity + 1]]
+            passive = orders[1][tails[entity] : tails[entity + 1]]
+            relations = [forms[relation] for relation in self._relation_rows[active].tolist()]
+            others = [forms[relation] for relation in self._relation_rows[passive].tolist()]
             yield list(zip(relations, active.tolist(), strict=True)), others
 
     def read_tail(self, place: int) -> str:
         """The name or the literal at the end of a fact."""
         tail = int(self._tails[place])
-        found = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
-        return str(found.as_py())
+        end = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
+        return str(end.as_py())
 
     def count_chunks(self, places: Collection[int]) -> int:
         """How many chunks state some of the facts."""
@@ -626,9 +626,9 @@ class Graph:
     @cached_property
     def _stated(self) -> pa.LargeListArray:
         """The rows of the raw triples of each fact."""
-        own = self._triples["raw_triple_ids"]
-        sizes = pc.fill_null(pc.list_value_length(own), 0).to_numpy()
-        rows = find_rows(pc.list_flatten(own), self._raw_triples["raw_triple_id"])
+        raw_ids = self._triples["raw_triple_ids"]
+        sizes = pc.fill_null(pc.list_value_length(raw_ids), 0).to_numpy()
+        rows = find_rows(pc.list_flatten(raw_ids), self._raw_triples["raw_triple_id"])
         return pa.LargeListArray.from_arrays(
             pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
         )
@@ -655,16 +655,16 @@ class MentionTable:
         self._chunks = find_rows(mentions["chunk_id"], chunks["chunk_id"])
         self._chunk_ids = chunks["chunk_id"].to_pylist()
         documents = combine_column(chunks["document_id"]).dictionary_encode()
-        self._number = {key: at for at, key in enumerate(documents.dictionary.to_pylist())}
+        self._number = {key: number for number, key in enumerate(documents.dictionary.to_pylist())}
         of_mention = documents.indices.to_numpy()[self._chunks]
         self._order = np.argsort(of_mention, kind="stable")
         count = np.arange(len(self._number) + 1)
         self._firsts = np.searchsorted(of_mention[self._order], count)
-        self._own = find_rows(pc.list_flatten(entities["mentions"]), mentions["mention_id"])
+        self._rows = find_rows(pc.list_flatten(entities["mentions"]), mentions["mention_id"])
         sizes = pc.list_value_length(entities["mentions"]).to_numpy()
         self._ends = np.cumsum([0, *sizes])
         self._entities = np.full(len(mentions), -1)
-        self._entities[self._own] = np.repeat(np.arange(len(sizes)), sizes)  # the last of several
+        self._entities[self._rows] = np.repeat(np.arange(len(sizes)), sizes)  # the last of several
         self._entity_ids = combine_column(entities["entity_id"])
 
     def find(self, document_id: str, span: Span) -> list[Mention]:
@@ -679,7 +679,7 @@ class MentionTable:
 
     def list_entity(self, row: int) -> list[Mention]:
         """Those of the entity in that row."""
-        return self._read(self._own[self._ends[row] : self._ends[row + 1]])
+        return self._read(self._rows[self._ends[row] : self._ends[row + 1]])
 
     def _rows_of(self, document_id: str) -> Integers:
         number = self._number.get(document_id)
@@ -688,23 +688,23 @@ class MentionTable:
         return self._order[self._firsts[number] : self._firsts[number + 1]]
 
     def _read(self, rows: Integers) -> list[Mention]:
-        found = []
+        mentions = []
         for row in rows.tolist():
             key, text, kind = (self._columns[name][row].as_py() for name in self._columns)
             start, end = int(self._spans["start"][row]), int(self._spans["end"][row])
             entity = int(self._entities[row])
-            own = self._entity_ids[entity].as_py() if entity >= 0 else None
+            entity_id = self._entity_ids[entity].as_py() if entity >= 0 else None
             chunk = self._chunk_ids[self._chunks[row]]
-            found.append(Mention(key, chunk, text, kind, start, end, own))
-        return found
+            mentions.append(Mention(key, chunk, text, kind, start, end, entity_id))
+        return mentions
 
 
-def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
+def _append(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
     """The rows of both in one piece, which Arrow would make anew whenever some are taken."""
-    return combine_column(pa.chunked_array([*one.chunks, *other.chunks], one.type))
+    return combine_column(pa.chunked_array([*first.chunks, *second.chunks], first.type))
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Integers:
     """Different rows in the order of their table, without those that are none."""
-    found = np.unique(np.asarray(rows, dtype=np.int64))
-    return found[found >= 0]
+    distinct = np.unique(np.asarray(rows, dtype=np.int64))
+    return distinct[distinct >= 0]

@@ -42,7 +42,7 @@ def run(
     """
     statements = list_statements(documents, chunks, entities, instances)
     grown = write_schema(adopt_proposals(schema, proposals.to_pylist()))
-    stated = write_instances(replace(one, places=()) for one in statements)
+    stated = write_instances(replace(statement, places=()) for statement in statements)
     return {
         "ontology/seed.ttl": write_schema(schema),
         "ontology/schema.ttl": grown,
@@ -58,8 +58,8 @@ def list_statements(
     """Every row of `instances` with its names and its sentences."""
     names = map_column(entities, "entity_id", "name")
     document_of = map_column(chunks, "chunk_id", "document_id")
-    said = documents.select(["document_id", "text", "source", "title"])
-    document = {row["document_id"]: row for row in said.to_pylist()}
+    columns = documents.select(["document_id", "text", "source", "title"])
+    document = {row["document_id"]: row for row in columns.to_pylist()}
 
     def locate(place: Mapping[str, Any]) -> Quotation:
         start, end = place["start"], place["end"]

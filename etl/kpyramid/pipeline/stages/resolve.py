@@ -65,7 +65,7 @@ _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
 """Facts that are objects at a time."""
-_Found = dict[str, Any]
+_NumberedRow = dict[str, Any]
 """A row of raw triples or mentions, with its number."""
 
 
@@ -121,7 +121,7 @@ class Facts:
         return len(self.columns["row"])
 
     def __getitem__(self, rows: Numbers) -> "Facts":
-        return Facts(self.table, {name: own[rows] for name, own in self.columns.items()})
+        return Facts(self.table, {name: column[rows] for name, column in self.columns.items()})
 
     def __iter__(self) -> Iterator[Fact]:
         words, names = self.table, self.table.names
@@ -130,13 +130,13 @@ class Facts:
         order = ("row", "chunk", "confidence", "relation", "negated", "names", "types", "keys")
         for start in range(0, len(self), _BLOCK):
             columns = (self.columns[name][start : start + _BLOCK].tolist() for name in order)
-            for row, chunk, confidence, said, denied, *ends in zip(*columns, strict=True):
-                (name, other), (kind, also), (key, last) = ends
+            for row, chunk, confidence, relation, denied, *ends in zip(*columns, strict=True):
+                (head, tail), (head_type, tail_type), (head_key, tail_key) = ends
                 chunk_id, document = words.chunks[chunk]
-                phrase, form = words.relations[said]
-                head = End(names[name], types[kind], keys[key])
-                tail = End(names[other], types[also], keys[last])
-                rest = (confidence, words.qualifiers.get(row, ()), head, tail, bool(denied))
+                phrase, form = words.relations[relation]
+                first = End(names[head], types[head_type], keys[head_key])
+                last = End(names[tail], types[tail_type], keys[tail_key])
+                rest = (confidence, words.qualifiers.get(row, ()), first, last, bool(denied))
                 yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
 
     @property
@@ -174,7 +174,7 @@ def read_facts(
     Rows are objects for some chunks at a time.
     """
     places = list(zip(*(chunks[c].to_pylist() for c in ("chunk_id", "document_id")), strict=True))
-    number = {chunk: at for at, (chunk, _) in enumerate(places)}
+    number = {chunk: index for index, (chunk, _) in enumerate(places)}
     names: Codes[str] = Codes()
     phrases: Codes[str] = Codes()
     types: Codes[tuple[str, ...]] = Codes()
@@ -197,16 +197,16 @@ def read_facts(
             kinds = [tuple(row["type"] for row in end) for end in ends]
             if not ends[1] and read_value(raw["tail"]) is not None:
                 kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
-            said = raw["relation"]
-            if phrases[said] == len(forms):
-                forms.append(normalise_relation(said))
-            if forms[phrases[said]].lemmas == _SAME and not _is_one_kind(raw, kinds):
+            relation = raw["relation"]
+            if phrases[relation] == len(forms):
+                forms.append(normalise_relation(relation))
+            if forms[phrases[relation]].lemmas == _SAME and not _may_be_same(raw, kinds):
                 rejects.append(reject_raw(raw, "kinds_differ"))
                 continue
             columns["row"].append(raw["row"])
             columns["chunk"].append(number[raw["chunk_id"]])
             columns["confidence"].append(raw["confidence"])
-            columns["relation"].append(phrases[said])
+            columns["relation"].append(phrases[relation])
             columns["negated"].append(raw["negated"])
             columns["names"].extend((names[raw["head"]], names[raw["tail"]]))
             columns["types"].extend(types[kind] for kind in kinds)
@@ -219,7 +219,7 @@ def read_facts(
     voted = [(vote_type(Counter(kinds)), kinds) for kinds in types]
     relations = list(zip(phrases, forms, strict=True))
     words = _Words(places, relations, [*names], voted, standing, qualifiers, [])
-    shaped = {name: np.array(own) for name, own in columns.items()}
+    shaped = {name: np.array(values) for name, values in columns.items()}
     for name, width in (("names", 2), ("types", 2), ("mentions", 3)):
         shaped[name] = shaped[name].reshape(-1, width)
     shaped["keys"] = np.full_like(shaped["names"], -1)
@@ -235,11 +235,11 @@ def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict
     ends = [
         np.searchsorted(place[order], cuts) for place, order in zip(places, orders, strict=True)
     ]
-    for at in range(len(cuts) - 1):
-        rows = [np.sort(o[e[at] : e[at + 1]]) for o, e in zip(orders, ends, strict=True)]
+    for block in range(len(cuts) - 1):
+        rows = [np.sort(o[e[block] : e[block + 1]]) for o, e in zip(orders, ends, strict=True)]
         yield [
-            table.take(own).append_column("row", [own]).to_pylist()
-            for table, own in zip(tables, rows, strict=True)
+            table.take(numbers).append_column("row", [numbers]).to_pylist()
+            for table, numbers in zip(tables, rows, strict=True)
         ]
 
 
@@ -272,19 +272,19 @@ def _find_fault(raw: Row) -> str | None:
     return None
 
 
-def _is_one_kind(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
+def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
     """Both ends are names, of one type or with a word in common."""
     head, tail = (parse_name(str(raw[side])) for side in ("head", "tail"))
-    types = {vote_type(Counter(own)) for own in kinds}
+    types = {vote_type(Counter(kind)) for kind in kinds}
     alike = len(types) == 1 and UNKNOWN not in types
     return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
 
 
 def _index_mentions(
-    mentions: Iterable[_Found],
-) -> tuple[dict[tuple[str, int, int], _Found], dict[tuple[str, str], list[_Found]]]:
-    by_place: dict[tuple[str, int, int], _Found] = {}
-    by_name: dict[tuple[str, str], list[_Found]] = defaultdict(list)
+    mentions: Iterable[_NumberedRow],
+) -> tuple[dict[tuple[str, int, int], _NumberedRow], dict[tuple[str, str], list[_NumberedRow]]]:
+    by_place: dict[tuple[str, int, int], _NumberedRow] = {}
+    by_name: dict[tuple[str, str], list[_NumberedRow]] = defaultdict(list)
     for row in mentions:
         place = (row["chunk_id"], row["start"], row["end"])
         if place not in by_place or by_place[place]["type"] == UNKNOWN:
@@ -294,11 +294,11 @@ def _index_mentions(
 
 
 def _find_mentions(
-    raw: _Found,
+    raw: _NumberedRow,
     side: str,
-    by_place: Mapping[tuple[str, int, int], _Found],
-    by_name: Mapping[tuple[str, str], list[_Found]],
-) -> list[_Found]:
+    by_place: Mapping[tuple[str, int, int], _NumberedRow],
+    by_name: Mapping[tuple[str, str], list[_NumberedRow]],
+) -> list[_NumberedRow]:
     """The mention that stands there, else those of the chunk with that name."""
     chunk, span = raw["chunk_id"], raw[f"{side}_span"]
     if span is not None:
@@ -460,10 +460,10 @@ def run(
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
     facts, sizes = _group_facts(facts, relation)
-    sure = np.array([_weigh(own) >= min_confidence for own in _walk(facts, sizes)], dtype=bool)
-    kept = np.repeat(sure, sizes)
-    rejects += _reject_unsure(facts[~kept], raw_triples, chunks)
-    facts, stated = facts[kept], _walk(facts[kept], sizes[sure])
+    sure = np.array([_weigh(group) >= min_confidence for group in _walk(facts, sizes)], dtype=bool)
+    retained = np.repeat(sure, sizes)
+    rejects += _reject_unsure(facts[~retained], raw_triples, chunks)
+    facts, stated = facts[retained], _walk(facts[retained], sizes[sure])
     cited = {use.document: key for use, key in subjects.items()}
     ids = _name_clusters(facts, relation, raw_triples, former)
     known = former.read("relations", ["relation_id", "name"]) if former else None
@@ -472,8 +472,8 @@ def run(
     rows = _build_triples(stated, relation, ids, cited, documents, raw_triples, *corrected)
     triples = build_table("triples", rows)
     rejects += [
-        make_reject("resolve", "unmatched_correction", *said)
-        for said in corrections.list_unmatched(classes=False)
+        make_reject("resolve", "unmatched_correction", *unmatched)
+        for unmatched in corrections.list_unmatched(classes=False)
     ]
     return {
         "entities": build_table(
@@ -491,8 +491,8 @@ def _correct_ends(
     """The titles with their clusters; these, and those of ends, as the corrections have them."""
     where = np.stack([np.ones(len(facts), dtype=bool), ~facts.is_literal], axis=1)
     words, columns = facts.table, facts.columns
-    names = [*(words.names[at] for at in columns["names"][where]), *(use.name for use in subjects)]
-    keys = [*(words.keys[at] for at in columns["keys"][where]), *subjects.values()]
+    names = [*(words.names[n] for n in columns["names"][where]), *(use.name for use in subjects)]
+    keys = [*(words.keys[n] for n in columns["keys"][where]), *subjects.values()]
     made = corrections.unite(names, keys)
     facts.set_keys(where, made[: where.sum()])
     return dict(zip(subjects, made[where.sum() :], strict=True))
@@ -511,21 +511,21 @@ def _name_clusters(
     """
     words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
     keys = [relation.get(Statement(*pair).key) for pair in facts.table.relations]
-    said = pa.array(keys, pa.string())
-    own = {
+    relation_keys = pa.array(keys, pa.string())
+    columns = {
         "head_id": ("entity", words.take(pa.array(heads))),
         "tail_id": ("entity", words.take(pa.array(tails, mask=facts.is_literal))),
-        "relation_id": ("relation", said.take(pa.array(facts.columns["relation"]))),
+        "relation_id": ("relation", relation_keys.take(pa.array(facts.columns["relation"]))),
     }
     votes: Counter[tuple[str, tuple[str, str]]] = Counter()
     if former is not None:
-        known = former.read("triples", [*own, "raw_triple_ids"])
+        known = former.read("triples", [*columns, "raw_triple_ids"])
         raws = raw_triples["raw_triple_id"].take(pa.array(facts.columns["row"]))
         places = find_rows(raws, pc.list_flatten(known["raw_triple_ids"]))
         rows = pc.list_parent_indices(known["raw_triple_ids"]).take(
             pa.array(places, mask=places < 0)
         )
-        for name, (kind, keys) in own.items():
+        for name, (kind, keys) in columns.items():
             both = pa.table({"id": known[name].take(rows), "key": keys}).drop_null()
             counted = both.group_by(["id", "key"]).aggregate([([], "count_all")]).to_pydict()
             for id_, key, count in zip(*counted.values(), strict=True):
@@ -536,8 +536,8 @@ def _name_clusters(
         if cluster not in ids and id_ not in taken:
             ids[cluster] = id_
             taken.add(id_)
-    found = {(kind, key) for kind, keys in own.values() for key in keys.unique().to_pylist() if key}
-    for kind, key in sorted(found - ids.keys()):
+    named = {(k, key) for k, keys in columns.values() for key in keys.unique().to_pylist() if key}
+    for kind, key in sorted(named - ids.keys()):
         parts = [key]
         while (made := content_id(kind, *parts)) in taken:  # it went on in another cluster
             parts.append("again")
@@ -548,8 +548,8 @@ def _name_clusters(
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
     """The statements of one fact after those of another, and how many each fact has."""
     known: Codes[str] = Codes()
-    said = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
-    relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
+    codes = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
+    relations = np.array(codes, dtype=np.int64)[facts.columns["relation"]]
     columns = (facts.columns["negated"], facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
     new = np.any([np.diff(column[order], prepend=~column[order[:1]]) for column in columns], axis=0)
@@ -567,9 +567,9 @@ def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
     """Each name as each fact uses it; literals and common nouns are neighbours only."""
     for fact in facts:
         for side, end in fact.entities:
-            other = fact.tail if side == "head" else fact.head
+            neighbour = fact.tail if side == "head" else fact.head
             if end.key is None:
-                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
+                yield Use(end.name, fact.document, end.type, side, fact.form.key, neighbour.name)
 
 
 def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> Iterator[Use]:
@@ -582,10 +582,10 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
     starts, _ = _read_ends(raw_triples, "head")
     starts = np.where(starts < 0, _NOWHERE, starts)[facts.columns["row"]]
     names: Codes[str] = Codes()
-    own = np.array([names[document] for _, document in facts.table.chunks], dtype=np.int64)
-    own = own[facts.columns["chunk"]]
-    order = np.lexsort((starts, own))
-    bounds = np.searchsorted(own[order], np.arange(len(names) + 1))
+    document_of = np.array([names[document] for _, document in facts.table.chunks], dtype=np.int64)
+    document_of = document_of[facts.columns["chunk"]]
+    order = np.lexsort((starts, document_of))
+    bounds = np.searchsorted(document_of[order], np.arange(len(names) + 1))
     for document, title, whole in _read_titles(documents):
         if document not in names:
             continue
@@ -646,15 +646,15 @@ def _find_nouns(
     walk = partial(_list_phrases, facts, raw_triples, chunks)
     nouns, sources = resolve_nouns(walk, titles), map_column(documents, "document_id", "source")
     for fact in facts:
-        own = fact.document, sources[fact.document]
-        yield from [(noun := next(nouns)) and noun.replace(*own) for _ in fact.entities]
+        origin = fact.document, sources[fact.document]
+        yield from [(noun := next(nouns)) and noun.replace(*origin) for _ in fact.entities]
         yield from [" ".join(fact.tail.name.split())] * fact.tail.is_literal
 
 
 def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
     """The ends that are entities as their text has them."""
     starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
-    _, said = _read_ends(raw_triples, "relation")
+    _, relation_starts = _read_ends(raw_triples, "relation")
     texts, firsts = combine_column(chunks["text"]), chunks["start"].to_numpy()
     for fact in facts:
         text, first = texts[fact.chunk].as_py(), int(firsts[fact.chunk])
@@ -664,7 +664,7 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
                 _read_before(
                     end.name,
                     int(starts[side][fact.row]),
-                    int(said[fact.row]) if side == "tail" else -1,
+                    int(relation_starts[fact.row]) if side == "tail" else -1,
                     *(first, text),
                 ),
                 is_typed=end.type != UNKNOWN,
@@ -675,21 +675,21 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
             )
 
 
-def _read_before(name: str, at: int, after: int, start: int, text: str) -> str | None:
+def _read_before(name: str, position: int, after: int, start: int, text: str) -> str | None:
     """The last word before an end; none when its place is not known.
 
     `at`: where the end begins, `after`: where what stands before it ends; -1 where unknown.
     """
-    at = at - start if at >= 0 else text.find(name, max(0, after - start))
-    if at < 0:
+    position = position - start if position >= 0 else text.find(name, max(0, after - start))
+    if position < 0:
         return None
-    return (text[max(0, at - _BEFORE) : at].split() or [""])[-1]
+    return (text[max(0, position - _BEFORE) : position].split() or [""])[-1]
 
 
 def _build_entities(
     facts: Facts,
     titles: Mapping[Use, str],
-    found: pa.Table,
+    mention_table: pa.Table,
     ids: _Ids,
     corrections: Corrections,
 ) -> Iterator[Row]:
@@ -703,13 +703,13 @@ def _build_entities(
     order = np.flatnonzero(is_entity)
     order = order[np.argsort(keys[order], kind="stable")]
     keys = keys[order]
-    for own in np.split(order, np.flatnonzero(np.diff(keys)) + 1) if len(order) else ():
-        key = words.keys[columns["keys"].ravel()[own[0]]]
-        names = Counter(words.names[name] for name in columns["names"].ravel()[own].tolist())
+    for ends in np.split(order, np.flatnonzero(np.diff(keys)) + 1) if len(order) else ():
+        key = words.keys[columns["keys"].ravel()[ends[0]]]
+        names = Counter(words.names[name] for name in columns["names"].ravel()[ends].tolist())
         names.update(titled.get(key, ()))
         types: Counter[str] = Counter()
         mentions: set[int] = set()
-        for end in own.tolist():
+        for end in ends.tolist():
             types.update(words.types[columns["types"].item(end)][1])
             first, last = columns["mentions"][end // 2, end % 2 : end % 2 + 2].tolist()
             mentions.update(words.mentions[first:last])
@@ -719,7 +719,7 @@ def _build_entities(
             "name": name,
             "type": vote_type(types),
             "surface_forms": sorted({*names, name}),
-            "mentions": _take_ids(found["mention_id"], mentions),
+            "mentions": _take_ids(mention_table["mention_id"], mentions),
         }
 
 
@@ -735,13 +735,13 @@ def _build_relations(
         if inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
-        told = active[key] & wordings.keys()
+        inverses = active[key] & wordings.keys()
         # "was a" says less than "was the", whichever is the more frequent.
         present = Counter({w: n + counts.total() * w.endswith(" a") for w, n in counts.items()})
         yield {
             "relation_id": ids["relation", key],
             "name": names.get(ids["relation", key]) or pick_most_common(present),
-            "inverse_of": ids["relation", min(told)] if told else None,
+            "inverse_of": ids["relation", min(inverses)] if inverses else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
@@ -762,9 +762,9 @@ def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Ite
         last = max(int(part[fact.row]) for part in parts)
         if chunk["chunk_id"] not in sentences:
             sentences[chunk["chunk_id"]] = list(split_sentences(chunk["text"]))
-        found = sentences[chunk["chunk_id"]] if last >= 0 else ()
-        own = next((span for span in found if span.end >= last - chunk["start"]), None)
-        words = chunk["text"][own.start : own.end].split() if own else []
+        spans = sentences[chunk["chunk_id"]] if last >= 0 else ()
+        sentence = next((span for span in spans if span.end >= last - chunk["start"]), None)
+        words = chunk["text"][sentence.start : sentence.end].split() if sentence else []
         yield reject_fact(fact, raw_triples, "low_confidence", " ".join(words))
 
 
@@ -796,13 +796,13 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
-        said = [deny(f.relation) if f.negated else f.relation for f in facts]
+        wordings = [deny(f.relation) if f.negated else f.relation for f in facts]
         ends = (
             (str(facts[0].head.key), facts[0].head.name),
             (None if is_literal else tail, facts[0].tail.name),
         )
         verdict = (
-            corrections.judge(ends[0], {*said}, ends[1], compare) if corrections.entries else []
+            corrections.judge(ends[0], {*wordings}, ends[1], compare) if corrections.entries else []
         )
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None

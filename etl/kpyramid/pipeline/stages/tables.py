@@ -87,8 +87,8 @@ def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> T
         entities["name"].take(pc.index_in(triples[end], entities["entity_id"].combine_chunks()))
         for end in ("head_id", "tail_id")
     )
-    said = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
-    verbs = relations["name"].take(said)
+    rows = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
+    verbs = relations["name"].take(rows)
     denied = pc.array_filter(verbs.combine_chunks(), triples["negated"].combine_chunks())
     verbs = pc.replace_with_mask(
         verbs.combine_chunks(),
