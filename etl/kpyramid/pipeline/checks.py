@@ -1,4 +1,4 @@
-"""Checks of one's own: what a snapshot has to hold, one line each in a TOML file.
+"""A user's checks: what a snapshot has to hold, one entry each in a TOML file.
 
 `expect` lists them: an `entity`, with its `class`; a `fact`, `head | relation | tail`; a `question`
 with its `answer`; a `share`, as `rejects.low_confidence`, that is `below` a number; documents that
@@ -78,7 +78,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a check: `value` is its number, 1 or 0 where it has none; `why` in words."""
+    """The outcome of a check: `value` is its number, 1 or 0 where it has none; `why` in words."""
 
     check: str
     severity: str
@@ -106,7 +106,7 @@ def load_checks(path: str | None, schema: Schema) -> list[Check]:
 
 
 def add_check(text: str, check: Mapping[str, str]) -> str:
-    """The file's text with one more entry, in its list or as a table; itself where it has that.
+    """The file's text with one more entry; unchanged if it has that entry.
 
     Raises:
         InputError: the text is no such file.
@@ -122,14 +122,14 @@ def add_check(text: str, check: Mapping[str, str]) -> str:
 
 
 def measure_checks(checks: Sequence[Check], snapshot: Snapshot, order: str) -> list[Measured]:
-    """What comes of each check; `order`: the run's own time, which freshness is measured by."""
+    """The outcome of each check; `order`: the run's time, from which freshness is measured."""
     return [
         Measured(str(check), check.severity, *_measure(check, snapshot, order)) for check in checks
     ]
 
 
 def judge_measured(measured: Sequence[Measured]) -> str:
-    """The verdict of the gate: it fails when a check does not hold that is not only to warn."""
+    """The gate's verdict: it fails when a check of severity `fail` does not hold."""
     lost = [check for check in measured if not check.holds]
     failed = [check for check in lost if check.severity == "fail"]
     verdict = f"{len(measured) - len(lost)} of {len(measured)} hold"
@@ -138,7 +138,7 @@ def judge_measured(measured: Sequence[Measured]) -> str:
 
 
 def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float, str]:
-    """Whether a check holds, its number, and why."""
+    """Whether a check holds, its number, and the reason."""
     if check.share is not None:
         return _measure_share(check, snapshot)
     if check.within is not None:
@@ -171,7 +171,7 @@ def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float,
 
 
 def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]:
-    """The values that plain facts and denials give things for the relation of a fact."""
+    """The values that plain facts and denials state for entities and the relation of a fact."""
     _, relation, _ = fold_fact(fact)
     keys = [*snapshot.facts_about(ids), *snapshot.facts_about(ids, denied=True)]
     values = []
@@ -184,7 +184,7 @@ def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]
 
 
 def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:
-    """The rejects of a reason among all rejects and triples: of what was read and refused."""
+    """The share of a reason's rejects among all rejects and triples."""
     reason = str(check.share).removeprefix(_SHARES)
     reasons = snapshot.table("rejects")["reason"].to_pylist()
     count, all_ = reasons.count(reason), len(reasons) + snapshot.table("triples").num_rows
@@ -196,7 +196,7 @@ def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:
 
 
 def _measure_age(within: str, snapshot: Snapshot, order: str) -> tuple[bool, float, str]:
-    """How many days before the run the newest document is dated."""
+    """The days between the newest document's date and the run."""
     try:
         now = datetime.fromisoformat(order)
     except ValueError:

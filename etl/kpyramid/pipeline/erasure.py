@@ -1,4 +1,4 @@
-"""Erasing a document: successors without it, then everything that holds it goes."""
+"""Erasing a document: builds successors without it, then deletes all that holds it."""
 
 import json
 import logging
@@ -43,11 +43,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """Where a document is: its rows, the snapshots, refs and tags that have it, and what goes.
+    """Where a document is: rows, snapshots, refs, tags and caches; and what is deleted.
 
     `documents`: rows of the table with its source or its text, as (id, source, sha256). `goes`:
-    what is below these names in the warehouse. `caches`: shared places with replies of models, as
-    the settings and the records of runs name them.
+    names in the warehouse below which all is deleted. `caches`: shared places with replies of
+    models, as the settings and the records of runs name them.
     """
 
     documents: tuple[tuple[str, str, str], ...]
@@ -62,9 +62,9 @@ class Traces:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an erasure came to: the new snapshot of each ref, how many replies of models went.
+    """The outcome of an erasure: the new snapshot of each ref, the number of replies deleted.
 
-    `unnamed`: replies of a shared cache whose documents are not known, which stay.
+    `unnamed`: number of replies in a shared cache whose documents are unknown; they stay.
     """
 
     found: Traces
@@ -74,7 +74,7 @@ class Done:
 
 
 def find_document(warehouse: Warehouse, document_id: str) -> Traces:
-    """Where a document is, and what would go with it.
+    """Where a document is, and what would be deleted with it.
 
     Raises:
         InputError: no table of the warehouse has it, and it was not erased.
@@ -133,10 +133,10 @@ def erase(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Done:
-    """Erases a document; after a crash, or an error that was mended, the same call goes on.
+    """Erases a document; after a crash, or a corrected error, the same call continues.
 
-    `settings` say where a model's replies are kept, and the engine, endpoint and budget; else each
-    ref is built with those of its own run.
+    `settings` name the cache of the model's replies, engine, endpoint and budget; all else of each
+    ref's build is taken from the settings of its own run.
 
     Raises:
         ConflictError: a reader holds a snapshot that has it, or a batch is open.
@@ -175,11 +175,11 @@ _TABLE = re.compile(
 )
 _RESULT = re.compile(r"cache/results/[^/]+/[^/]+/")
 _MARKS = (f"/{MANIFEST}", "/run.json", f"/{MARKER}")
-"""Without its mark nothing in a bucket is whole."""
+"""Files that make a folder of a bucket complete."""
 
 
 def _list_stores(warehouse: Warehouse) -> list[BlobStore]:
-    """Where the warehouse is, and the copies that this machine made of one in a bucket."""
+    """The store of the warehouse, and for a bucket the local copies of it."""
     return [warehouse.store, *([FolderStore(warehouse.root)] if warehouse.bucket else [])]
 
 
@@ -189,19 +189,19 @@ def _list_blobs(store: BlobStore) -> Iterator[Blob]:
 
 
 def _list_stored(warehouse: Warehouse) -> dict[str, int]:
-    """Names and bytes of what may hold a document, besides rows and replies."""
+    """Sizes in bytes, by name, of what may hold a document, besides rows and replies."""
     stores = reversed(_list_stores(warehouse))
     return {blob.name: blob.size for store in stores for blob in _list_blobs(store)}
 
 
 def _name_folder(name: str) -> str:
-    """What something that is stored belongs to: a snapshot, a run, a result, or the trash."""
+    """The folder that a stored name belongs to: a snapshot, a run, a result, or the trash."""
     parts = name.split("/")
     return "/".join(parts[: {"cache": 4, "trash": 1}.get(parts[0], 2)])
 
 
 def _list_caches(warehouse: Warehouse) -> tuple[str, ...]:
-    """The shared places where runs kept replies, as their records say."""
+    """The shared places of replies that the records of runs name."""
     names = [f"runs/{run['run']}/run.json" for run in list_runs(warehouse)]
     records = [json.loads(data) for data in warehouse.read_all(names) if data]
     places = {record["settings"].get("llm", {}).get("cache") for record in records}
@@ -230,7 +230,7 @@ def _list_unclean(
     gone: Collection[str],
     damaged: Collection[str],
 ) -> list[str]:
-    """The runs that read the document, and those of which that cannot be told any more."""
+    """The runs that read the document, and those of which this is unknown."""
     unclean = []
     for run in list_runs(warehouse):
         name, made = str(run["run"]), str(run["snapshot"] or "")
@@ -249,7 +249,7 @@ def _list_unclean(
 
 
 def _require_free(warehouse: Warehouse, caches: Sequence[Settings], traces: Traces) -> None:
-    """Passes when nobody reads what has to go, and no batch may bring it back."""
+    """Passes when no reader holds what is to be deleted, and no open batch may restore it."""
     going = set(traces.snapshots)
     holders = [name for name, snapshot in list_held(warehouse).items() if snapshot in going]
     if holders:
@@ -273,9 +273,9 @@ def _require_free(warehouse: Warehouse, caches: Sequence[Settings], traces: Trac
 
 
 def _set_aside(warehouse: Warehouse) -> None:
-    """Puts the row cache aside, beside what an erasure that died put there; a bucket's comes too.
+    """Moves the row cache aside, to what a crashed erasure put there; a bucket's is copied too.
 
-    From there builds take what they use: see `RowCache`.
+    Builds take from there what they use: see `RowCache`.
     """
     rows, bucket = warehouse.cache / "rows", warehouse.bucket
     if bucket:
@@ -291,7 +291,7 @@ def _set_aside(warehouse: Warehouse) -> None:
 def _build_successors(
     warehouse: Warehouse, settings: Settings, traces: Traces, workers: int, progress: Progress
 ) -> dict[str, str]:
-    """The new snapshot of each ref that has the document: built as its last one was."""
+    """Builds the new snapshot of each ref that has the document, with its last settings."""
     made: dict[str, str] = {}
     successors: dict[str, str] = {}
     heads = list_heads(warehouse)
@@ -327,7 +327,7 @@ def _open_last(warehouse: Warehouse, ref: str, head: RefEntry) -> Run:
 
 
 def _list_requests(warehouse: Warehouse, traces: Traces) -> tuple[set[str], set[str]]:
-    """The replies that results rest on which go, and which stay."""
+    """The keys of replies that deleted results rest on, and of those that remaining ones do."""
     named: set[str] = set()
     live: set[str] = set()
     for store in _list_stores(warehouse):
@@ -341,9 +341,9 @@ def _list_requests(warehouse: Warehouse, traces: Traces) -> tuple[set[str], set[
 def _drop_replies(
     warehouse: Warehouse, settings: Settings, named: set[str], live: set[str]
 ) -> tuple[int, int]:
-    """How many replies went, and how many of a shared cache stay that no result here names.
+    """Deletes replies; returns how many, and how many unnamed ones of a shared cache stay.
 
-    Those of the warehouse's own cache that nothing names go too: whose they are is not known.
+    In the warehouse's own cache unnamed replies are deleted too: their documents are unknown.
     """
     cache = ReplyCache(open_replies(warehouse, settings))
     is_private = settings.llm.cache is None
@@ -359,7 +359,7 @@ def _drop_replies(
 
 
 def _remove(warehouse: Warehouse, name: str) -> None:
-    """Removes what is below a name so that a crash leaves it where nobody takes it for whole."""
+    """Deletes what is below a name, so that after a crash nothing is taken for complete."""
     bucket, path = warehouse.bucket, warehouse.root / name
     if bucket:
         names = [blob.name for blob in bucket.list(name)]
@@ -381,7 +381,7 @@ def _remove(warehouse: Warehouse, name: str) -> None:
 
 
 def _check(warehouse: Warehouse, document_id: str) -> None:
-    """Passes when nothing has it and every ref's snapshot is whole."""
+    """Passes when nothing holds the document and every ref's snapshot is whole."""
     left = find_document(warehouse, document_id)
     problems = [f"snapshot {name} is still there" for name in left.snapshots]
     problems += [f"the document is in {len(left.documents)} rows"] if left.documents else []

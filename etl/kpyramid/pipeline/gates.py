@@ -61,13 +61,13 @@ _MEANT = "If that is meant, build with --allow-shrink (a DAG's run with allow_sh
 
 
 def judge_traces(warehouse: Warehouse, snapshot: str) -> str:
-    """Contracts and references hold, and every span stands in its document."""
+    """Passes when contracts and references hold, and every span lies in its document."""
     problems = check_tables(locate_snapshot(warehouse, snapshot))
     return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
 
 
 def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
-    """Neither the corpus nor what is read in it vanished: not far less than HEAD has."""
+    """Passes when the corpus and its triples are not far smaller than those of HEAD."""
     if run.allow_shrink:
         return "pass"
     if rows["documents"] == 0:
@@ -91,7 +91,7 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
 
 
 def judge_standing(run: Run, snapshot: str) -> str:
-    """Nobody rolled the ref back from this very snapshot: a build does not put it back."""
+    """Passes unless the ref was rolled back from this snapshot: a build does not restore it."""
     if snapshot in list_undone(list_entries(run.warehouse, run.ref)):
         return (
             f"fail: ref {run.ref!r} was rolled back from this snapshot. To have it back: "
@@ -101,7 +101,7 @@ def judge_standing(run: Run, snapshot: str) -> str:
 
 
 def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
-    """What the graph says the condensed graph says too; found out anew from both tables."""
+    """Passes when the condensed facts say what the triples say, compared anew from both tables."""
     # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
     from kpyramid.condensation.detail import list_lost
     from kpyramid.condensation.graph import unfold_nouns
@@ -139,7 +139,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
 
 
 def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
-    """Few enough individuals have a statement that was withdrawn."""
+    """Passes when few enough individuals have a withdrawn statement."""
     if not withdrawn.num_rows:
         return "pass"
     instances = read_result(given, load_contracts()["instances"])
@@ -160,7 +160,7 @@ def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
 
 
 def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
-    """The language model answered for nearly all chunks."""
+    """Passes when the language model answered for nearly all chunks."""
     missing: dict[str, set[str]] = {}
     for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
         if row["stage"] in ("extract", "induce") and row["reason"].startswith("llm_"):
@@ -188,7 +188,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
 
 @dataclass(slots=True)
 class Judgement:
-    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what queries and shapes found."""
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; the rows of queries and shapes."""
 
     gates: dict[str, str] = field(default_factory=dict)
     checks: Sequence[Answered] = ()
@@ -209,12 +209,12 @@ def judge_ontology(
     strict: bool = False,
     passed: Passed | None = None,
 ) -> Judgement:
-    """What HermiT, SHACL, the ontology's own checks and its competency questions say.
+    """The verdicts of HermiT, SHACL, the ontology's own checks and its competency questions.
 
-    `texts`: the files of a snapshot's `ontology/` folder. Their schema is judged, which completion
-    may have let grow, not the Turtle of `files`. `seconds` bound HermiT, pyshacl and each query.
-    Competency questions have to run, and, if `strict`, to give the rows that they must. What
-    HermiT `passed` before is not judged again.
+    `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
+    extended, is judged, not the Turtle of `files`. `seconds` limits HermiT, pyshacl and each query.
+    Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
+    before is not judged again.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -272,10 +272,10 @@ def repair_ontology(
     *,
     seconds: float,
 ) -> list[Withdrawal]:
-    """The statements that have to leave for failed checks and shapes, by key of their row.
+    """The statements to withdraw for failed checks and shapes, by key of their row.
 
-    Of the statements that contradict each other those with the most evidence stay. Empty where no
-    statement is at fault, or where it was not found in `seconds`.
+    Of contradicting statements those with the most evidence stay. Empty where no statement is at
+    fault, or none could be identified in `seconds`.
     """
     schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
@@ -298,7 +298,7 @@ def _query(
     store: OntologyStore,
     questions: Sequence[Question],
 ) -> tuple[list[Answered], list[Answered]]:
-    """What the checks and the questions find."""
+    """The rows of the checks and of the questions."""
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     with store:
         return (
@@ -308,7 +308,7 @@ def _query(
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:
-    """The classes and properties, and what else the schema's axioms name."""
+    """The IRIs of classes and properties, and all others in the schema's axioms."""
     named = {word for line in schema.axioms for word in line.split(" ") if word.startswith("<")}
     terms = {iri.strip("<>") for iri in named}
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
@@ -318,13 +318,13 @@ def _list_terms(schema: Schema) -> frozenset[str]:
 
 GATE = "floor"
 _NAMED = 5
-"""Questions that a verdict names."""
+"""Questions named in a verdict."""
 
 
 def require_floor(settings: Settings) -> None:
     """Passes when the questions of [evaluate] can be read, and its strategy and metrics exist.
 
-    So that a build does not fail at its end for what could be said at its start.
+    Called at a build's start, so that it does not fail at its end.
 
     Raises:
         InputError: the file cannot be read, or the strategy is unknown.
@@ -347,10 +347,10 @@ def require_floor(settings: Settings) -> None:
 
 
 def judge_floor(settings: Settings, warehouse: Warehouse, snapshot: str) -> dict[str, str]:
-    """The verdict on a snapshot that is written and not yet HEAD; none without questions.
+    """The verdict on a snapshot that is written and not yet HEAD; empty without questions.
 
-    They are asked by rules: no language model is called while publishing. What fails names each
-    metric that is too low, and the questions below it.
+    Rules answer them: no language model is called while publishing. A failure names each metric
+    that is too low, and the questions below its floor.
 
     Raises:
         InputError: as `require_floor`, or not one of the questions could be answered.
@@ -416,7 +416,7 @@ def _is_worse(metric: str, score: float, floor: float) -> bool:
 
 
 def _falls(metric: str) -> bool:
-    """Whether less of a metric is better; its floor is then the most that it may have."""
+    """Whether lower values of a metric are better; its floor is then an upper bound."""
     return _open_metrics()[metric].better == "lower"
 
 
@@ -424,7 +424,7 @@ def _falls(metric: str) -> bool:
 
 
 def judge_expected(run: Run, snapshot: str) -> "list[Measured]":
-    """What comes of the checks that the settings name, on a snapshot that is written."""
+    """The outcomes of the settings' checks on a snapshot that is written."""
     from kpyramid.pipeline.checks import load_checks, measure_checks
     from kpyramid.query import EVERYTHING, Snapshot
 

@@ -56,9 +56,9 @@ _REF = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 """Before any day that a backfill is for; no DAG catches up."""
 _PATIENCE = timedelta(hours=20)
-"""For a person's approval: the next night waits that long, then the task fails."""
+"""How long a person may take to approve; the next night waits, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
-"""For answers in batches: several rounds, each promised within a day."""
+"""How long answers of batches may take: several rounds, each promised within a day."""
 _MOST_LOOKS_LOST = 100
 """Tries of that waiting. A killed look costs one try and no request, as what is known lies in the
 warehouse; with two, a third worker that goes away in three days would end the night."""
@@ -161,7 +161,7 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
 
 
 def _make_notifier(corpus: Corpus) -> Callable[[Mapping[str, Any]], object] | None:
-    """What tells of a night that failed.
+    """The notifier of a failed night.
 
     Raises:
         ImportError: there is no such notifier.
@@ -193,7 +193,7 @@ def locate_asset(corpus: Corpus) -> Asset:
 
 
 def _locate_source(corpus: Corpus) -> Asset:
-    """The asset that a night reads: the source, as far as it is the same for all days."""
+    """The source of a corpus as an asset: the part of its path that is the same for all days."""
     return _locate(corpus, corpus.declared.source.partition("{{")[0] or ".")
 
 
@@ -209,7 +209,7 @@ def _locate(corpus: Corpus, path: str) -> Asset:
 
 
 def _is_again() -> bool:
-    """Whether a try before this one may have written, and ended before it could say so."""
+    """Whether an earlier try may have written, and ended before it reported that."""
     return int(get_current_context()["ti"].try_number) > 1
 
 
@@ -361,7 +361,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
 
 def _name_pool(corpus: Corpus) -> dict[str, Any]:
-    """What makes a task that may ask a model wait for its turn."""
+    """The pool in which a task that may ask a model waits for its turn."""
     return {"pool": corpus.declared.pool} if corpus.declared.pool else {}
 
 
@@ -395,7 +395,7 @@ _GO_ON = TriggerRule.NONE_FAILED
 
 
 class ReportLink(BaseOperatorLink):
-    """The report of the night that a task published."""
+    """Link to the report of the night that a task published."""
 
     name = "Report"
 
@@ -467,14 +467,14 @@ def export_pyramid(corpus: Corpus) -> DAG:
 
 
 def _follow(kind: str, corpus: Corpus, what: Callable[..., DAG], looks: str) -> DAG:
-    """A DAG that runs when the ref moved, and looks besides: Airflow sees no move by a person."""
+    """A DAG that runs when the ref moved, and on a schedule: Airflow sees no move by hand."""
     timetable = CronTriggerTimetable(looks, timezone="UTC")
     schedule = AssetOrTimeSchedule(timetable=timetable, assets=[locate_asset(corpus)])
     return _open_dag(kind, corpus, what, schedule=schedule)
 
 
 def _is_look() -> bool:
-    """Whether nobody asked for this try of a task, neither by starting the DAG nor by clearing."""
+    """Whether the schedule started this try: nobody started the DAG or cleared the task."""
     context = get_current_context()
     return bool(context["dag_run"].run_type != "manual" and context["ti"].try_number == 1)
 

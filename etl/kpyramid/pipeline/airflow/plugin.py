@@ -1,4 +1,4 @@
-"""Airflow's server shows the reports of nights, to who may see the DAG."""
+"""Reports of nights on Airflow's server, for users who may see the DAG."""
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -23,7 +23,7 @@ app = FastAPI(title="kpyramid", docs_url=None, redoc_url=None, openapi_url=None)
     dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
 )
 def show_report(dag_id: str, run_id: str, session: SessionDep) -> HTMLResponse:
-    """The report of a run of a DAG; the DAG's task `plan` left the name that it has here."""
+    """The report of a DAG's run; the DAG's task `plan` left the run's name in an XCom."""
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import check_ref_name
 

@@ -1,4 +1,4 @@
-"""The index page of a warehouse: its runs with links to their reports, or two of them compared."""
+"""The index page of a warehouse: its runs with links to their reports, or two runs compared."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from kpyramid.storage.runs import list_runs, read_files
 from kpyramid.storage.writing import write_durably
 
 INDEX = "index.html"
-"""The page of a warehouse that is a folder, unless it is to lie elsewhere."""
+"""Default name of the page, in a warehouse that is a folder."""
 
 
 def write_index(place: Warehouse, path: Path, compared: Sequence[str] = ()) -> dict[str, Any]:
-    """Writes the page to a file; what it says as plain values. `compared`: two runs, by name.
+    """Writes the page; returns its content as plain values. `compared`: names of two runs.
 
     Raises:
         InputError: there is no such run.
@@ -46,7 +46,7 @@ def find_run(place: Warehouse, rows: Sequence[Mapping[str, Any]], name: str) -> 
 
 
 def _link(place: Warehouse, run: str, path: Path) -> str | None:
-    """The way from a page to the report of a run; None where a browser finds none."""
+    """The relative link from a page to a run's report; None where a browser finds none."""
     report = place.root / "runs" / run / "report.html"
     if place.bucket or not report.is_file():
         return None
@@ -54,7 +54,7 @@ def _link(place: Warehouse, run: str, path: Path) -> str | None:
 
 
 def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What two runs came to, and what made the difference."""
+    """The figures of two runs, and the differences of gates and settings."""
     if not rows:
         return None
     reports = [read_files(place, str(row["run"]))[0] for row in rows]
@@ -73,6 +73,6 @@ def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, A
 
 
 def _differ(both: Sequence[Mapping[str, Any]], missing: str) -> dict[str, list[Any]]:
-    """The values of two by name, where they differ."""
+    """The pairs of values by name, where they differ."""
     named = {name: [side.get(name, missing) for side in both] for each in both for name in each}
     return {name: pair for name, pair in named.items() if pair[0] != pair[1]}

@@ -1,8 +1,8 @@
-"""Condense: facts that say the same become one, and a broader one is absorbed (PolyRAG §III-C).
+"""Condense: equivalent facts become one, and a broader one is absorbed (PolyRAG §III-C).
 
-The second only around the ontology's anchors, where a model may be asked as well. Nothing is
-dropped: every triple stands in the `derived_from` of exactly one condensed fact. What contradicts
-is reported, and stays.
+Broader facts are absorbed only around the ontology's anchors, where a model may be asked as well.
+Every triple stands in the `derived_from` of exactly one condensed fact. Contradictions are
+reported, and their facts stay.
 """
 
 from collections import defaultdict
@@ -69,8 +69,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`condensed` with its `vectors`, `contradictions`, a model's `statements`, and `rejects`.
 
-    Rejects are what a model left open, and statements of its that were refused. What stood for
-    others in the `former` snapshot still does, by the name that its relation had.
+    Rejects are pairs that a model left open, and refused statements of a model. Facts that stood
+    for others in the `former` snapshot still do, under the former name of their relation.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -116,7 +116,7 @@ def _condense(
     comparer: Comparer,
     condenser: Condenser | None,
 ) -> tuple[pa.Table, pa.Table, Sequence[Loss]]:
-    """The tables `condensed` and `contradictions`, and what a model left open."""
+    """The tables `condensed` and `contradictions`, and the pairs that a model left open."""
     graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
     near = {row for rows in group_details(graph, range(len(graph))) for row in rows}
@@ -159,10 +159,10 @@ def _group_facts(
     schema: Schema,
     comparer: Comparer,
 ) -> list[Group]:
-    """The facts of each subject near each anchor, where there are several.
+    """The facts of each subject near each anchor, in groups of two and more.
 
-    Without those that are denied, possible only, or against others: beside them a sentence in
-    their words could say what none of them says.
+    Denied, possible and contradicted facts are left out: a sentence that joins their words with
+    others could state what none of them does.
     """
     name = map_column(entities, "entity_id", "name")
     verb = map_column(relations, "relation_id", "name")
@@ -201,7 +201,7 @@ def _build_statements(made: Sequence[Summary]) -> pa.Table:
 
 
 def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
-    """The properties that each wording states in words of the ontology, where it does."""
+    """By wording, the properties whose labels it states."""
     index = index_phrases(schema.properties)
     keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
     return {
@@ -210,9 +210,9 @@ def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
 
 
 def _bars(comparer: Comparer, left: Statement, right: Statement) -> bool:
-    """Whether two facts cannot say the same, whatever a model holds of them.
+    """Whether two facts cannot be equivalent, whatever a model's verdict.
 
-    One may be and the other is, or they are contrary, or the same words stand the other way round.
+    Only one is possible or denied, or they are contrary, or equal words stand in reverse.
     """
     first, second = comparer.read(left.relation), comparer.read(right.relation)
     verdict = comparer.compare(left.relation, right.relation)
@@ -226,7 +226,7 @@ def _bars(comparer: Comparer, left: Statement, right: Statement) -> bool:
 
 _STATED = ("head_id", "relation_id", "tail_id", "literal", "negated")
 _TAKEN = (*_STATED, "modality")
-"""Columns of the triple that a condensed fact has its words of."""
+"""Columns that a condensed fact takes from its triple."""
 
 
 def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, Standard]:
@@ -239,7 +239,7 @@ def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, Standard]:
 
 
 def _key_facts(triples: pa.Table) -> pa.ChunkedArray:
-    """The keys of facts where they stand for themselves and others: after what each says."""
+    """The keys of facts as condensed ones: hashes of their content."""
     keys = []
     for start in range(0, len(triples), BLOCK):
         block = triples.select(_STATED).slice(start, BLOCK)
@@ -302,7 +302,7 @@ def _build_condensed(
 
 
 def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[tuple[str, str]]]:
-    """What qualifies the condensed facts, by the triples that say as much as each says."""
+    """The qualifiers of condensed facts, from the triples that are not broader."""
     qualifiers: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for row, pairs in enumerate(triples["qualifiers"].to_pylist()):
         if pairs and made.how[row] != "broader":
@@ -327,7 +327,7 @@ def _build_contradictions(contradictions: list[Contradiction], keys: pa.ChunkedA
 
 
 def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
-    """The tables as columns."""
+    """The three tables as columns."""
     held = {row: pairs for row, pairs in enumerate(triples["qualifiers"].to_pylist()) if pairs}
     literals = triples["literal"].combine_chunks().dictionary_encode()
     codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -351,7 +351,7 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
 def list_sources(
     triples: pa.Table, raw_triples: pa.Table, chunks: pa.Table
 ) -> list[frozenset[int]]:
-    """The documents that state each triple, as numbers."""
+    """The numbers of the documents that state each triple."""
     owners = chunks["document_id"].combine_chunks().dictionary_encode().indices
     numbers = owners.to_numpy()[find_rows(raw_triples["chunk_id"], chunks["chunk_id"])]
     places = find_rows(pc.list_flatten(triples["raw_triple_ids"]), raw_triples["raw_triple_id"])
@@ -360,7 +360,7 @@ def list_sources(
 
 
 def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Integers, list[str]]:
-    """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
+    """For each triple the row of its condensed fact (-1 unless it has exactly one), and why."""
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
     reasons = pc.list_flatten(condensed["how"]).to_pylist()

@@ -20,9 +20,9 @@ def run(
     *,
     embedder: Embedder,
 ) -> dict[str, pa.Table]:
-    """`vectors` of every chunk, under its document's title, and of every triple, in words.
+    """`vectors` of chunks under their documents' titles, triples in words, and entities' names.
 
-    Also of the name of every entity that a triple is about.
+    Entities are those that a triple has as head or tail.
     """
     mentioned = pc.is_in(
         entities["entity_id"],

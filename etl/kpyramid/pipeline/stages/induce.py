@@ -1,8 +1,8 @@
 """Induce: the seed ontology's classes and properties find their instances (PolyRAG Eq. 1).
 
-Values come from the graph's facts, from sentences like those of the ontology's examples, and
-from a language model, if there is one. All go through the same funnel: linked to individuals,
-fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
+Values come from the graph's facts, from sentences like those of the ontology's examples, and from a
+language model, if there is one. All are linked to individuals, fitted to domain and range, and
+settled against axioms and shapes; those that fail are rejects.
 """
 
 from bisect import bisect_right
@@ -92,7 +92,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a document that is read as one text, from character `start` on."""
+    """A part of a document, from character `start` on, that is read as one text."""
 
     document_id: str
     start: int
@@ -100,7 +100,7 @@ class Stretch:
 
 
 class ChunkFinder:
-    """Which chunk of a document a character belongs to: the first that holds it."""
+    """Finds the first chunk that holds a character of a document."""
 
     def __init__(self, chunks: pa.Table) -> None:
         by_document: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
@@ -109,14 +109,14 @@ class ChunkFinder:
         self._chunks = {document: sorted(rows) for document, rows in by_document.items()}
 
     def find(self, document_id: str, position: int) -> str:
-        """The first chunk that ends after a character; the last for what follows all chunks."""
+        """The first chunk that ends after a character; the last for characters after all chunks."""
         rows = self._chunks[document_id]
         return rows[min(bisect_right(rows, position, key=lambda row: row[0]), len(rows) - 1)][2]
 
 
 @dataclass(frozen=True)
 class Checker:
-    """Makes candidates of values: links their ends, then fits them to domain and range."""
+    """Makes candidates from values: links their ends, then fits them to domain and range."""
 
     linker: Linker
     schema: Schema
@@ -124,7 +124,7 @@ class Checker:
     places: Places
 
     def check(self, value: Value, stretch: Stretch, chunk_id: str) -> Candidate | Row:
-        """The candidate that a value of a stretch is, or the reject."""
+        """The candidate for a value of a stretch, or the reject."""
         subject_span = _shift(value.subject, stretch)
         object_span = _shift(value.object, stretch)
         ends = (subject_span, object_span)
@@ -142,7 +142,7 @@ class Checker:
     def check_kind(
         self, mention: Mentioned, kind: str, stretch: Stretch, chunk_id: str, producer: str
     ) -> Candidate | Row:
-        """The membership that a class of a mention of a stretch is, or the reject."""
+        """The membership that a mention's class states, or the reject."""
         document_id, words = stretch.document_id, mention.text
         span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
         key = content_id("kind", document_id, kind, span.start, span.end, producer)
@@ -188,9 +188,9 @@ class Checker:
 def part_unsure(
     read: Sequence[Candidate], facts: Iterable[Candidate], least: float
 ) -> Iterator[Candidate | Row]:
-    """The read values that their places make sure enough, and rejects of the others.
+    """The read values with enough confidence over their places, and rejects of the others.
 
-    A value that a fact states needs no more.
+    Values that a fact states pass.
     """
     known = {_identify(candidate) for candidate in facts}
     stated: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
@@ -216,9 +216,9 @@ def _identify(candidate: Candidate) -> tuple[str, ...]:
 def read_kinds(
     documents: pa.Table, chunks: pa.Table, cascade: Cascade, checker: Checker
 ) -> Iterator[Candidate | Row]:
-    """The classes that a model gave the entities of windows, or the reject of what has none.
+    """Memberships by the model's classes of entities in windows, or their rejects.
 
-    The values are facts of the graph already; a window without a reply is a reject of extraction.
+    The values are facts of the graph already; windows without a reply are rejects of extract.
     """
     finder = ChunkFinder(chunks)
     rows = documents.select([*WINDOWED]).to_pylist()
@@ -234,9 +234,9 @@ def read_kinds(
 def ask_model(
     documents: pa.Table, chunks: pa.Table, inducer: Inducer, checker: Checker
 ) -> Iterator[Candidate | Row]:
-    """The values that a model finds in the chunks, or the reject of one that does not fit.
+    """The values that a model finds in the chunks, or rejects of those that do not fit.
 
-    What it said without support, and what it gave no usable reply on, are rejects too.
+    Unsupported values and requests without a usable reply are rejects too.
     """
     title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
@@ -272,7 +272,7 @@ def read_passages(
     reader: Reader,
     checker: Checker,
 ) -> Iterator[Candidate | Row]:
-    """The values of the documents' passages, or the reject of one that does not fit."""
+    """The values of the documents' passages, or rejects of those that do not fit."""
     stretches = [
         Stretch(row["document_id"], span.start, row["text"][span.start : span.end])
         for row in documents.select(["document_id", "text"]).to_pylist()
@@ -292,11 +292,11 @@ def read_passages(
 # Induce: the seed ontology's classes and properties find their instances (PolyRAG Eq. 1).
 
 _BESIDE = 80
-"""Characters before and after a mention that may say its kind."""
+"""Characters before and after a mention that may state its kind."""
 _BLOCK = 4096
 """Rows that are objects at a time."""
 _NAMED = 0.9
-"""Weight of a class that the head of a name says, as `Bank` in `First Bank of Ohio`."""
+"""Weight of a class that the head of a name states, as `Bank` in `First Bank of Ohio`."""
 
 
 def run(
@@ -324,11 +324,11 @@ def run(
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
     With `drafting` also `proposals`: the classes that the corpus adds to the ontology before it is
-    filled, and the properties of the last ontology; both keep the names they have in `former`.
+    filled, and the properties of the last ontology; both take over their names in `former`.
 
-    `entities` are the individuals that a reader or a model found and the graph has no fact of.
-    What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
-    the facts are that sure already.
+    `entities`: individuals found by a reader or a model of which the graph has no fact. The
+    reader's values need the confidence `min_confidence` over all their places, as facts have it
+    already.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
     drafts: Sequence[Row] = ()
@@ -420,7 +420,7 @@ def _draft(
     decisions: Decisions,
     embedder: Embedder,
 ) -> Sequence[Row]:
-    """The classes that a corpus needs, and what properties it had, with the facts of each."""
+    """The classes that a corpus needs, and the properties that it had, each with its facts."""
     columns = mentions.select(["text", "type", "chunk_id"])
     phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
@@ -455,13 +455,13 @@ def _walk_columns(block: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
 
 
 _OF_DATES = frozenset({"date", "year"})
-"""Words of a property's name that no wording of it need have: `year built`."""
+"""Words of a property's name that its wordings may lack: `year built`."""
 
 
 def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
-    """Leaves a proposal the words that the facts in support of it have; whether its name is such.
+    """Reduces a proposal's phrases to words of its facts; whether its label has only such words.
 
-    Who may see these facts sees the words. A person's proposal stays as it is.
+    Whoever sees these facts sees the words. A person's proposal stays as it is.
     """
     if row["decided_by"] == "file":
         return True
@@ -478,7 +478,7 @@ def _walk_rows(entities: pa.Table) -> Iterator[Row]:
 def _walk_evidence(
     linker: Linker, graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
 ) -> Iterator[Evidence]:
-    """What facts say of each entity's kind, in the order of the entities."""
+    """The facts' evidence on each entity's kind, in the order of the entities."""
     names = (named.name for named in [*linker.named.values()])
     for name, (active, passive) in zip(names, graph.walk_ends(), strict=True):
         evidence = Evidence(name)
@@ -514,7 +514,7 @@ def _list_members(
 ) -> tuple[list[Candidate], list[Row]]:
     """Memberships by the entities' witnesses and names; their evidence is the first mention.
 
-    Of the type that most of them have, if the entity has one.
+    That is the first of the entity's type, if a mention has it.
     """
     candidates: list[Candidate] = []
     rejects: list[Row] = []
@@ -545,7 +545,7 @@ def _list_members(
 def _find_mention(
     mentions: Iterable[Mention], wanted: str | None, weight: float, places: Places
 ) -> Place:
-    """The first mention, by chunk and character, of a type if one is wanted."""
+    """The place of the first mention, by chunk and character, of a type if `wanted`."""
     ordered = sorted(
         (m.chunk_id, m.start, m.end, m.mention_id)
         for m in mentions

@@ -51,7 +51,7 @@ from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
 
 class Places:
-    """Makes places of spans: which document a chunk is of, and the sentence around them."""
+    """Makes places from spans: the document of a chunk, and the sentences around them."""
 
     def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
         self.document_of: dict[str, str] = map_column(chunks, "chunk_id", "document_id")
@@ -72,7 +72,7 @@ class Places:
         producer: str,
         source: str,
     ) -> Place:
-        """The sentence or sentences around spans of the document of a chunk."""
+        """The sentence or sentences around spans of a chunk's document."""
         document_id = self.document_of[chunk_id]
         around = self.sentences.cover(document_id, spans)
         text = self.sentences.texts[document_id][around.start : around.end]
@@ -91,11 +91,11 @@ def make_instances(
     known: Mapping[str, set[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
 ) -> tuple[list[Row], list[Loss]]:
-    """Rows of `instances` of the candidates that may stand together, and the others' losses.
+    """Rows of `instances` of the compatible candidates, and the losses of the others.
 
-    Both ends of every value are members of the classes that the property gives them: where no
-    other row says so, one is made with the value's evidence. `known`: classes of individuals, and
-    `settled`: values, that stand already.
+    Both ends of every value are members of the classes that the property gives them: where no other
+    row states it, one is made with the value's evidence. `known`: existing classes of individuals,
+    `settled`: existing values.
     """
     stay, losses = settle(merge(candidates), rules, known, settled)
     stated: dict[str, set[str]] = defaultdict(set)
@@ -131,7 +131,7 @@ def _list_members(
 
 
 def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
-    """Without the memberships that a narrower one of the same individual says already."""
+    """The memberships without those that a narrower one of the same individual implies."""
     classes: dict[str, set[str]] = defaultdict(set)
     for member in members:
         classes[member.subject_id].add(member.class_iri)
@@ -145,7 +145,7 @@ def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
 
 
 def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -> list[Row]:
-    """A reject for each finding that does not stay."""
+    """A reject for each loss."""
     rejects = []
     for loss in losses:
         finding = loss.finding
@@ -157,7 +157,7 @@ def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -
 
 
 def reject_place(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
-    """A reject of what is stated at a place."""
+    """A reject of what a place states."""
     ids = {"document_id": place.document_id, "chunk_id": place.chunk_id}
     return make_reject(stage, reason, key, detail, **ids)
 
@@ -202,7 +202,7 @@ def list_known(instances: pa.Table) -> dict[str, set[str]]:
 
 
 def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
-    """The values that rows of `instances` state, without their places."""
+    """The values that rows of `instances` state, without places."""
     return [
         Finding(
             str(row["instance_id"]),
@@ -241,17 +241,17 @@ _OUTRIGHT = re.compile(r"be (?:\S+ )+of")
 _HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
-"""`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
+"""`revenue of 4.2 billion euros`: the property is in the object of a verb such as `reported`."""
 
 Find = Callable[[str, str, Span | None], Named | str]
-"""The individual that words of a document name, at a place if it is known, or why there is none."""
+"""Finds the individual of a document's words, at a place if it is known, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTriple:
     """A triple with its names looked up; `relation` is the normal form of its phrase.
 
-    `places`: where it is stated, the surest first.
+    `places`: the places that state it, the surest first.
     """
 
     triple_id: str
@@ -311,7 +311,7 @@ def list_facts(
 def _place(
     raw: Mapping[str, object], claim: list[dict[str, int]], triple_id: str, places: Places
 ) -> Place:
-    """The sentences of a raw triple's words; of its claim where its words stand nowhere."""
+    """The sentences of a raw triple's words; of its claim if no span is known."""
     parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
     spans = [span for span in parts.values() if span] or [
         Span(span["start"], span["end"]) for span in claim[:1]
@@ -331,7 +331,7 @@ def _read_span(span: object) -> Span | None:
 
 
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
-    """The properties that a relation's normal form may state; its articles may be left out.
+    """The properties by normal form of a relation that states them, with and without articles.
 
     A label such as "located in" is often a bare participle, so "is located in" states it too.
     """
@@ -358,14 +358,13 @@ def read_facts(
     find: Find | None = None,
     kind_of: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Candidate | Row]:
-    """The values that facts state, place by place, and a reject for each fact that fits nowhere.
+    """The values that facts state, place by place, and rejects of facts that fit no property.
 
-    `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
-    whose phrase names none, or that holds on a condition, is no reject: the graph is its place; nor
-    is one that says a class: `kind_of` has these, by triple. With `find` the first noun of a tail
-    may be a part of the phrase, as in `reported | revenue of 4 million`. That something is a thing
-    does not say that it is a person, though the property is one of persons only: a copula suggests
-    no class.
+    `index`: see `index_phrases`. A fact whose phrase states no property, or that holds on a
+    condition, is no reject: it stays in the graph; nor is one that states a class: `kind_of` has
+    these, by triple. With `find` the first noun of a tail may be a part of the phrase, as in
+    `reported | revenue of 4 million`. A copula does not suggest the class of the property's domain:
+    that something is a thing does not make it a person.
     """
     for fact in facts:
         wanted, value, places = _read_phrase(fact, index, named, find)
@@ -398,7 +397,7 @@ def read_facts(
 
 
 def part_rejects(checked: Iterable[Candidate | Row], rejects: list[Row]) -> list[Candidate]:
-    """The candidates; what is none is added to the rejects."""
+    """The candidates; the rejects are appended to `rejects`."""
     candidates = []
     for each in checked:
         if isinstance(each, Candidate):
@@ -409,9 +408,9 @@ def part_rejects(checked: Iterable[Candidate | Row], rejects: list[Row]) -> list
 
 
 def _is_clear(wanted: Sequence[OntologyProperty], schema: Schema) -> bool:
-    """Whether all properties that a phrase may state are about things of one class.
+    """Whether all properties that a phrase may state have domains within one class.
 
-    `is located in` is said of a place and of a firm: it is no witness of either.
+    `is located in` holds for places and firms: it is evidence for neither.
     """
     domains = {prop.domain for prop in wanted}
     return any(all(schema.is_subclass(d, wider) for d in domains) for wider in domains)
@@ -440,7 +439,7 @@ def _read_phrase(
 
 
 def _find_rest(place: Place, rest: str) -> Span | None:
-    """Where words stand in a sentence, however their spaces and lines are broken."""
+    """The span of words in a sentence, whatever the white space between them."""
     match = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
     return Span(place.start + match.start(), place.start + match.end()) if match else None
 
@@ -480,14 +479,14 @@ def list_copulas(
 # The knowledge graph as columns, and in words with its evidence where a stage asks for it.
 
 _BLOCK = 4096
-"""Facts in words at a time: with what their tables say of them some 8 kB each."""
+"""Facts in words at a time: some 8 kB each, with their rows of other tables."""
 
 
 class Graph:
     """The facts of the tables, in the order of `triples`.
 
-    Millions of them fit in memory as columns of codes; as objects, with all places where they are
-    stated, they would not.
+    Millions of them fit in memory as columns of codes; as objects with all their places they would
+    not.
     """
 
     def __init__(
@@ -513,14 +512,14 @@ class Graph:
         return self._triples["triple_id"]
 
     def find_names(self, keys: Collection[str]) -> dict[str, str]:
-        """The names of some entities by their ids, of those that the table has."""
+        """The names of entities by id, of those that the table has."""
         rows = find_rows(pa.array(sorted(keys), pa.string()), self._entities["entity_id"])
         named = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
         return map_column(named, "entity_id", "name")
 
     @cached_property
     def layer(self) -> GraphLayer:
-        """The facts as completion reads them: literals behind the entities."""
+        """The facts as completion reads them: literals follow the entities."""
         literals, size = self._triples["literal"], len(self._entities)
         of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
         name, key, kind = (
@@ -579,7 +578,7 @@ class Graph:
         return np.array(filed, dtype=np.int64)
 
     def walk_facts(self, places: Integers) -> Iterator[list[NamedTriple]]:
-        """Some facts in words, with all places where they are stated, block by block."""
+        """The facts in words, with all their places, block by block."""
         for start in range(0, len(places), _BLOCK):
             block = places[start : start + _BLOCK]
             raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
@@ -593,10 +592,10 @@ class Graph:
             )
 
     def walk_ends(self) -> Iterator[tuple[list[tuple[str, int]], list[str]]]:
-        """What is said of each entity, in the order of their table.
+        """The relations of each entity, in the order of their table.
 
-        The normal forms of the relations of which it is the head, each with the fact's place, and
-        of those of which it is the tail.
+        Normal forms of relations: those of which it is the head, each with the fact's place, then
+        those of which it is the tail.
         """
         forms, rows = self.forms, np.arange(len(self._entities) + 1)
         orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
@@ -612,13 +611,13 @@ class Graph:
             yield list(zip(relations, active.tolist(), strict=True)), others
 
     def read_tail(self, place: int) -> str:
-        """The name or the literal at the end of a fact."""
+        """The name or the literal at a fact's tail."""
         tail = int(self._tails[place])
         end = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
         return str(end.as_py())
 
     def count_chunks(self, places: Collection[int]) -> int:
-        """How many chunks state some of the facts."""
+        """The number of chunks that state some of the facts."""
         raw = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
         claims = self._claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
         return int(pc.count_distinct(claims["chunk_id"]).as_py())
@@ -640,12 +639,12 @@ class Graph:
 
     @cached_property
     def places(self) -> Places:
-        """Makes places of the documents."""
+        """The places of the documents."""
         return Places(self._documents, self._chunks)
 
 
 class MentionTable:
-    """The mentions of the documents as columns, found by place and by entity; see `Mentions`."""
+    """The mentions as columns, looked up by place and by entity; see `Mentions`."""
 
     def __init__(self, mentions: pa.Table, chunks: pa.Table, entities: pa.Table) -> None:
         self._columns = {
@@ -668,17 +667,17 @@ class MentionTable:
         self._entity_ids = combine_column(entities["entity_id"])
 
     def find(self, document_id: str, span: Span) -> list[Mention]:
-        """Those at this very place."""
+        """The mentions at exactly this place."""
         rows = self._rows_of(document_id)
         there = (self._spans["start"][rows] == span.start) & (self._spans["end"][rows] == span.end)
         return self._read(rows[there])
 
     def list_document(self, document_id: str) -> list[Mention]:
-        """Those of a document."""
+        """The mentions of a document."""
         return self._read(self._rows_of(document_id))
 
     def list_entity(self, row: int) -> list[Mention]:
-        """Those of the entity in that row."""
+        """The mentions of the entity in that row."""
         return self._read(self._rows[self._ends[row] : self._ends[row + 1]])
 
     def _rows_of(self, document_id: str) -> Integers:
@@ -700,11 +699,11 @@ class MentionTable:
 
 
 def _append(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
-    """The rows of both in one piece, which Arrow would make anew whenever some are taken."""
+    """The rows of both in one array, which Arrow would otherwise build at every `take`."""
     return combine_column(pa.chunked_array([*first.chunks, *second.chunks], first.type))
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Integers:
-    """Different rows in the order of their table, without those that are none."""
+    """The distinct rows in the order of their table, without -1."""
     distinct = np.unique(np.asarray(rows, dtype=np.int64))
     return distinct[distinct >= 0]

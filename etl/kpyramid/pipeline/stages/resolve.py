@@ -60,7 +60,7 @@ from kpyramid.storage.former import Former
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 _SAME = ("be", "same", "as")
-"""Lemmas of the relation of two names of one thing."""
+"""Lemmas of the relation between two names of one thing."""
 _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
@@ -72,7 +72,7 @@ _NumberedRow = dict[str, Any]
 class End(NamedTuple):
     """A head or tail as one raw triple names it.
 
-    `key`: its cluster, or the words of a literal; none where it is not known yet.
+    `key`: its cluster, or the words of a literal; None until it is known.
     """
 
     name: str
@@ -85,7 +85,7 @@ class End(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A raw triple that is asserted, its ends looked up; `row` is its row, in the order of ids."""
+    """An asserted raw triple with its ends looked up; `row` is its row, in the order of ids."""
 
     row: int
     chunk: int
@@ -107,11 +107,11 @@ class Fact(NamedTuple):
 
 
 class Facts:
-    """The asserted raw triples, by id: columns of numbers, and objects while they are walked.
+    """The asserted raw triples, by id: columns of numbers, and objects while iterating.
 
     `columns`: row, chunk, confidence, relation, negated, names and types of both ends, mentions
-    (where those of the head begin and end, and those of the tail end), keys of both ends, -1 where
-    not known yet. `table`: the words that the numbers stand for.
+    (offsets: start and end of the head's, end of the tail's), keys of both ends, -1 while unknown.
+    `table`: the words that the numbers stand for.
     """
 
     def __init__(self, table: "_Words", columns: Mapping[str, Numbers]) -> None:
@@ -146,7 +146,7 @@ class Facts:
         return np.array(literal, dtype=bool)[self.columns["types"][:, 1]]
 
     def set_keys(self, where: Mask, keys: Iterable[str | None]) -> None:
-        """Gives some ends their clusters: `where` says which, of heads and tails side by side."""
+        """Sets the clusters of the ends in `where`, a mask of shape (facts, 2)."""
         known = Codes({key: code for code, key in enumerate(self.table.keys)})
         codes = (-1 if key is None else known[key] for key in keys)
         self.columns["keys"][where] = np.fromiter(codes, np.int32, int(where.sum()))
@@ -155,7 +155,7 @@ class Facts:
 
 @dataclass
 class _Words:
-    """What the numbers of facts stand for, by number."""
+    """The words that the numbers of facts stand for, by number."""
 
     chunks: Sequence[tuple[str, str]]
     relations: Sequence[tuple[str, RelationForm]]
@@ -171,7 +171,7 @@ def read_facts(
 ) -> tuple[Facts, list[Row]]:
     """The asserted raw triples by id, and a reject for each other one.
 
-    Rows are objects for some chunks at a time.
+    Rows are read as objects for some chunks at a time.
     """
     places = list(zip(*(chunks[c].to_pylist() for c in ("chunk_id", "document_id")), strict=True))
     number = {chunk: index for index, (chunk, _) in enumerate(places)}
@@ -227,7 +227,7 @@ def read_facts(
 
 
 def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict[str, Any]]]]:
-    """The rows of tables that belong to the same chunks, with their numbers, for some chunks."""
+    """Numbered rows of tables, for some chunks at a time."""
     known = chunks["chunk_id"].combine_chunks()
     places = [pc.index_in(table["chunk_id"], value_set=known).to_numpy() for table in tables]
     orders = [np.argsort(place, kind="stable") for place in places]
@@ -273,7 +273,7 @@ def _find_fault(raw: Row) -> str | None:
 
 
 def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
-    """Both ends are names, of one type or with a word in common."""
+    """Whether both ends are names, of one type or with a word in common."""
     head, tail = (parse_name(str(raw[side])) for side in ("head", "tail"))
     types = {vote_type(Counter(kind)) for kind in kinds}
     alike = len(types) == 1 and UNKNOWN not in types
@@ -299,7 +299,7 @@ def _find_mentions(
     by_place: Mapping[tuple[str, int, int], _NumberedRow],
     by_name: Mapping[tuple[str, str], list[_NumberedRow]],
 ) -> list[_NumberedRow]:
-    """The mention that stands there, else those of the chunk with that name."""
+    """The mention at the span of an end, else the chunk's mentions with its name."""
     chunk, span = raw["chunk_id"], raw[f"{side}_span"]
     if span is not None:
         row = by_place.get((chunk, span["start"], span["end"]))
@@ -309,7 +309,7 @@ def _find_mentions(
 
 
 def pick_name(wordings: Counter[str]) -> str:
-    """The most frequent of the wordings that say most: titles and legal forms say nothing."""
+    """The most frequent of the wordings with most content words, without titles and legal forms."""
     most = max(len(parse_name(text).bare) for text in wordings)
     full = {text: n for text, n in wordings.items() if len(parse_name(text).bare) == most}
     return pick_most_common(Counter(full))
@@ -323,13 +323,13 @@ def pick_most_common(counts: Counter[str]) -> str:
 # Asking which clusters mean the same although the rules left them apart (`f_dis`).
 
 _FACT_CHARACTERS = 160
-"""Of a fact that shows a model how a wording is used."""
+"""Most characters of a fact that shows a model how a wording is used."""
 
 
 def confirm_same(
     kind: str, candidates: list[Candidate], embedder: Embedder, disambiguator: Disambiguator
 ) -> tuple[dict[str, str], list[Row]]:
-    """What each cluster becomes that a model holds for the same as another, and its failures."""
+    """The new key of each cluster that a model merges with another, and rejects of failures."""
     confirmed = disambiguator.confirm(kind, find_groups(candidates, embedder))
     rank = {c.key: (-len(c.words), c.key) for c in candidates}
     rejects = [
@@ -346,7 +346,7 @@ def confirm_same(
 
 
 def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
-    """The clusters that may have a duplicate: names, and nouns that mean a kind."""
+    """The clusters of names, and of nouns that mean a kind, as candidates for merging."""
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     for fact in facts:
         for _, end in fact.entities:
@@ -359,7 +359,7 @@ def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
 
 
 def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[Candidate]:
-    """The clusters of relations, any of which may have a duplicate."""
+    """The clusters of relations as candidates for merging."""
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     lemmas: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
@@ -375,7 +375,7 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
 
 @dataclass(slots=True)
 class _Cluster:
-    """What facts say of a cluster: its wordings, types, and the first of the facts."""
+    """Wordings and types of a cluster, and the first of its facts."""
 
     wordings: Counter[str] = field(default_factory=Counter)
     types: set[str] = field(default_factory=set)
@@ -398,11 +398,11 @@ def _state(fact: Fact) -> str:
 # Resolve: raw triples become facts between entities, each fact once (`f_dis`).
 
 _MAX_TITLE = 6
-"""Words of a title that may be a name; a longer one is a sentence."""
+"""Most words of a title that may be a name; a longer one is a sentence."""
 _NOWHERE = 1 << 60
-"""Where what has no place is put: behind everything."""
+"""Start of what has no place: sorts last."""
 _BEFORE = 40
-"""Characters that hold the word before a noun."""
+"""Characters before a noun that contain the preceding word."""
 
 
 def run(
@@ -419,14 +419,14 @@ def run(
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
-    A raw triple is a reject when it is a condition, somebody's words, or says a
-    thing of itself, and when the fact that it states is not as sure as `min_confidence`.
+    A raw triple is a reject if it is a condition, attributed to somebody, or relates a thing to
+    itself, and if its fact has less confidence than `min_confidence`.
 
-    `kpyramid.graph` says which names are one entity and which phrases one relation; a
-    disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
-    quantity is a literal. What only its document can place says the document's title. An entity
-    keeps the id that most of its statements had in the `former` snapshot, a relation the id and
-    the name that most of its wordings had.
+    `kpyramid.graph` clusters names into entities and phrases into relations; a disambiguator is
+    asked about near duplicates. A tail that is a date, a number or a quantity is a literal. A
+    common noun of one document is qualified by the document's title. An entity keeps the id of most
+    of its statements in the `former` snapshot, a relation the id and the name of most of its
+    wordings.
     """
     mentions, raw_triples = (  # rows of facts ascend as their ids do
         load_contracts()[name].finish(table)
@@ -488,7 +488,7 @@ def run(
 def _correct_ends(
     facts: Facts, subjects: Mapping[Use, str], corrections: Corrections
 ) -> dict[Use, str]:
-    """The titles with their clusters; these, and those of ends, as the corrections have them."""
+    """Applies the corrections to the clusters of ends; returns the corrected ones of titles."""
     where = np.stack([np.ones(len(facts), dtype=bool), ~facts.is_literal], axis=1)
     words, columns = facts.table, facts.columns
     names = [*(words.names[n] for n in columns["names"][where]), *(use.name for use in subjects)]
@@ -505,9 +505,9 @@ _Ids = Mapping[tuple[str, str], str]
 def _name_clusters(
     facts: Facts, relation: Mapping[str, str], raw_triples: pa.Table, former: Former | None
 ) -> _Ids:
-    """Former ids go on where most of the statements are that had them; else one follows from a key.
+    """The ids of clusters: former ids by majority of their statements, else made from the key.
 
-    A statement of an unchanged document has the id that it had.
+    So the statements of an unchanged document keep their ids.
     """
     words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
     keys = [relation.get(Statement(*pair).key) for pair in facts.table.relations]
@@ -546,7 +546,7 @@ def _name_clusters(
 
 
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
-    """The statements of one fact after those of another, and how many each fact has."""
+    """The statements sorted by fact, and the number of statements of each fact."""
     known: Codes[str] = Codes()
     codes = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
     relations = np.array(codes, dtype=np.int64)[facts.columns["relation"]]
@@ -564,7 +564,7 @@ def _walk(facts: Facts, sizes: Numbers) -> Iterator[list[Fact]]:
 
 
 def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
-    """Each name as each fact uses it; literals and common nouns are neighbours only."""
+    """The uses of names in facts; literals and common nouns are neighbours only."""
     for fact in facts:
         for side, end in fact.entities:
             neighbour = fact.tail if side == "head" else fact.head
@@ -573,11 +573,11 @@ def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
 
 
 def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> Iterator[Use]:
-    """The titles that are names, each with the type of the first name that ends as it does.
+    """The titles that are names, each with the type of the first name with the same key.
 
-    The title of a person may say more than the text does, as may one that ends with the lone
-    name of its lead subject; any other has to be a name in it. What stands in brackets or after
-    a comma tells it from its namesakes.
+    A title that ends as a person's name, or the lone name of its lead subject, need not stand in
+    the text in full; any other has to be a name in it. Words in brackets or after a comma tell it
+    from its namesakes.
     """
     starts, _ = _read_ends(raw_triples, "head")
     starts = np.where(starts < 0, _NOWHERE, starts)[facts.columns["row"]]
@@ -604,7 +604,7 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
 
 
 def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """Document, title without what tells it from namesakes, and whole title, of names."""
+    """Document, title without the words that tell namesakes apart, and whole title, of names."""
     for row in documents.select(["document_id", "title", "text"]).to_pylist():
         title = find_named(BRACKET.sub("", row["title"] or "").strip(), row["text"])
         name = parse_name(title)
@@ -622,7 +622,7 @@ def _find_lead(title: Name, heads: Iterable[End]) -> End | None:
 
 
 def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
-    """First character of a part of each raw triple, and the one behind it; -1 where unknown."""
+    """Start and end of a part of each raw triple; -1 where unknown."""
     span = raw_triples[f"{part}_span"].combine_chunks()
     first, last = (
         pc.fill_null(pc.struct_field(span, name), -1).to_numpy(zero_copy_only=False)
@@ -634,9 +634,9 @@ def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
 def _find_nouns(
     facts: Facts, raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
 ) -> Iterator[str | None]:
-    """The clusters of heads and tails that are common nouns, the words of literals.
+    """The clusters of heads and tails that are common nouns, and the words of literals.
 
-    A noun is known by the source of its document, not by its text: an edit elsewhere changes no id.
+    A noun's key has the source of its document, not its text: edits elsewhere change no id.
     """
     titles = {
         (word, document)
@@ -652,7 +652,7 @@ def _find_nouns(
 
 
 def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
-    """The ends that are entities as their text has them."""
+    """The ends that are entities, as the text words them."""
     starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
     _, relation_starts = _read_ends(raw_triples, "relation")
     texts, firsts = combine_column(chunks["text"]), chunks["start"].to_numpy()
@@ -676,9 +676,9 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
 
 
 def _read_before(name: str, position: int, after: int, start: int, text: str) -> str | None:
-    """The last word before an end; none when its place is not known.
+    """The last word before an end; None if its place is unknown.
 
-    `at`: where the end begins, `after`: where what stands before it ends; -1 where unknown.
+    `position`: start of the end, `after`: end of the part before it; -1 where unknown.
     """
     position = position - start if position >= 0 else text.find(name, max(0, after - start))
     if position < 0:
@@ -693,7 +693,7 @@ def _build_entities(
     ids: _Ids,
     corrections: Corrections,
 ) -> Iterator[Row]:
-    """Entity by entity, from the ends that are of one."""
+    """The rows of entities, from their ends."""
     words, columns = facts.table, facts.columns
     titled: dict[str, list[str]] = defaultdict(list)
     for use, key in titles.items():
@@ -748,12 +748,12 @@ def _build_relations(
 
 
 def _weigh(statements: Iterable[Fact]) -> float:
-    """The chance that at least one statement is right: what one chunk says twice is said once."""
+    """The probability that at least one statement is right; repeats within a chunk count once."""
     return combine_chances((fact.chunk_id, fact.confidence) for fact in statements)
 
 
 def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
-    """A reject for each statement of facts that are not sure enough, with its sentence."""
+    """A reject for each statement of facts with too little confidence, with its sentence."""
     texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if len(facts) else {}
     parts = [_read_ends(raw_triples, part)[1] for part in ("head", "relation", "tail")]
     sentences: dict[str, list[Span]] = {}
@@ -827,14 +827,14 @@ def _build_triples(
 
 
 def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
-    """The ids of some rows; they ascend as the rows do."""
+    """The ids of some rows, ascending."""
     return [ids[row].as_py() for row in sorted(rows)]
 
 
 def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
-    """What the document is called, where an end is a common noun that means its own thing.
+    """The document's title as qualifier, if an end is a common noun of this document.
 
-    None where the other end is what the title names, or the noun has the words of the title.
+    Empty if the title names the other end, or the noun has the words of the title.
     """
     title = titles.get(fact.document)
     ends = {str(end.key): end.name for _, end in fact.entities}
