@@ -56,24 +56,24 @@ def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
     Raises:
         InputError: blank nodes that refer to each other in a circle, or a statement as a term.
     """
-    said: defaultdict[str, list[tuple[str, ox.Triple]]] = defaultdict(list)
+    stated: defaultdict[str, list[tuple[str, ox.Triple]]] = defaultdict(list)
     users: defaultdict[str, list[tuple[Subject, str]]] = defaultdict(list)
     for triple in triples:
         for term in (triple.subject, triple.object):
             if isinstance(term, ox.Triple):
                 raise InputError(f"a statement about the statement {term}: only plain RDF is kept")
             if isinstance(term, ox.BlankNode):
-                said[term.value]  # a node that is only referred to says nothing, but is there
+                stated[term.value]  # a node that is only referred to says nothing, but is there
         if isinstance(triple.subject, ox.BlankNode):
-            said[triple.subject.value].append((triple.predicate.value, triple))
+            stated[triple.subject.value].append((triple.predicate.value, triple))
         if isinstance(triple.object, ox.BlankNode):
             users[triple.object.value].append((triple.subject, triple.predicate.value))
-    if not said:
+    if not stated:
         return list(triples)
-    order = _sort_leaves_first(said)
+    order = _sort_leaves_first(stated)
     content: dict[str, str] = {}
     for node in order:
-        lines = {f"{p} {_show(t.object, content)}" for p, t in said[node]}
+        lines = {f"{p} {_show(t.object, content)}" for p, t in stated[node]}
         content[node] = _hash_lines(lines)
     name: dict[str, str] = {}
     for node in reversed(order):
@@ -98,17 +98,17 @@ def _show(term: object, names: Mapping[str, str]) -> str:
     return f"_:{names[term.value]}" if isinstance(term, ox.BlankNode) else str(term)
 
 
-def _sort_leaves_first(said: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
+def _sort_leaves_first(stated: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
     """Each blank node after all it refers to."""
     ends = {
         node: [t.object.value for _, t in statements if isinstance(t.object, ox.BlankNode)]
-        for node, statements in said.items()
+        for node, statements in stated.items()
     }
     try:
         return [*TopologicalSorter(ends).static_order()]
     except CycleError as e:
         circle = {*e.args[1]}
-        left = sorted({p for node in circle for p, _ in said[node]})
+        left = sorted({p for node in circle for p, _ in stated[node]})
         raise InputError(
             f"{len(circle)} blank nodes refer to each other in a circle (by "
             f"{', '.join(left[:_MOST_NAMED])}): they cannot be told apart; give one of them an IRI"
@@ -130,11 +130,11 @@ class Limits:
 
     @cached_property
     def _groups(self) -> dict[str, set[frozenset[str]]]:
-        found: dict[str, set[frozenset[str]]] = {}
+        by_iri: dict[str, set[frozenset[str]]] = {}
         for group in self.disjoint:
             for iri in group:
-                found.setdefault(iri, set()).add(group)
-        return found
+                by_iri.setdefault(iri, set()).add(group)
+        return by_iri
 
     def are_disjoint(self, first: AbstractSet[str], second: AbstractSet[str]) -> bool:
         """Whether nothing is an instance of both classes, each given with all classes above it."""
@@ -155,8 +155,8 @@ def find_limits(triples: Iterable[ox.Triple]) -> Limits:
     characteristics: dict[str, frozenset[str]] = {}
     wider: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for subject in graph.list_subjects():
-        for other in graph.find(subject, n.DISJOINT_WITH):
-            disjoint.add(_keep_named((subject, other)))
+        for value in graph.find(subject, n.DISJOINT_WITH):
+            disjoint.add(_keep_named((subject, value)))
         lists = graph.find(subject, n.DISJOINT_UNION_OF)
         if n.ALL_DISJOINT_CLASSES in graph.find_types(subject):
             lists = graph.find(subject, n.MEMBERS)

@@ -65,12 +65,12 @@ def parse_synset(line: str) -> Synset:
     """The synset of a line of `data.*`; IndexError or ValueError where it is broken."""
     head, _, gloss = line.partition("|")
     parts = head.split()
-    at = 4 + 2 * int(parts[3], 16)
+    index = 4 + 2 * int(parts[3], 16)
     pointers = []
-    for first in range(at + 1, at + 1 + 4 * int(parts[at]), 4):
+    for first in range(index + 1, index + 1 + 4 * int(parts[index]), 4):
         symbol, key, part, ends = parts[first : first + 4]
         pointers.append(Pointer(symbol, key, part, int(ends[:2], 16), int(ends[2:], 16)))
-    words = tuple(word.replace("_", " ") for word in parts[4:at:2])
+    words = tuple(word.replace("_", " ") for word in parts[4:index:2])
     return Synset(parts[0], int(parts[1]), words, gloss.strip(), tuple(pointers))
 
 
@@ -296,8 +296,8 @@ def build_schema(cut: Cut, *, title: str) -> Schema:
     base = f"{BASE}{next(iter(names.values()))}#"
     iris: dict[str | None, str] = {None: n.THING, **{k: base + name for k, name in names.items()}}
     classes = [
-        replace(found, iri=iris[key], parents=tuple(iris[parent] for parent in found.parents))
-        for key, found in cut.concepts.items()
+        replace(concept, iri=iris[key], parents=tuple(iris[parent] for parent in concept.parents))
+        for key, concept in cut.concepts.items()
     ]
     advice = "Cut from word nets, to be reviewed: classes that are wrong or not needed go."
     stated = [

@@ -80,8 +80,8 @@ def _search(pattern: str, flags: str, text: str) -> bool | None:
     words = [ox.Literal(part) for part in (text, pattern, known)]
     rows = _EMPTY.query("SELECT (REGEX({}, {}, {}) AS ?found) {{}}".format(*words))
     assert isinstance(rows, ox.QuerySolutions)
-    found = next(rows)["found"]
-    return found.value == "true" if isinstance(found, ox.Literal) else None
+    match = next(rows)["found"]
+    return match.value == "true" if isinstance(match, ox.Literal) else None
 
 
 def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
@@ -94,8 +94,8 @@ def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
         InputError: not Turtle, or a pattern that is none.
     """
     graph = Graph(parse_turtle(turtle, source=source))
-    found = {c for shape in graph.list_subjects() for c in _read_shape(shape, graph, source)}
-    return tuple(sorted(found, key=_order))
+    constraints = {c for shape in graph.list_subjects() for c in _read_shape(shape, graph, source)}
+    return tuple(sorted(constraints, key=_order))
 
 
 def _order(c: Constraint) -> tuple[object, ...]:
@@ -172,15 +172,15 @@ class Rules:
 
     @cached_property
     def _by_property(self) -> dict[str, list[Constraint]]:
-        found: dict[str, list[Constraint]] = {}
+        by_iri: dict[str, list[Constraint]] = {}
         for constraint in self.constraints:
-            found.setdefault(constraint.property_iri, []).append(constraint)
-        return found
+            by_iri.setdefault(constraint.property_iri, []).append(constraint)
+        return by_iri
 
     def _list(self, classes: Collection[str], property_iri: str) -> Iterator[Constraint]:
         for constraint in self._by_property.get(property_iri, ()):
             if constraint.target is None or any(
-                self.schema.is_subclass(own, constraint.target) for own in classes
+                self.schema.is_subclass(iri, constraint.target) for iri in classes
             ):
                 yield constraint
 
@@ -207,12 +207,12 @@ class Rules:
         self, classes: Collection[str], property_iri: str, value_classes: Iterable[str]
     ) -> Constraint | None:
         """The first class that the individual at the other end had to be in and is not."""
-        own = list(value_classes)
+        value_iris = list(value_classes)
         for constraint in self._list(classes, property_iri):
             if constraint.kind == "datatype":
                 return constraint
             if constraint.kind == "class" and not any(
-                self.schema.is_subclass(iri, constraint.values[0]) for iri in own
+                self.schema.is_subclass(iri, constraint.values[0]) for iri in value_iris
             ):
                 return constraint
         return None

@@ -35,8 +35,8 @@ def name_class(iri: str, schema: Schema) -> str:
     """A class's label; `anything` of the most general."""
     if iri == THING:
         return "anything"
-    found = schema.class_by_iri.get(iri)
-    return found.label if found else iri
+    c = schema.class_by_iri.get(iri)
+    return c.label if c else iri
 
 
 def name_range(iri: str, schema: Schema) -> str:

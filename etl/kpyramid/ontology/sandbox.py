@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 # Commands run to their end.
 
-_KEPT = (
+_INHERITED = (
     *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
     *("PYTHONHOME", "VIRTUAL_ENV"),
 )
@@ -28,7 +28,7 @@ def list_environment() -> dict[str, str]:
 
     A Python child is given `sys.path` with its code.
     """
-    return {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -> tuple[int, bytes]:
@@ -141,9 +141,9 @@ class Child:
             process.stdin.flush()
             return _read_line(process.stdout.fileno(), deadline)
         except (EOFError, BrokenPipeError) as e:
-            said = name_end(process.wait())
+            end = name_end(process.wait())
             self.close()
-            raise EOFError(said) from e
+            raise EOFError(end) from e
         except BaseException:
             # Late, or interrupted between question and answer: the next answer would be this one.
             self.close()

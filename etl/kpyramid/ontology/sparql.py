@@ -108,18 +108,18 @@ def run_query(
         InputError: the query cannot be parsed or run, or is neither SELECT nor ASK.
     """
     try:
-        found = store.query(query, prefixes=dict(prefixes or {}))
-        if isinstance(found, ox.QueryBoolean):
-            return [{"ask": "true" if found else "false"}]
-        if isinstance(found, ox.QuerySolutions):
-            names = [variable.value for variable in found.variables]
+        results = store.query(query, prefixes=dict(prefixes or {}))
+        if isinstance(results, ox.QueryBoolean):
+            return [{"ask": "true" if results else "false"}]
+        if isinstance(results, ox.QuerySolutions):
+            names = [variable.value for variable in results.variables]
             return [
                 {
                     name: term.value if isinstance(term, ox.NamedNode | ox.Literal) else str(term)
                     for name in names
                     if (term := solution[name]) is not None
                 }
-                for solution in islice(found, limit)
+                for solution in islice(results, limit)
             ]
     except (SyntaxError, OSError, RuntimeError, ValueError) as e:
         raise InputError(f"SPARQL query: {e}; correct the query: {query[:200]!r}") from e
@@ -187,19 +187,19 @@ def list_iris(query: str) -> set[str]:
     Without a parser: to load rdflib for them takes longer than to run the queries.
     """
     prefixes: dict[str, str] = {}
-    found: set[str] = set()
+    iris: set[str] = set()
     base = ""
     for match in _IRI.finditer(query):
-        own, iri, declared, place, prefix, local = match.groups()
-        if own is not None:
-            base = own
+        base_iri, iri, declared, place, prefix, local = match.groups()
+        if base_iri is not None:
+            base = base_iri
         elif declared is not None:
             prefixes[declared] = place
         elif prefix in prefixes:
-            found.add(prefixes[prefix] + local.rstrip(".").replace("\\", ""))
+            iris.add(prefixes[prefix] + local.rstrip(".").replace("\\", ""))
         elif iri:
-            found.add(iri if ":" in iri else urljoin(base, iri) if "//" in base else base + iri)
-    return found
+            iris.add(iri if ":" in iri else urljoin(base, iri) if "//" in base else base + iri)
+    return iris
 
 
 def serve() -> None:
@@ -292,14 +292,14 @@ def list_patterns(query: str) -> list[Pattern]:
     """
     from rdflib.paths import InvPath
 
-    found = []
+    patterns = []
     for subject, predicate, value in _list_triples(query):
         if isinstance(predicate, InvPath):
             subject, predicate, value = value, predicate.arg, subject
         ends = _write_term(subject), _write_term(predicate), _write_term(value)
         if ends[0] and ends[1] and ends[2]:
-            found.append((ends[0], ends[1], ends[2]))
-    return sorted(found)
+            patterns.append((ends[0], ends[1], ends[2]))
+    return sorted(patterns)
 
 
 Steps = tuple[tuple[str, bool], ...]
@@ -310,13 +310,13 @@ def list_paths(query: str) -> list[tuple[Steps, Pattern]]:
     """The patterns that `list_patterns` leaves out for their paths, with the paths' properties."""
     from rdflib.paths import Path as PropertyPath
 
-    found = []
+    paths = []
     for subject, predicate, value in _list_triples(query):
         ends = _write_term(subject), _write_term(value)
         if isinstance(predicate, PropertyPath) and ends[0] and ends[1]:
             steps = tuple(sorted({*_walk_path(predicate, turned=False)}))
-            found.append((steps, (ends[0], "=", ends[1])))
-    return sorted(found)
+            paths.append((steps, (ends[0], "=", ends[1])))
+    return sorted(paths)
 
 
 def _walk_path(path: object, *, turned: bool) -> Iterator[tuple[str, bool]]:

@@ -165,8 +165,8 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     Raises:
         InputError: as above.
     """
-    said = {place for row in rows for place in row.places[:1]}
-    more = {place for row in rows for place in row.places} - said
+    written = {place for row in rows for place in row.places[:1]}
+    more = {place for row in rows for place in row.places} - written
     statements = (triple for row in rows for triple in _list_sources(row))
     return write_sorted(chain(statements, *map(describe_quotation, more)))
 
@@ -182,8 +182,8 @@ def write_ontology(schema_turtle: str, instances_nt: str) -> str:
     lines = instances_nt.splitlines(keepends=True)
     named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
     declared = {f"{subject} {individual}" for subject in named}
-    kept = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
-    return "".join(sorted(map(_fit_datatype, {*kept, *lines, *declared})))
+    stated = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
+    return "".join(sorted(map(_fit_datatype, {*stated, *lines, *declared})))
 
 
 _OWL_TYPES = {"gYear": "integer", "gYearMonth": "string", "date": "dateTime"}
@@ -194,10 +194,10 @@ _OUTSIDE = re.compile(rf"(?:\"\^\^)?<{re.escape(n.XSD)}({'|'.join(_OWL_TYPES)})>
 def _fit_datatype(line: str) -> str:
     """A line of N-Triples within the datatypes of OWL 2: of its value, or of a range."""
 
-    def fit(found: re.Match[str]) -> str:
-        hour = "T00:00:00" if found[1] == "date" else ""
-        mark = f'{hour}"^^' if found[0].startswith('"') else ""
-        return f"{mark}<{n.XSD}{_OWL_TYPES[found[1]]}>{found[2]}"
+    def fit(match: re.Match[str]) -> str:
+        hour = "T00:00:00" if match[1] == "date" else ""
+        mark = f'{hour}"^^' if match[0].startswith('"') else ""
+        return f"{mark}<{n.XSD}{_OWL_TYPES[match[1]]}>{match[2]}"
 
     return _OUTSIDE.sub(fit, line)
 

@@ -32,8 +32,8 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
             "convert it first with `kpyramid ontology import`"
         )
     try:
-        found = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
-        return [quad.triple for quad in found]
+        quads = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
+        return [quad.triple for quad in quads]
     except SyntaxError as e:
         raise InputError(
             f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; "
@@ -60,22 +60,22 @@ class Graph:
     """
 
     def __init__(self, triples: Iterable[ox.Triple]) -> None:
-        self._said: dict[Node, dict[str, dict[Object, None]]] = {}
+        self._values: dict[Node, dict[str, dict[Object, None]]] = {}
         self._users: Counter[Object] = Counter()
         for triple in triples:
             if not isinstance(triple.subject, ox.Triple):
                 self.add(triple.subject, triple.predicate.value, triple.object)
 
     def __iter__(self) -> Iterator[ox.Triple]:
-        for subject, said in self._said.items():
-            for predicate, values in said.items():
+        for subject, by_predicate in self._values.items():
+            for predicate, values in by_predicate.items():
                 for value in values:
                     yield ox.Triple(subject, ox.NamedNode(predicate), value)
 
     def add(self, subject: Node | str, predicate: str, value: Object) -> None:
         """States it."""
         subject = _make_node(subject)
-        values = self._said.setdefault(subject, {}).setdefault(predicate, {})
+        values = self._values.setdefault(subject, {}).setdefault(predicate, {})
         if value not in values:
             values[value] = None
             self._users[value] += 1
@@ -83,7 +83,7 @@ class Graph:
     def remove(self, subject: Node | str, predicate: str, value: Object | None = None) -> None:
         """Withdraws one value, or all; what only a withdrawn blank node said goes too."""
         subject = _make_node(subject)
-        values = self._said.get(subject, {}).get(predicate, {})
+        values = self._values.get(subject, {}).get(predicate, {})
         gone = [v for v in values if value is None or v == value]
         for each in gone:
             del values[each]
@@ -91,11 +91,11 @@ class Graph:
             node = gone.pop()
             self._users[node] -= 1
             if isinstance(node, ox.BlankNode) and not self._users[node]:
-                gone += [v for said in self._said.pop(node, {}).values() for v in said]
+                gone += [v for values in self._values.pop(node, {}).values() for v in values]
 
     def find(self, subject: Node | str, predicate: str) -> list[Object]:
         """The values, in the order they came."""
-        return list(self._said.get(_make_node(subject), {}).get(predicate, ()))
+        return list(self._values.get(_make_node(subject), {}).get(predicate, ()))
 
     def find_iris(self, subject: Node | str, predicate: str) -> list[str]:
         """The named values, sorted."""
@@ -118,19 +118,19 @@ class Graph:
 
     def list_subjects(self) -> list[Node]:
         """All subjects, in the order they came."""
-        return list(self._said)
+        return list(self._values)
 
     def list_predicates(self, subject: Node | str) -> list[str]:
         """The predicates of a subject."""
-        return [p for p, values in self._said.get(_make_node(subject), {}).items() if values]
+        return [p for p, values in self._values.get(_make_node(subject), {}).items() if values]
 
     def find_typed(self, *types: str) -> list[str]:
         """The named subjects of one of these types, sorted."""
         wanted = {ox.NamedNode(t) for t in types}
         return sorted(
             s.value
-            for s, said in self._said.items()
-            if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
+            for s, by_predicate in self._values.items()
+            if isinstance(s, ox.NamedNode) and wanted & by_predicate.get(RDF_TYPE, {}).keys()
         )
 
     def add_list(self, members: Iterable[Object]) -> Node:
@@ -183,7 +183,7 @@ def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> s
     apart = {
         name: iri
         for iri, name in names.items()
-        if not any(iri != other and iri.startswith(other) for other in names)
+        if not any(iri != prefix and iri.startswith(prefix) for prefix in names)
     }
     ordered = chain.from_iterable(by_subject.values())
     written = ox.serialize(ordered, format=ox.RdfFormat.TURTLE, prefixes=apart) or b""

@@ -269,11 +269,13 @@ def open_backends(
     Models are opened at first use. `settings`, or a file of them: decisions are taken as [query]
     says; if it leaves all to the rules, the model takes all. `llm`: values that replace fields of
     [llm], such as `model`, `base_url`, `api_key_env`, `budget`.
-
     Replies are stored in the `warehouse` or at `llm.cache`, else until the end. The budget covers
     all requests until the end, or those of all who share the folder `books`. `patience`: seconds
     that a call waits for an endpoint that is busy or failing, `llm.max_wait` at most; one call that
     hangs takes `llm.timeout` on top.
+
+    Raises:
+        SettingsError: a setting is wrong, or there is no model, or no key for it.
     """
     chosen = settings
     if not isinstance(chosen, Settings):

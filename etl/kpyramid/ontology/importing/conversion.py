@@ -23,7 +23,7 @@ from kpyramid.ontology.turtle import Graph, Node, Object, parse_turtle, walk
 ANY, TEXT = n.RDFS + "Literal", n.XSD + "string"
 """The datatype of all values, and that of what has no nearer one."""
 SCHEMA_ORG = ("http://schema.org/", "https://schema.org/")
-_SAID = """
+_TABLE = """
     xsd date dateTime dateTimeStamp
     xsd int short byte
     xsd nonNegativeInteger unsignedLong unsignedInt unsignedShort unsignedByte
@@ -40,7 +40,7 @@ _SAID = """
 """
 _SPACES = {"xsd": (n.XSD,), "owl": (n.OWL,), "rdf": (n.RDF,), "schema": SCHEMA_ORG}
 _NEAREST = {base + "DataType": ANY for base in SCHEMA_ORG}
-for _space, _nearest, *_names in map(str.split, _SAID.strip().splitlines()):
+for _space, _nearest, *_names in map(str.split, _TABLE.strip().splitlines()):
     _NEAREST |= {b + name: n.XSD + _nearest for b in _SPACES[_space] for name in _names}
 """The datatype whose values can be checked and come nearest; any other is taken as a string."""
 _WIDER = {"int": "long", "long": "integer", "integer": "decimal"}
@@ -275,8 +275,8 @@ class _Conversion:
 
     def note(self, kind: str, subject: object, detail: str) -> None:
         """Notes a change; a subject that is text is an IRI."""
-        said = f"<{subject}>" if isinstance(subject, str) else str(subject)
-        self.made.append(Change(kind, said, detail))
+        shown = f"<{subject}>" if isinstance(subject, str) else str(subject)
+        self.made.append(Change(kind, shown, detail))
 
 
 # Terms: what the ontology declares, and of which kind.
@@ -295,8 +295,8 @@ _OBSOLETE = "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass"
 def _list_included(graph: Graph, iri: str, predicate: str) -> list[Object]:
     """The ends that schema.org's way of stating them names: any of them will do."""
     name = _INCLUDES[predicate]
-    found = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
-    return [ox.NamedNode(iri) for iri in sorted(found)]
+    iris = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
+    return [ox.NamedNode(iri) for iri in sorted(iris)]
 
 
 class _Terms(_Conversion):
@@ -420,15 +420,15 @@ class _Terms(_Conversion):
         uses += [(iri, end, _name(end)) for iri in objects for end in (n.DOMAIN, n.RANGE)]
         uses += [(iri, n.DOMAIN, _name(n.DOMAIN)) for iri in graph.find_typed(_DATA)]
         for iri, predicate, use in uses:
-            for other in graph.find_iris(iri, predicate):
-                if other in known:
+            for target in graph.find_iris(iri, predicate):
+                if target in known:
                     continue
-                if not other.startswith(n.BUILT_IN):
-                    known.add(other)
-                    self.declare_class(other, f"{use} of <{iri}>, but not declared in this file")
+                if not target.startswith(n.BUILT_IN):
+                    known.add(target)
+                    self.declare_class(target, f"{use} of <{iri}>, but not declared in this file")
                 elif predicate == n.SUBCLASS:
-                    graph.remove(iri, n.SUBCLASS, ox.NamedNode(other))
-                    self.note("superclass dropped", iri, f"<{other}> is built in")
+                    graph.remove(iri, n.SUBCLASS, ox.NamedNode(target))
+                    self.note("superclass dropped", iri, f"<{target}> is built in")
 
     def declare_class(self, iri: str, why: str) -> None:
         """States that it is a class."""
@@ -492,12 +492,12 @@ class _Ends(_Conversion):
 
     def _mend_inverse(self, iri: str) -> None:
         inverses = self._graph.find_iris(iri, n.INVERSE_OF)
-        usable = [other for other in inverses if other in self._objects and iri in self._objects]
-        for other in inverses:
-            if other not in usable[:1]:
-                why = "another one is kept" if other in usable else "it is no object property here"
-                self._graph.remove(iri, n.INVERSE_OF, ox.NamedNode(other))
-                self.note("inverse dropped", iri, f"<{other}>: {why}")
+        usable = [value for value in inverses if value in self._objects and iri in self._objects]
+        for value in inverses:
+            if value not in usable[:1]:
+                why = "another one is kept" if value in usable else "it is no object property here"
+                self._graph.remove(iri, n.INVERSE_OF, ox.NamedNode(value))
+                self.note("inverse dropped", iri, f"<{value}>: {why}")
 
     @cached_property
     def _limits(self) -> Limits:
@@ -507,10 +507,10 @@ class _Ends(_Conversion):
     def _equal(self) -> Mapping[str, Set[str]]:
         equal: defaultdict[str, set[str]] = defaultdict(set)
         for node in self._graph.list_subjects():
-            for other in self._graph.find_iris(node, n.OWL + "equivalentProperty"):
+            for equivalent in self._graph.find_iris(node, n.OWL + "equivalentProperty"):
                 if isinstance(node, ox.NamedNode):
-                    equal[node.value].add(other)
-                    equal[other].add(node.value)
+                    equal[node.value].add(equivalent)
+                    equal[equivalent].add(node.value)
         return equal
 
     def _find_inherited(self, iri: str, end: str) -> tuple[str, str] | None:
@@ -518,15 +518,15 @@ class _Ends(_Conversion):
 
         def step(place: tuple[str, str]) -> list[tuple[str, str]]:
             current, wanted = place
-            other = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
-            steps = [(i, other) for i in self._graph.find_iris(current, n.INVERSE_OF)]
+            opposite = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
+            steps = [(i, opposite) for i in self._graph.find_iris(current, n.INVERSE_OF)]
             above = self._graph.find_iris(current, n.SUBPROPERTY)
             return steps + [(s, wanted) for s in (*above, *sorted(self._equal.get(current, ())))]
 
         for current, wanted in walk([(iri, end)], step):
-            found = self._graph.find(current, wanted)
-            if current != iri and len(found) == 1 and isinstance(found[0], ox.NamedNode):
-                return found[0].value, current
+            ends = self._graph.find(current, wanted)
+            if current != iri and len(ends) == 1 and isinstance(ends[0], ox.NamedNode):
+                return ends[0].value, current
         return None
 
     def _mend(self, iri: str, predicate: str, inherited: tuple[str, str] | None) -> None:
@@ -584,15 +584,15 @@ class _Ends(_Conversion):
         candidates: dict[str, None] = {}
         members: set[str] = set()
         for value in stated:
-            found, inside = self._read_class(value)
-            candidates |= dict.fromkeys(found)
+            named, inside = self._read_class(value)
+            candidates |= dict.fromkeys(named)
             members |= inside
         narrow = [c for c in candidates if c != n.THING] or [n.THING]
         name = _name(predicate)
-        for one, other in combinations(narrow, 2):
-            if self._limits.are_disjoint(self._climb(one), self._climb(other)):
+        for a, b in combinations(narrow, 2):
+            if self._limits.are_disjoint(self._climb(a), self._climb(b)):
                 self.problems.append(
-                    f"<{iri}>: its {name}s <{one}> and <{other}> are stated disjoint, so nothing "
+                    f"<{iri}>: its {name}s <{a}> and <{b}> are stated disjoint, so nothing "
                     "could ever be its value; remove one"
                 )
                 break
@@ -604,8 +604,8 @@ class _Ends(_Conversion):
             for member in left:
                 self._graph.add(iri, includes, ox.NamedNode(member))
             shown = ", ".join(sorted(map(self._show, stated)))
-            kept = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
-            self.note(f"{name} settled", iri, f"<{end}> for {shown}{kept}")
+            noted = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
+            self.note(f"{name} settled", iri, f"<{end}> for {shown}{noted}")
         return end
 
     def _read_class(self, value: Object) -> tuple[list[str], set[str]]:
@@ -679,12 +679,12 @@ class _Words(_Conversion):
             headers = [commonest.removesuffix("#") or base]
             graph.add(headers[0], n.RDF_TYPE, kind)
             self.note("header added", headers[0], "no owl:Ontology was stated")
-        own = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
-        kept = (own or headers)[0]
+        main = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
+        chosen = (main or headers)[0]
         for header in headers:
-            if header != kept:
+            if header != chosen:
                 graph.remove(header, n.RDF_TYPE, kind)
-                self.note("header dropped", header, f"<{kept}> is the ontology's own")
+                self.note("header dropped", header, f"<{chosen}> is the ontology's own")
             for imported in graph.find(header, n.IMPORTS):
                 graph.remove(header, n.IMPORTS, imported)
                 graph.add(header, n.RDFS + "seeAlso", imported)
@@ -705,10 +705,10 @@ class _Words(_Conversion):
         """What a term without an rdfs:label in English is called, and where that stands."""
         if stated := self._graph.find_texts(iri, n.PREF_LABEL):
             return stated[0], "its skos:prefLabel"
-        found = [v for p in _LABELS for v in self._graph.find(iri, p) if isinstance(v, ox.Literal)]
+        texts = [v for p in _LABELS for v in self._graph.find(iri, p) if isinstance(v, ox.Literal)]
         known = [
             (self._languages.index(v.language or ""), v.value, v.language)
-            for v in found
+            for v in texts
             if v.value.strip()
         ]
         if not known:

@@ -81,20 +81,20 @@ class Kinds:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        found: dict[tuple[str, ...], set[str]] = {}
+        by_label: dict[tuple[str, ...], set[str]] = {}
         for entry in schema.classes:
             for label in (entry.label, *entry.alt_labels):
-                found.setdefault(_reduce(label), set()).add(entry.iri)
-        self._by_label = {label: min(iris) for label, iris in found.items() if len(iris) == 1}
-        self._labels = found.keys() - {()}
+                by_label.setdefault(_reduce(label), set()).add(entry.iri)
+        self._by_label = {label: min(iris) for label, iris in by_label.items() if len(iris) == 1}
+        self._labels = by_label.keys() - {()}
         self._longest = max(map(len, self._labels), default=0)
 
     def find(self, words: str) -> str | None:
         """The class that the head of a noun phrase names, by the longest label that ends it."""
         core = _reduce(_COMPLEMENT.split(_PARTITIVE.sub("", words), maxsplit=1)[0])
         sizes = range(min(self._longest, len(core)), 0, -1)
-        found = (self._by_label.get(core[-size:]) for size in sizes)
-        return next((iri for iri in found if iri is not None), None)
+        iris = (self._by_label.get(core[-size:]) for size in sizes)
+        return next((iri for iri in iris if iri is not None), None)
 
     def find_by_name(self, name: str, entity_type: str) -> frozenset[str]:
         """The class that a name's head says, if any.
@@ -102,16 +102,16 @@ class Kinds:
         A title of a work may hold any noun, so that its head says something only of a kind of
         work; and what is written small is a name only where the class takes common nouns.
         """
-        found = self.find(name)
-        if found is None or self.is_kind(name) or _JOINED.match(name):
+        iri = self.find(name)
+        if iri is None or self.is_kind(name) or _JOINED.match(name):
             return frozenset()
-        own = self._schema.class_for_type(entity_type)
-        is_other = (
+        typed = self._schema.class_for_type(entity_type)
+        is_excluded = (
             (entity_type == "ORG" and name.split()[-1].casefold() in FIRMS)
-            or not (is_written_as_name(name) or takes_nouns(found, self._schema))
-            or (entity_type in _TITLES and not (own and self._schema.is_subclass(found, own)))
+            or not (is_written_as_name(name) or takes_nouns(iri, self._schema))
+            or (entity_type in _TITLES and not (typed and self._schema.is_subclass(iri, typed)))
         )
-        return frozenset() if is_other else frozenset({found})
+        return frozenset() if is_excluded else frozenset({iri})
 
     def is_kind(self, words: str) -> bool:
         """Whether words are a class's label and nothing else: `the drug` names no individual.
@@ -152,7 +152,7 @@ def is_count(words: str) -> bool:
 
 def takes_nouns(class_iri: str, schema: Schema) -> bool:
     """Whether a class, or one above it, says that its individuals are named by common nouns."""
-    return any(found.common_nouns for found in schema.list_above(class_iri))
+    return any(c.common_nouns for c in schema.list_above(class_iri))
 
 
 def _reduce(words: str) -> tuple[str, ...]:
@@ -439,7 +439,7 @@ def fit_class(
     elif claims:
         fits = any(schema.is_subclass(wanted, known) for known in claims)
     else:  # a label that the ontology has no class for
-        fits = not any(found.entity_types for found in schema.list_above(wanted))
+        fits = not any(c.entity_types for c in schema.list_above(wanted))
     return (TYPED if read else GUESSED) if fits else None
 
 
@@ -478,12 +478,12 @@ def check_value(
     if fault is not None:
         return fault
     inverse = _find_inverse(prop, schema)
-    kept, other = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
+    stored, reverse = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
     ends = [
-        (kept.domain, other.range if other else None),
-        (kept.range, other.domain if other else None),
+        (stored.domain, reverse.range if reverse else None),
+        (stored.range, reverse.domain if reverse else None),
     ]
-    if kept is not prop:
+    if stored is not prop:
         ends.reverse()
     end = _fit_end(subject, *ends[0], schema, read=read, guess=guess)
     if isinstance(end, str):
@@ -518,15 +518,15 @@ def check_value(
         return _refuse("range", value, end, schema)
     if value.entity_id == subject.entity_id:
         return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
-    object_class, other_sure = end
-    if max(sure, other_sure) <= GUESSED and not outright:
+    object_class, value_sure = end
+    if max(sure, value_sure) <= GUESSED and not outright:
         return Misfit("domain", f"only the property says what {subject.name} and {value.name} are")
-    both = place.confidence * other_sure
-    place = replace(place, confidence=confirm(both) if sure == other_sure == 1.0 else both)
-    if kept is not prop:
+    both = place.confidence * value_sure
+    place = replace(place, confidence=confirm(both) if sure == value_sure == 1.0 else both)
+    if stored is not prop:
         place = replace(place, subject=place.object, object=place.subject)
         turned = object_class, value.entity_id, subject.entity_id, class_iri
-        return Candidate(kept, *turned, None, place)
+        return Candidate(stored, *turned, None, place)
     return Candidate(prop, class_iri, subject.entity_id, value.entity_id, object_class, None, place)
 
 
@@ -561,8 +561,8 @@ def _fit_end(
 
 
 def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misfit:
-    said = f"{individual.name} ({individual.type}) is no {name_class(wanted, schema)}"
-    return Misfit(reason, said)
+    detail = f"{individual.name} ({individual.type}) is no {name_class(wanted, schema)}"
+    return Misfit(reason, detail)
 
 
 # Entity linking: from the words of a text to the individual they name.
@@ -622,11 +622,11 @@ class Linker:
 
     def _name_local(self, document_id: str) -> dict[str, set[str]]:
         """The entities of a document by the names that they have in it."""
-        found: dict[str, set[str]] = defaultdict(set)
+        by_name: dict[str, set[str]] = defaultdict(set)
         for mention in self._mentions.list_document(document_id):
             if mention.entity_id is not None:
-                found[normalise_name(mention.text)].add(mention.entity_id)
-        return found
+                by_name[normalise_name(mention.text)].add(mention.entity_id)
+        return by_name
 
     def find(self, document_id: str, words: str, span: Span | None) -> Named | str:
         """The individual that words name, at a place if it is known, or why there is none.
@@ -639,11 +639,11 @@ class Linker:
         if known is not None:
             return self.named[known]
         key = normalise_name(words)
-        for found in (self._list_local(document_id).get(key), self._anywhere.get(key)):
-            if found and len(found) > 1:
-                return f"{len(found)} entities are called {words!r}, none at that place"
-            if found:
-                return self.named[next(iter(found))]
+        for entities in (self._list_local(document_id).get(key), self._anywhere.get(key)):
+            if entities and len(entities) > 1:
+                return f"{len(entities)} entities are called {words!r}, none at that place"
+            if entities:
+                return self.named[next(iter(entities))]
         if not is_name(words):
             return f"{words!r} is no name of an individual"
         return self._make(key, " ".join(words.split()), there)
@@ -652,12 +652,12 @@ class Linker:
         entity = content_id("entity", key)
         entity = content_id("entity", key, "induced") if entity in self.named else entity
         kind = next((m.type for m in there if m.type != UNTYPED), UNTYPED)
-        found = {m.mention_id for m in there}
+        ids = {m.mention_id for m in there}
         made, forms, mentions = self._made.get(entity, (Named(entity, name, kind), set(), set()))
         best = min(made.name, name, key=lambda n: (-len(n), n))
         kind = kind if made.type == UNTYPED else made.type
         made = Named(entity, best, kind, self._kinds(best, kind))
-        self._made[entity] = made, forms | {name}, mentions | found
+        self._made[entity] = made, forms | {name}, mentions | ids
         return made
 
     @property

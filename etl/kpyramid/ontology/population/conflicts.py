@@ -41,9 +41,9 @@ class Finding:
         "born in Lima, Peru" the first place is the narrower one.
         """
         best = self.places[0]
-        at = best.object.start - best.start if best.object else 0
+        offset = best.object.start - best.start if best.object else 0
         documents = len({place.document_id for place in self.places})
-        return -round(self.confidence, 2), -documents, at, self.key
+        return -round(self.confidence, 2), -documents, offset, self.key
 
     @property
     def entailed(self) -> Iterable[tuple[str, str]]:
@@ -106,9 +106,9 @@ def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
                 ends.append((where, place.object.end, value))
     for where, end, value in ends:
         for gap in (2, 1):  # ", " and ","
-            other, text, start = beside.get((*where, end + gap), ("", "", 0))
-            if other and text[end - start : end - start + gap].strip() == ",":
-                wider[value].add(other)
+            second, text, start = beside.get((*where, end + gap), ("", "", 0))
+            if second and text[end - start : end - start + gap].strip() == ",":
+                wider[value].add(second)
     return {place: larger - {place} for place, larger in wider.items()}
 
 
@@ -116,7 +116,7 @@ _LOCATED = "is located in"
 
 
 @dataclass
-class _Kept:
+class _Retained:
     """Findings that stay so far: individuals' classes, and by property and one end the other end.
 
     `values` and `owners` hold what findings entail too, each with the finding that did so first.
@@ -191,15 +191,15 @@ def _settle_once(
     settled: Sequence[Finding],
     wider: Mapping[str, set[str]],
 ) -> tuple[list[Finding], list[Loss]]:
-    kept = _Kept(_choose_classes(findings, rules, known), wider=wider)
+    retained = _Retained(_choose_classes(findings, rules, known), wider=wider)
     for finding in settled:
-        kept.add(finding, rules)
+        retained.add(finding, rules)
     stay: list[Finding] = []
     losses: list[Loss] = []
     for finding in findings:
-        fault = _find_fault(finding, kept, rules)
+        fault = _find_fault(finding, retained, rules)
         if fault is None:
-            kept.add(finding, rules)
+            retained.add(finding, rules)
             stay.append(finding)
         else:
             losses.append(Loss(finding, *fault))
@@ -220,7 +220,7 @@ def _choose_classes(
             support[individual][class_iri] += finding.places
     chosen = {individual: set(classes) for individual, classes in known.items()}
     for individual, classes in support.items():
-        own = chosen.setdefault(individual, set())
+        agreed = chosen.setdefault(individual, set())
         ranks = {
             class_iri: (
                 -round(combine_confidence(places), 2),
@@ -230,8 +230,8 @@ def _choose_classes(
             for class_iri, places in (classes.items() if len(classes) > 1 else ())
         }
         for class_iri in sorted(classes, key=ranks.__getitem__) if ranks else classes:
-            if not any(rules.schema.are_disjoint(class_iri, other) for other in own):
-                own.add(class_iri)
+            if not any(rules.schema.are_disjoint(class_iri, iri) for iri in agreed):
+                agreed.add(class_iri)
     return chosen
 
 
@@ -248,58 +248,58 @@ def _find_broken(
     for finding in findings:
         if finding.prop is None:
             continue
-        own = classes[finding.subject_id]
+        subject_classes = classes[finding.subject_id]
         if finding.literal is not None:
             value = finding.literal
-            broken = rules.find_broken(own, finding.prop.iri, value, finding.prop.range)
+            broken = rules.find_broken(subject_classes, finding.prop.iri, value, finding.prop.range)
         else:
             value = str(finding.object_id)
-            broken = rules.find_missing(own, finding.prop.iri, classes[value])
+            broken = rules.find_missing(subject_classes, finding.prop.iri, classes[value])
         if broken is not None:
             losses.append(Loss(finding, "shape", f"{finding.prop.label} {value}: {broken}"))
     return losses
 
 
-def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] | None:
+def _find_fault(finding: Finding, retained: _Retained, rules: Rules) -> tuple[str, str] | None:
     for individual, class_iri in finding.entailed:
-        own = kept.classes[individual]
-        if class_iri not in own:
-            other = min(iri for iri in own if rules.schema.are_disjoint(class_iri, iri))
-            return "disjoint_classes", f"it would be <{class_iri}> and is <{other}>"
-    faults = (_find_limit(e, finding, kept, rules) for e in _list_entailed(finding, rules))
+        classes = retained.classes[individual]
+        if class_iri not in classes:
+            rival = min(iri for iri in classes if rules.schema.are_disjoint(class_iri, iri))
+            return "disjoint_classes", f"it would be <{class_iri}> and is <{rival}>"
+    faults = (_find_limit(e, finding, retained, rules) for e in _list_entailed(finding, rules))
     return next(filter(None, faults), None)
 
 
 def _find_limit(
-    entailed: tuple[str, str, str], finding: Finding, kept: _Kept, rules: Rules
+    entailed: tuple[str, str, str], finding: Finding, retained: _Retained, rules: Rules
 ) -> tuple[str, str] | None:
     """The axiom or maximum that a statement entailed by a finding breaks: reason and detail."""
     iri, subject, value = entailed
-    own = kept.values.get((iri, subject), {})
+    values = retained.values.get((iri, subject), {})
     inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)
-    most = rules.max_values(kept.classes.get(subject, ()), iri, inferred=inferred)
-    if most is not None and value not in own and len(own) >= most:
-        found = rules.schema.property_by_iri.get(iri)
-        reason = "functional_conflict" if found and found.is_functional else "too_many_values"
-        if not own:
+    most = rules.max_values(retained.classes.get(subject, ()), iri, inferred=inferred)
+    if most is not None and value not in values and len(values) >= most:
+        prop = rules.schema.property_by_iri.get(iri)
+        reason = "functional_conflict" if prop and prop.is_functional else "too_many_values"
+        if not values:
             return reason, f"<{iri}> may have no value here, not even {value}"
-        winner, best = next(iter(own.items()))
-        if value in kept.wider.get(winner, ()):
+        winner, best = next(iter(values.items()))
+        if value in retained.wider.get(winner, ()):
             return "wider_place", f"<{iri}> has {winner}, which lies in {value}"
         return reason, (
             f"<{iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
             f"({best.confidence:.2f}), not {value} ({finding.confidence:.2f})"
         )
     stated = rules.schema.find_characteristics(iri)
-    owner = kept.owners.get((iri, value), subject)
+    owner = retained.owners.get((iri, value), subject)
     if owner != subject and INVERSE_FUNCTIONAL_PROPERTY in stated:
         return "functional_conflict", f"<{iri}> is inverse functional; {value} is {owner}'s"
     if subject == value and IRREFLEXIVE_PROPERTY in stated:
         return "irreflexive", f"<{iri}> relates nothing to itself"
-    if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
+    if subject in retained.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
         return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
     if stated >= _STRICT_ORDER and subject in walk(
-        [value], lambda at: kept.values.get((iri, at), ())
+        [value], lambda node: retained.values.get((iri, node), ())
     ):
         return "circular", f"<{iri}> leads from {value} back to {subject}; the others are surer"
     return None

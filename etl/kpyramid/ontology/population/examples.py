@@ -72,7 +72,7 @@ def parse_examples(lines: Iterable[str], *, source: str) -> tuple[Example, ...]:
     Raises:
         InputError: a line is no example; names the first and how many.
     """
-    found: dict[str, tuple[list[tuple[str, str, str]], bool]] = {}
+    by_text: dict[str, tuple[list[tuple[str, str, str]], bool]] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -82,13 +82,13 @@ def parse_examples(lines: Iterable[str], *, source: str) -> tuple[Example, ...]:
         except ValueError as e:
             problems.append(f"line {number}: {e}")
             continue
-        known, was_complete = found.get(text, ([], True))
+        known, was_complete = by_text.get(text, ([], True))
         known += [triple for triple in triples if triple not in known]
-        found[text] = (known, was_complete and is_complete)
+        by_text[text] = (known, was_complete and is_complete)
     if problems:
         more = f" ({len(problems)} such lines)" if len(problems) > 1 else ""
         raise InputError(f"{source}, {problems[0]}{more}; write each line as {_FORM}")
-    return tuple(Example(text, tuple(rows), whole) for text, (rows, whole) in found.items())
+    return tuple(Example(text, tuple(rows), whole) for text, (rows, whole) in by_text.items())
 
 
 def _read_line(line: str) -> tuple[str, list[tuple[str, str, str]], bool]:

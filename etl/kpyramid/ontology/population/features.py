@@ -49,7 +49,7 @@ class Surroundings:
 
     path: frozenset[str]
     window: frozenset[str]
-    own: frozenset[str]
+    words: frozenset[str]
     sentence: frozenset[str]
     form: tuple[float, ...]
 
@@ -70,21 +70,21 @@ def describe_text(tree: Tree, candidates: Sequence[CandidateSpan]) -> TextFeatur
 def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iterator[str]:
     """Features of overlap: others that a candidate lies in, holds or crosses."""
     inside = holds = 0
-    for other in candidates:
-        if other is c or other.last < c.first or c.last < other.first:
+    for span in candidates:
+        if span is c or span.last < c.first or c.last < span.first:
             continue
-        recognised = other.kind.isupper() and other.kind not in {"NAME", "NOUN", "PART"}
-        if other.first <= c.first and c.last <= other.last:
+        recognised = span.kind.isupper() and span.kind not in {"NAME", "NOUN", "PART"}
+        if span.first <= c.first and c.last <= span.last:
             inside += 1
-            if recognised or other.kind == "NAME":
-                side = "L" if other.first == c.first else "R" if other.last == c.last else "M"
-                yield f"in:{other.kind}:{side}"
-        elif c.first <= other.first and other.last <= c.last:
+            if recognised or span.kind == "NAME":
+                side = "L" if span.first == c.first else "R" if span.last == c.last else "M"
+                yield f"in:{span.kind}:{side}"
+        elif c.first <= span.first and span.last <= c.last:
             holds += 1
             if recognised:
-                yield "holds:" + other.kind
+                yield "holds:" + span.kind
         elif recognised:
-            yield "across:" + other.kind
+            yield "across:" + span.kind
     yield f"inside={min(inside, 3)}"
     yield f"holds={min(holds, 3)}"
 
@@ -115,7 +115,7 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
     start, end = tree.sentences[node.sentence]
     window = {_lemma(n) for n in tree.nodes[max(start, c.first - _WINDOW) : c.first]}
     window |= {_lemma(n) for n in tree.nodes[c.last + 1 : min(end, c.last + 4)]}
-    own = {n.word if n.pos == "PROPN" else n.lemma.lower() for n in nodes[c.first : c.last + 1]}
+    words = {n.word if n.pos == "PROPN" else n.lemma.lower() for n in nodes[c.first : c.last + 1]}
     sentence = {
         _lemma(n) for i, n in enumerate(nodes[start:end], start) if not c.first <= i <= c.last
     }
@@ -131,7 +131,7 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
         float(node.dep in _SUBJECTS),
     )
     return Surroundings(
-        frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws
+        frozenset(path), frozenset(window), frozenset(words), frozenset(sentence), flaws
     )
 
 
@@ -158,8 +158,8 @@ def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
     if not c.is_name:
         yield "t=" + fold_name(c.text)
         yield from ("w=" + n.lemma.lower() for n in nodes[c.first : c.last + 1])
-    before = [_word_at(tree, c.first - step, start, end) for step in (1, 2, 3)]
-    after = [_word_at(tree, c.last + step, start, end) for step in (1, 2)]
+    before = [_mark_word(tree, c.first - step, start, end) for step in (1, 2, 3)]
+    after = [_mark_word(tree, c.last + step, start, end) for step in (1, 2)]
     yield from ("p1=" + before[0], "p2=" + before[1], "p21=" + "_".join(before[1::-1]))
     yield from ("p321=" + "_".join(before[::-1]), "n1=" + after[0], "n12=" + "_".join(after))
     yield "p1n1=" + before[0] + "_" + after[0]
@@ -185,7 +185,7 @@ def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
             yield name
 
 
-def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
+def _mark_word(tree: Tree, i: int, start: int, end: int) -> str:
     if not start <= i < end:
         return "<" if i < start else ">"
     node = tree[i]
@@ -235,12 +235,12 @@ def list_subject_features(
     """Features of `s` as the subject of the value `o`."""
     tree = reading.tree
     nodes = tree.nodes
-    head, other = nodes[s.head], nodes[o.head]
+    head, value = nodes[s.head], nodes[o.head]
     yield "kind=" + s.kind
     yield "name" if s.is_name else "noun"
     yield f"words={min(s.last - s.first + 1, 5)}"
     yield from reading.nested[s.first, s.last]
-    gap = head.sentence - other.sentence
+    gap = head.sentence - value.sentence
     yield f"gap={max(-3, min(gap, 1))}"
     order = "before" if s.last < o.first else "after"
     yield order
@@ -263,21 +263,21 @@ def list_subject_features(
     }
     yield from (name for name, holds in signs.items() if holds)
     if s.first > 0:
-        yield "p1=" + _word_at(tree, s.first - 1, start, end)
-    yield "n1=" + _word_at(tree, s.last + 1, start, end)
+        yield "p1=" + _mark_word(tree, s.first - 1, start, end)
+    yield "n1=" + _mark_word(tree, s.last + 1, start, end)
     if not s.is_name:
         yield "w=" + head.lemma.lower()
     if gap == 0:
-        yield "path=" + _find_path(head, other)
+        yield "path=" + _find_path(head, value)
         for node in nodes[low + 1 : high] if high - low <= 9 else ():
             if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
                 yield f"{order}:m=" + _lemma(node)
 
 
-def _find_path(one: Node, other: Node) -> str:
+def _find_path(first: Node, second: Node) -> str:
     """The dependencies up from one token and down to another, coordination left out."""
-    lines = [[node, *(above for _, above in _climb(node, 11))] for node in (one, other)]
-    up, down = ({node.i: at for at, node in enumerate(line)} for line in lines)
+    lines = [[node, *(above for _, above in _climb(node, 11))] for node in (first, second)]
+    up, down = ({node.i: i for i, node in enumerate(line)} for line in lines)
     meeting = next((node for node in lines[1] if node.i in up), None)
     if meeting is None:
         return "none"
@@ -314,7 +314,7 @@ class Wording:
 def describe_property(p: OntologyProperty, schema: Schema) -> Wording:
     """The wording of a property."""
     words = [frozenset(split_words(phrase)) for phrase in (p.label, *p.alt_labels)]
-    phrasings = dict.fromkeys(own - _EMPTY or own for own in words)
+    phrasings = dict.fromkeys(phrase - _EMPTY or phrase for phrase in words)
     if p.is_datatype:
         objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
@@ -324,13 +324,13 @@ def describe_property(p: OntologyProperty, schema: Schema) -> Wording:
     return Wording(tuple(phrasings), find_kinds(p.domain, schema), objects)
 
 
-def are_related(one: str, other: str) -> bool:
+def are_related(first: str, second: str) -> bool:
     """Whether two words share their stem: "director" and "directed", "birth" and "birthplace"."""
-    if one == other:
+    if first == second:
         return True
-    length = min(len(one), len(other))
+    length = min(len(first), len(second))
     shared = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
     )
     return length >= 4 and shared >= max(4, length - 2)
 
@@ -382,9 +382,9 @@ class WordMatcher:
         size = (len(reading.candidates), self.size)
         if 0 in size:
             return np.zeros((*size, MEASURES))
-        path, window, own, sentence = (
+        path, window, words, sentence = (
             np.array([self._measure_words(getattr(near, part)) for near in reading.near])
-            for part in ("path", "window", "own", "sentence")
+            for part in ("path", "window", "words", "sentence")
         )
         fits = np.array(
             [[fit_kind(c.kind, w.object_kinds) for w in self.wordings] for c in reading.candidates]
@@ -394,13 +394,13 @@ class WordMatcher:
         is_literal = np.array([[float(c.kind in LITERALS)] for c in reading.candidates])
         right, wrong = (fits > 0).astype(float), (fits < 0).astype(float)
         columns = [
-            *(path, window, own, sentence, right, wrong, self._is_open, self._is_literal),
+            *(path, window, words, sentence, right, wrong, self._is_open, self._is_literal),
             *(part * right for part in (path, window, sentence)),
             *(part == 1 for part in (path, window, sentence)),
             *(part - part.max(axis=1, keepdims=True) for part in (path, window, sentence)),
             *(self._is_open * part for part in (is_literal, is_name, is_noun)),
             *(self._is_literal * is_name, self._is_literal * is_literal),
-            *(own * is_name, own * is_noun, path * window, path * wrong, window * wrong),
+            *(words * is_name, words * is_noun, path * window, path * wrong, window * wrong),
             *(form[:, k : k + 1] for k in range(form.shape[1])),
         ]
         return np.stack([np.broadcast_to(c, size).astype(float) for c in columns], axis=2)

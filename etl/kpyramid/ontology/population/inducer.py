@@ -94,17 +94,17 @@ def write_vocabulary(schema: Schema) -> Vocabulary:
         classes = [(label, "", kind) for label, _, kind in classes]
     rows = [*classes, *properties]
     sizes = accumulate(len("".join(row)) for row in rows)
-    shown = 1 + next((at for at, size in enumerate(sizes) if size > _MOST_WORDS), len(rows))
+    shown = 1 + next((i for i, size in enumerate(sizes) if size > _MOST_WORDS), len(rows))
     if shown <= len(rows):
-        said = "the ontology is too long for a prompt: %d of its classes and properties are shown"
-        log.warning(f"{said} of %d", shown, len(rows))
+        text = "the ontology is too long for a prompt: %d of its classes and properties are shown"
+        log.warning(f"{text} of %d", shown, len(rows))
     return Vocabulary(tuple(rows[:shown][: len(classes)]), tuple(rows[:shown][len(classes) :]))
 
 
 def _find_type(iri: str, schema: Schema) -> str:
     """The entity type of a class or the nearest one above it; empty without any."""
-    found = (schema.class_by_iri.get(above) for above in reversed(_list_line(iri, schema)))
-    return next((each.entity_types[0] for each in found if each and each.entity_types), "")
+    classes = (schema.class_by_iri.get(above) for above in reversed(_list_line(iri, schema)))
+    return next((each.entity_types[0] for each in classes if each and each.entity_types), "")
 
 
 def list_pairs(schema: Schema) -> tuple[Group, ...]:
@@ -115,10 +115,10 @@ def list_pairs(schema: Schema) -> tuple[Group, ...]:
 def _list_line(iri: str, schema: Schema) -> tuple[str, ...]:
     """A class under its ancestors, the most general first; one line where there are several."""
     line = [iri]
-    while (found := schema.class_by_iri.get(line[-1])) is not None and found.parents:
-        if found.parents[0] in line or found.parents[0] == THING:
+    while (c := schema.class_by_iri.get(line[-1])) is not None and c.parents:
+        if c.parents[0] in line or c.parents[0] == THING:
             break
-        line.append(found.parents[0])
+        line.append(c.parents[0])
     return tuple(reversed(line))
 
 
@@ -210,8 +210,8 @@ class Question:
             if prop.domain != last:
                 lines += ["", _show_class(prop.domain, self.schema)]
                 last = prop.domain
-            said = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
-            words = f": {said}" if said else ""
+            comment = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
+            words = f": {comment}" if comment else ""
             lines.append(f"- {name}{words} → {name_range(prop.range, self.schema)}")
         for text, reply in self._list_shown():
             lines += ["", "Example", f"Text: {text}", f"Reply: {reply}"]
@@ -265,13 +265,13 @@ def parse(content: str) -> tuple[Noted, ...]:
 
 
 def _show_class(iri: str, schema: Schema) -> str:
-    found = schema.class_by_iri.get(iri)
-    if found is None:
+    c = schema.class_by_iri.get(iri)
+    if c is None:
         return f"Class {name_class(iri, schema)}"
-    parents = [name_class(parent, schema) for parent in found.parents if parent != THING]
+    parents = [name_class(parent, schema) for parent in c.parents if parent != THING]
     kind = f" (a kind of {' and '.join(parents)})" if parents else ""
-    said = _end(found.comment) or ", ".join(found.alt_labels[:3])
-    return f"Class {found.label}{kind}" + (f": {said}" if said else "")
+    comment = _end(c.comment) or ", ".join(c.alt_labels[:3])
+    return f"Class {c.label}{kind}" + (f": {comment}" if comment else "")
 
 
 def _end(comment: str) -> str:
@@ -376,9 +376,9 @@ def _locate(text: str, name: str, within: Sequence[Span]) -> Span | None:
     """Where a name stands first, whatever its case, white space, quotation marks and dashes."""
     for span in within:
         part = text[span.start : span.end]
-        found = locate_quotation(part, fold(part), name)
-        if len(found) == 1:
-            return Span(span.start + found[0].start, span.start + found[0].end)
+        spans = locate_quotation(part, fold(part), name)
+        if len(spans) == 1:
+            return Span(span.start + spans[0].start, span.start + spans[0].end)
     return None
 
 
@@ -391,8 +391,8 @@ def _refers(text: str, sentences: Sequence[Span]) -> bool:
     )
 
 
-def _overlaps(one: Span, others: Sequence[Span]) -> bool:
-    return any(one.start < other.end and other.start < one.end for other in others)
+def _overlaps(span: Span, others: Sequence[Span]) -> bool:
+    return any(span.start < s.end and s.start < span.end for s in others)
 
 
 def _take(text: str, span: Span) -> Words:
@@ -455,7 +455,7 @@ class Inducer:
         distinct: dict[tuple[str, str | None], Chunk] = {}
         for chunk in chunks:
             distinct.setdefault((chunk.text, chunk.title), chunk)
-        pairs = [(chunk, one) for chunk in distinct.values() for one in self._questions]
+        pairs = [(chunk, question) for chunk in distinct.values() for question in self._questions]
         self._progress.expect(len(pairs))
         answers = iter(do_at_once(lambda pair: self._ask(*pair), pairs, self._concurrency))
         readings = {

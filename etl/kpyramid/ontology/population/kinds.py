@@ -49,13 +49,13 @@ def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
     kinds: set[str] = set()
 
     def climb(iri: str) -> Iterable[str]:
-        found = schema.class_by_iri.get(iri)
-        if found is None or iri == n.THING:
+        c = schema.class_by_iri.get(iri)
+        if c is None or iri == n.THING:
             return ()
-        named = filter(None, map(find_kind, (found.label, *found.alt_labels)))
-        stated = {*found.entity_types}.union(*map(widen_kind, named))
+        named = filter(None, map(find_kind, (c.label, *c.alt_labels)))
+        stated = {*c.entity_types}.union(*map(widen_kind, named))
         kinds.update(stated)
-        return () if stated else (p for p in found.parents if not schema.is_subclass(p, iri))
+        return () if stated else (p for p in c.parents if not schema.is_subclass(p, iri))
 
     walk([iri], climb)
     return frozenset(kinds)

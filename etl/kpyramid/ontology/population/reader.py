@@ -105,9 +105,9 @@ class Matcher:
 
     def __init__(self, schema: Schema) -> None:
         self._places: dict[str, int] = {}
-        for at, p in enumerate(schema.properties):
+        for place, p in enumerate(schema.properties):
             for name in (p.iri, p.iri.rpartition("#")[2], p.label, *p.alt_labels):
-                self._places.setdefault(fold_label(name), at)
+                self._places.setdefault(fold_label(name), place)
         self.unaligned = 0
         self.unknown = 0
 
@@ -118,18 +118,18 @@ class Matcher:
     def align(self, example: Example, candidates: Sequence[CandidateSpan]) -> list[Alignment]:
         """The triples whose value is found."""
         known: dict[str, list[int]] = {}
-        for at, c in enumerate(candidates):
+        for i, c in enumerate(candidates):
             for key in list_keys(c):
-                known.setdefault(key, []).append(at)
-        found = []
+                known.setdefault(key, []).append(i)
+        aligned = []
         for subject, relation, value in example.triples:
             place = self.find_place(relation)
             objects = _find(value, known)
             if place is not None and objects:
-                found.append((place, objects, _find(subject, known)))
+                aligned.append((place, objects, _find(subject, known)))
             self.unknown += place is None
             self.unaligned += place is not None and not objects
-        return found
+        return aligned
 
 
 class KnownValues:
@@ -211,7 +211,7 @@ _INCOMPLETE = 0.3
 _UNSEEN = -0.7
 # Parts of examples and of general weights in whose value it is. In cross-validation on train
 # sentences of four ontologies of Text2KGBench .02 of F1 better than 0.5 and 0.7.
-_OWN, _GENERAL = 1.0, 0.3
+_LEARNT, _GENERAL = 1.0, 0.3
 _CROSSED = frozenset("kind before after dep path gap opens owner n1 leads".split())
 
 
@@ -258,10 +258,10 @@ class RoleModel:
         score = self._judge(reading)
         if self._models:
             matrix = self._vectorizer.transform(reading.roles)
-            own = score + _UNSEEN
+            learnt = score + _UNSEEN
             for p, model in self._models.items():
-                own[:, p] = model.decision_function(_add_column(matrix, score[:, p]))
-            score = own
+                learnt[:, p] = model.decision_function(_add_column(matrix, score[:, p]))
+            score = learnt
         return squash(score)
 
     def _judge(self, reading: TextFeatures) -> Matrix:
@@ -322,8 +322,8 @@ class SubjectModel:
             plain, crossed = self.describe(reading, p, s, value)
             score = general.subject_bias + sum(general.subject.get(name, 0.0) for name in plain)
             if self._weights:
-                own = sum(self._weights.get(name, 0.0) for name in (*plain, *crossed))
-                score = _OWN * (self._bias + own) + _GENERAL * score
+                learnt = sum(self._weights.get(name, 0.0) for name in (*plain, *crossed))
+                score = _LEARNT * (self._bias + learnt) + _GENERAL * score
             scored.append((s, score))
         best = max(scored, key=itemgetter(1), default=None)  # the first of equal ones
         return best and (best[0], float(squash(np.array(best[1]))))
@@ -411,19 +411,19 @@ class Reader:
         """The values that a text states with at least this confidence, in text order."""
         statements = self.find_statements(tree)
         best: dict[int, float] = {}
-        for found in statements:
-            best[found.place] = max(best.get(found.place, 0.0), found.confidence)
+        for statement in statements:
+            best[statement.place] = max(best.get(statement.place, 0.0), statement.confidence)
         values = [
             Value(
-                self._schema.properties[found.place].iri,
-                Words(found.subject.text, found.subject.start, found.subject.end),
-                Words(found.value.text, found.value.start, found.value.end),
-                _find_evidence(tree, found.subject, found.value),
-                round(min(found.confidence, 1.0), 4),
+                self._schema.properties[statement.place].iri,
+                Words(statement.subject.text, statement.subject.start, statement.subject.end),
+                Words(statement.value.text, statement.value.start, statement.value.end),
+                _find_evidence(tree, statement.subject, statement.value),
+                round(min(statement.confidence, 1.0), 4),
                 PRODUCER,
             )
-            for found in statements
-            if found.confidence >= max(least, _RIVAL * best[found.place])
+            for statement in statements
+            if statement.confidence >= max(least, _RIVAL * best[statement.place])
         ]
         order = sorted(values, key=lambda v: (v.subject.start, v.object.start, v.property_iri))
         return tuple(order)
@@ -433,18 +433,18 @@ class Reader:
         reading = self.describe(tree)
         if not reading.candidates:
             return []
-        found = []
+        statements = []
         for p, chances in enumerate(self._roles.predict(reading).T):
             taken: list[CandidateSpan] = []
             for o in np.argsort(-chances, kind="stable")[: np.sum(chances >= _FLOOR)]:
                 value = reading.candidates[o]
-                if any(_overlap(value, other) for other in taken):
+                if any(_overlap(value, earlier) for earlier in taken):
                     continue
                 taken.append(value)
                 best = self._subjects.choose(reading, p, value, self.list_subjects(reading, value))
                 if best is not None:
-                    found.append(Statement(p, best[0], value, float(chances[o]), best[1]))
-        return _weigh_contradicted(found)
+                    statements.append(Statement(p, best[0], value, float(chances[o]), best[1]))
+        return _weigh_contradicted(statements)
 
     def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> TextFeatures:
         """A text's candidates with their features; see `KnownValues` for `but_of`."""
@@ -458,8 +458,8 @@ class Reader:
     def list_subjects(self, reading: TextFeatures, value: CandidateSpan) -> list[CandidateSpan]:
         """The candidates near enough to be a value's subject; the text's first sentence is near."""
         tree = reading.tree
-        at = tree[value.head].sentence
-        near = {0, *range(at - _LOOK_BACK, at + _LOOK_AHEAD + 1)}
+        sentence = tree[value.head].sentence
+        near = {0, *range(sentence - _LOOK_BACK, sentence + _LOOK_AHEAD + 1)}
         return [
             c
             for c in reading.candidates
@@ -474,15 +474,15 @@ def _group_subjects(
     triples: Sequence[Alignment], reading: TextFeatures
 ) -> dict[tuple[int, CandidateSpan], set[CandidateSpan]]:
     """The right subjects of each value that an example gives for a property."""
-    found: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
+    golden: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
     for p, objects, subjects in triples:
         for o in objects if subjects else ():
-            right = found.setdefault((p, reading.candidates[o]), set())
+            right = golden.setdefault((p, reading.candidates[o]), set())
             right.update(reading.candidates[s] for s in subjects)
-    return found
+    return golden
 
 
-def _weigh_contradicted(found: Sequence[Statement]) -> list[Statement]:
+def _weigh_contradicted(statements: Sequence[Statement]) -> list[Statement]:
     """Statements believed as far as what is likelier and speaks against them is not.
 
     A date or number says one thing of a subject; of one property between two stretches, one
@@ -490,12 +490,12 @@ def _weigh_contradicted(found: Sequence[Statement]) -> list[Statement]:
     never half.
     """
     uses: dict[object, list[float]] = {}
-    for statement in found:
+    for statement in statements:
         for use in _list_uses(statement):
             uses.setdefault(use, []).append(statement.confidence)
     best = {use: max(confidences) for use, confidences in uses.items()}
     weighed = []
-    for statement in found:
+    for statement in statements:
         if statement.subject.text.casefold() == statement.value.text.casefold():
             continue
         rival = max(best[use] for use in _list_uses(statement))
@@ -517,8 +517,8 @@ def _place(c: CandidateSpan) -> tuple[int, int]:
     return c.first, c.last
 
 
-def _overlap(one: CandidateSpan, other: CandidateSpan) -> bool:
-    return one.first <= other.last and other.first <= one.last
+def _overlap(first: CandidateSpan, second: CandidateSpan) -> bool:
+    return first.first <= second.last and second.first <= first.last
 
 
 def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> Words:

@@ -74,7 +74,7 @@ _IN = re.compile(
 _LONG_FORM = re.compile(
     r"((?:[A-Z][\w'’-]*|of|and|for|the|&)(?:\s(?:[A-Z][\w'’-]*|of|and|for|the|&))+)\s*\($"
 )
-_OWN_LONG_FORM = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
+_LONG_FORM_AFTER = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
 _BESIDE = re.compile(
     r"\b([a-z][a-z-]+)\s+(?:(such as|like|called|named)\s+|of\s+)?[\"“]?(?:the\s+)?$"
 )
@@ -183,8 +183,8 @@ class Witnesses:
     def _list_labels(self, evidence: Evidence) -> list[str]:
         beside = (before for use in evidence.uses if (before := _BESIDE.search(use.before)))
         nouns = {*evidence.stated, *(lemmatise(before[1]) for before in beside)}
-        found = {use.type for use in evidence.uses} | {*map(find_label, nouns)}
-        return sorted(filter(None, found | {find_own_label(evidence.name)}))
+        labels = {use.type for use in evidence.uses} | {*map(find_label, nouns)}
+        return sorted(filter(None, labels | {find_head_label(evidence.name)}))
 
     def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
         form = self._judge_form(evidence.name, label)
@@ -193,7 +193,7 @@ class Witnesses:
         if _is_counted(evidence) or form < 0 or (label == "PERSON" and has_article):
             return 0  # `the Aztecs` are no person
         number = form + (tag == label)
-        number += tag != "PERSON" and find_own_label(evidence.name) == label
+        number += tag != "PERSON" and find_head_label(evidence.name) == label
         nouns = [noun for noun in evidence.stated if find_label(noun) == label]
         if nouns:
             is_sure = label != "EVENT" and any(map(_is_listed, nouns))
@@ -226,27 +226,27 @@ class Witnesses:
             return -1
         if not any(sum(map(str.isalpha, word)) > 1 for word in words):
             return -1
-        own = find_own_label(name)
-        if label not in _WORKS and own is None and self.is_common(name):
+        head = find_head_label(name)
+        if label not in _WORKS and head is None and self.is_common(name):
             return -1
-        if own == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
+        if head == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
             return 0 if label == "GPE" and _JOINED.search(name) else 1
         if label == "PERSON":
-            return self._judge_person(name, words, own)
-        if own is not None and not (
-            {own, label} <= _PLACES or (own, label) == ("FAC", "ORG") or label in _WORKS
+            return self._judge_person(name, words, head)
+        if head is not None and not (
+            {head, label} <= _PLACES or (head, label) == ("FAC", "ORG") or label in _WORKS
         ):
             return -1
         if label in ("GPE", "LOC"):
-            return self._judge_place(name, words, own)
+            return self._judge_place(name, words, head)
         if label in ("NORP", "LANGUAGE"):
             return -1 if _CAPITALS.fullmatch(name) else 1
         if label in ("ORG", "FAC"):
-            is_other = any(word.isdigit() for word in words) or self._is_common(words[-1])
-            return -1 if is_other and own is None else 0
+            is_excluded = any(word.isdigit() for word in words) or self._is_common(words[-1])
+            return -1 if is_excluded and head is None else 0
         return int(label == "EVENT" and bool(_YEAR.search(name)))
 
-    def _judge_person(self, name: str, words: Sequence[str], own: str | None) -> int:
+    def _judge_person(self, name: str, words: Sequence[str], head: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
             return -1
         if words[0].rstrip(".").casefold() in _WORDS["titles"]:
@@ -255,15 +255,15 @@ class Witnesses:
             return -1
         if len(words) == 1:
             return -1 if _CAPITALS.fullmatch(words[0]) else 0
-        if own is not None:
-            return 0 if own in _PLACES and len(words) == 2 else -1
+        if head is not None:
+            return 0 if head in _PLACES and len(words) == 2 else -1
         is_odd = " of " in name or len(words[-1]) == 1
         return int(not (is_odd or any(map(self._is_common, (words[-1], words[0])))))
 
-    def _judge_place(self, name: str, words: Sequence[str], own: str | None) -> int:
+    def _judge_place(self, name: str, words: Sequence[str], head: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
             return -1
-        if own is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
+        if head is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
             return 0
         return -1 if self._is_common(words[-1]) else 1
 
@@ -273,8 +273,8 @@ class Witnesses:
         if before is not None and find_label(lemmatise(before[1])) == label != "EVENT":
             return _STRONG if before[2] else 1
         if label == "ORG":
-            full = _OWN_LONG_FORM.match(use.after) or _LONG_FORM.search(use.before)
-            return int(full is not None and find_own_label(full[1]) == "ORG")
+            full = _LONG_FORM_AFTER.match(use.after) or _LONG_FORM.search(use.before)
+            return int(full is not None and find_head_label(full[1]) == "ORG")
         if label in ("GPE", "LOC"):
             return int(_IN.search(use.before) is not None)
         if label in _WORKS:
@@ -322,7 +322,7 @@ def find_label(noun: str) -> str | None:
     return LABEL_BY_NOUN.get(noun) or ("PERSON" if is_person_noun(noun) else None)
 
 
-def find_own_label(name: str) -> str | None:
+def find_head_label(name: str) -> str | None:
     """The tag that the head of a name says, written large: `River` of `Red River`."""
     words = _split(name)
     if not words or not words[-1][0].isupper():

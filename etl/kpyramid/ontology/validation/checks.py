@@ -71,8 +71,8 @@ def read_questions(path: Path) -> list[Question]:
         InputError: it is no TOML, or a question has no text or no query.
     """
     try:
-        found = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
-        return TypeAdapter(list[Question]).validate_python(found)
+        entries = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
+        return TypeAdapter(list[Question]).validate_python(entries)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise InputError(f"{path}: {e}; correct the file") from e
     except ValidationError as e:
@@ -97,12 +97,12 @@ def run_checks(
 
     Its text is the file's first comment line.
     """
-    found = []
+    answers = []
     for path in paths:
         text, query = _read_check(path)
         answered = _run(text, query, store, prefixes, limit=_MOST_COUNTED)
-        found.append(replace(answered, rows=label_rows(answered.rows, store)))
-    return found
+        answers.append(replace(answered, rows=label_rows(answered.rows, store)))
+    return answers
 
 
 def _read_check(path: Path) -> tuple[str, str]:
@@ -174,14 +174,14 @@ def run_questions(
     answers = []
     for question in questions:
         limit = max(_MOST_COUNTED, question.least)
-        found = _run(question.text, question.sparql, store, prefixes, limit=limit)
-        if not found.problem:
+        answer = _run(question.text, question.sparql, store, prefixes, limit=limit)
+        if not answer.problem:
             used = list_iris(complete_query(question.sparql, prefixes))
             strange = sorted(iri for iri in used if iri.startswith(base) and iri not in known)
             if strange:
                 problem = f"<{strange[0]}> is not in the ontology"
-                found = Answered(question.text, (), 0, problem)
-        answers.append(found)
+                answer = Answered(question.text, (), 0, problem)
+        answers.append(answer)
     return answers
 
 
@@ -230,7 +230,7 @@ def check_queries(files: OntologyFiles) -> None:
             raise InputError(f"{place}: {e}") from e
 
 
-def judge_checks(found: Sequence[Answered]) -> str:
+def judge_checks(answers: Sequence[Answered]) -> str:
     """`pass` when the checks found nothing, else what they found.
 
     `not run: why` when one was stopped and the others do not fail.
@@ -244,29 +244,29 @@ def judge_checks(found: Sequence[Answered]) -> str:
         rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
         return f"{check.text} ({rows}{rest})"
 
-    said = "; ".join(tell(check) for check in found if check.problem or check.count)
-    if any(check.count for check in found):
-        return f"fail: {said}; correct the text"
-    return f"{_choose_verdict(found)}: {said}" if said else "pass"
+    problems = "; ".join(tell(check) for check in answers if check.problem or check.count)
+    if any(check.count for check in answers):
+        return f"fail: {problems}; correct the text"
+    return f"{_choose_verdict(answers)}: {problems}" if problems else "pass"
 
 
-def _choose_verdict(found: Iterable[Answered]) -> str:
+def _choose_verdict(answers: Iterable[Answered]) -> str:
     """For queries of which some have problems: to be stopped is not to fail."""
-    return "fail" if any(a.problem and not a.stopped for a in found) else "not run"
+    return "fail" if any(a.problem and not a.stopped for a in answers) else "not run"
 
 
 def judge_questions(
-    questions: Sequence[Question], found: Sequence[Answered], *, strict: bool
+    questions: Sequence[Question], answers: Sequence[Answered], *, strict: bool
 ) -> str:
     """`pass` when all questions run and, if `strict`, have the rows they must have.
 
     `not run: why` when one was stopped and the others do not fail.
     """
-    told = [f"“{answered.text}”: {answered.problem}" for answered in found if answered.problem]
+    faults = [f"“{answered.text}”: {answered.problem}" for answered in answers if answered.problem]
     short = [
         f"“{question.text}” has {answered.count} rows, not {question.least}"
-        for question, answered in zip(questions, found, strict=True)
+        for question, answered in zip(questions, answers, strict=True)
         if strict and not answered.problem and answered.count < question.least
     ]
-    verdict = "fail" if short else _choose_verdict(found)
-    return f"{verdict}: {'; '.join([*told, *short])}" if told or short else "pass"
+    verdict = "fail" if short else _choose_verdict(answers)
+    return f"{verdict}: {'; '.join([*faults, *short])}" if faults or short else "pass"

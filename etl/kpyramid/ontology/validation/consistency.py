@@ -71,8 +71,8 @@ class Axiom:
         """All IRIs in it that are no word of OWL."""
         terms = {t for triple in self.triples for t in (triple.subject, triple.object)}
         terms |= {triple.predicate for triple in self.triples}
-        found = {t.value for t in terms if isinstance(t, ox.NamedNode)}
-        return {iri for iri in found if not iri.startswith(n.BUILT_IN)}
+        iris = {t.value for t in terms if isinstance(t, ox.NamedNode)}
+        return {iri for iri in iris if not iri.startswith(n.BUILT_IN)}
 
 
 @dataclass(slots=True)
@@ -263,7 +263,7 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
             near[str(t.object)].append(f"{around[str(t.subject)]} {t.predicate}")
         around = {node: hash_value(sorted(near[node])) for node in around}
     order = sorted(around, key=lambda node: (around[node], node))
-    number = {node: f"_{at}" for at, node in enumerate(order)}
+    number = {node: f"_{i}" for i, node in enumerate(order)}
     texts: dict[str, str] = {}
     lines = []
     for t in sorted(facts, key=lambda t: (number[str(t.subject)], str(t))):
@@ -432,11 +432,11 @@ class Reasoner:
         if _INCONSISTENT in output:
             return None
         self._require_end(code, output, 1)
-        _, said, listed = output.decode("utf-8", "replace").partition(_EMPTY_CLASSES)
-        if not said:
+        _, heading, listed = output.decode("utf-8", "replace").partition(_EMPTY_CLASSES)
+        if not heading:
             raise _describe_failure(output)
-        found = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
-        return sorted({self._names[f"<{name}>"] for name in found})
+        names = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
+        return sorted({self._names[f"<{name}>"] for name in names})
 
     def _run(self, actions: list[str], parts: Iterable[Part]) -> tuple[int, bytes]:
         folder = Path(self._folder.name)
@@ -471,8 +471,8 @@ class Reasoner:
 
 
 def _describe_failure(output: bytes) -> NotJudgedError:
-    said = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
-    return NotJudgedError(f"HermiT failed: {' '.join(said.split())[:300]}")
+    text = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
+    return NotJudgedError(f"HermiT failed: {' '.join(text.split())[:300]}")
 
 
 def find_java() -> str | None:
@@ -483,12 +483,12 @@ def find_java() -> str | None:
 
 
 def _list_command(heap: int) -> list[str]:
-    java, found = find_java(), find_spec("owlready2")
+    java, spec = find_java(), find_spec("owlready2")
     if java is None:
         raise NotJudgedError("no Java on PATH; install one, such as Debian's default-jre-headless")
-    if found is None or found.origin is None:
+    if spec is None or spec.origin is None:
         raise NotJudgedError("owlready2, which brings HermiT, is not installed")
-    hermit = Path(found.origin).parent / "hermit"
+    hermit = Path(spec.origin).parent / "hermit"
     return [
         *(java, f"-Xmx{heap}m"),
         "-XX:+ExitOnOutOfMemoryError",
@@ -530,7 +530,7 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
     of: defaultdict[str, list[Axiom]] = defaultdict(list)
     for axiom in theory.axioms:
         of[_name(axiom.head.subject)].append(axiom)
-    near = walk([iri], lambda at: (other for axiom in of[at] for other in axiom.list_iris()))
+    near = walk([iri], lambda node: (end for axiom in of[node] for end in axiom.list_iris()))
     # What is near comes first: of the shortest beginning that contradicts itself nothing is far.
     axioms = dict.fromkeys(chain(of[""], *(of[each] for each in near), theory.axioms))
     shrunk = shrink([instance, *axioms], reasoner.find_inconsistent)
@@ -549,22 +549,22 @@ def shrink(
     The last item of the shortest contradictory beginning is needed; with it put aside the same
     is asked of what stands before it, until what was put aside contradicts itself.
     """
-    kept: list[Item] = []
+    core: list[Item] = []
     rest = list(items)
     while True:
         low, high = -1, len(rest)  # a beginning of `low` items is consistent, of `high` it is not
         while high - low > 1:
             most = max(2, min(_MOST_PARTS, _MOST_STATEMENTS // high))
             cuts = sorted({low + 1 + (high - low - 1) * i // most for i in range(most)})
-            found = find_inconsistent(_split([*kept, *rest[:cut]]) for cut in cuts)
-            if found is None:
+            index = find_inconsistent(_split([*core, *rest[:cut]]) for cut in cuts)
+            if index is None:
                 low = cuts[-1]
             else:
-                high = cuts[found]
-                low = cuts[found - 1] if found else low
+                high = cuts[index]
+                low = cuts[index - 1] if index else low
         if high == 0:
-            return sorted(kept, key=lambda item: (isinstance(item, Axiom), str(item)), reverse=True)
-        kept.append(rest[high - 1])
+            return sorted(core, key=lambda item: (isinstance(item, Axiom), str(item)), reverse=True)
+        core.append(rest[high - 1])
         rest = rest[: high - 1]
 
 
@@ -605,11 +605,11 @@ def state_item(
         return _state_axiom(item, labels)
     subject, value = _say(item.subject, labels), _say(item.object, labels)
     if item.predicate.value == n.RDF_TYPE:
-        said = f"“{subject}” is {_choose_article(value)} {value}"
+        text = f"“{subject}” is {_choose_article(value)} {value}"
     else:
-        said = f"“{subject}” has {_say(item.predicate, labels)} “{value}”"
+        text = f"“{subject}” has {_say(item.predicate, labels)} “{value}”"
     place = find_place(item)
-    return f"{said} [{place}]" if place else said
+    return f"{text} [{place}]" if place else text
 
 
 def _say(node: Node, labels: Mapping[str, str]) -> str:
@@ -714,7 +714,7 @@ def _judge(
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
         return f"fail: instances use what the schema does not declare: {named}", {}
     schema, parts = hash_value(schema_turtle), part_facts(theory)
-    parts = {hash_value([schema, said]): facts for said, facts in parts.items()}
+    parts = {hash_value([schema, text]): facts for text, facts in parts.items()}
     known = passed.load(parts) if passed is not None else {}
     parts = {key: facts for key, facts in parts.items() if key not in known}
     if not parts:
@@ -754,11 +754,11 @@ def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
     """Where a text states a fact, by its reified statement; None where nothing says so."""
     parts = (("subject", fact.subject), ("predicate", fact.predicate), ("object", fact.object))
     wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
-    found = Counter[str]()
+    counts = Counter[str]()
     places: dict[str, str] = {}
     for line in provenance_nt.split("\n"):  # literals may hold other ends of lines
-        statement, _, said = line.partition(" ")
-        found[statement] += said in wanted
-        if said.startswith(f"<{n.DERIVED_FROM}> "):
-            places.setdefault(statement, said.split(" ")[1].strip("<>").rpartition("/")[2])
-    return min(((s, places[s]) for s in places if found[s] == len(parts)), default=(None, None))[1]
+        statement, _, rest = line.partition(" ")
+        counts[statement] += rest in wanted
+        if rest.startswith(f"<{n.DERIVED_FROM}> "):
+            places.setdefault(statement, rest.split(" ")[1].strip("<>").rpartition("/")[2])
+    return min(((s, places[s]) for s in places if counts[s] == len(parts)), default=(None, None))[1]

@@ -80,7 +80,7 @@ class Repair:
         leaving = [(fact, s) for fact in losers for s in self._list_standing(fact)]
         touched = {t for _, statement in leaving for t in list_facts(statement)}
         for fact, statement in leaving:
-            others = [other for other in weights if other != fact]
+            others = [f for f in weights if f != fact]
             detail = self._describe(fact, fault.rule, weights, losers, others, statement)
             key = str(statement.instance_id)
             self.withdrawn.setdefault(key, Withdrawal(statement, fault.reason, detail))
@@ -107,13 +107,13 @@ class Repair:
     ) -> str:
         def say(fact: ox.Triple) -> str:
             confidence, documents, _ = weights[fact]
-            said = state_item(fact, self._labels, lambda _: None)
-            return f"{said} ({confidence:.2f}, {documents} document{'s' * (documents != 1)})"
+            text = state_item(fact, self._labels, lambda _: None)
+            return f"{text} ({confidence:.2f}, {documents} document{'s' * (documents != 1)})"
 
         parts = [f"{say(fact)}: {rule}"]
-        kept = [say(other) for other in others if other not in losers]
-        equal = [say(other) for other in others if other in losers]
-        parts += [f"kept: {_list(kept, _MOST_OTHERS)}"] if kept else []
+        retained = [say(f) for f in others if f not in losers]
+        equal = [say(f) for f in others if f in losers]
+        parts += [f"kept: {_list(retained, _MOST_OTHERS)}"] if retained else []
         parts += [f"withdrawn too: {_list(equal, _MOST_OTHERS)}"] if equal else []
         quoted = [f"“{' '.join(place.text.split())}”" for place in statement.places]
         return "; ".join([*parts, f"stated in {_list(quoted, _MOST_SENTENCES)}"])

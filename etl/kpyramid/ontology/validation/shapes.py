@@ -93,14 +93,14 @@ def _derive(name: str, p: OntologyProperty, schema: Schema) -> list[str]:
     shapes: list[str] = []
 
     def add(kind: str, says: str, message: str) -> None:
-        told = ox.Literal(message)
+        literal = ox.Literal(message)
         shapes.append(
-            f"<{name}-{len(shapes)}> a sh:{kind} ; {target} ; {says} ; sh:message {told} .\n"
+            f"<{name}-{len(shapes)}> a sh:{kind} ; {target} ; {says} ; sh:message {literal} .\n"
         )
 
     def label(iri: str) -> str:
-        found = schema.class_by_iri.get(iri)
-        return found.label if found else iri.rpartition("#")[2]
+        c = schema.class_by_iri.get(iri)
+        return c.label if c else iri.rpartition("#")[2]
 
     path = f"sh:path <{p.iri}> ; "
     if p.domain != n.THING:
@@ -158,23 +158,23 @@ def judge_shapes(
         return Shaped(f"fail: {reply['error']}")
     if not reply["count"]:
         return Shaped("pass")
-    said = f"fail: {reply['count']} violations: {'; '.join(reply['violations'])}"
-    return Shaped(said, reply["broken"])
+    verdict = f"fail: {reply['count']} violations: {'; '.join(reply['violations'])}"
+    return Shaped(verdict, reply["broken"])
 
 
 def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
     """The violations as faults; where no fact has the value as it was told, all of the property."""
     wanted = {(subject, predicate) for b in broken for subject, predicate, _ in b["facts"]}
-    found: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
+    by_key: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
         key = getattr(quad.subject, "value", ""), quad.predicate.value
-        if key in found:
-            found[key].append(quad.triple)
+        if key in by_key:
+            by_key[key].append(quad.triple)
     faults = []
     for violation in broken:
         facts: dict[ox.Triple, None] = {}
         for subject, predicate, value in violation["facts"]:
-            stated = found[subject, predicate]
+            stated = by_key[subject, predicate]
             exact = [t for t in stated if getattr(t.object, "value", "") == value]
             facts |= dict.fromkeys(exact or stated)
         keep = max(len(facts) - 1, 0) if violation["keep"] is None else violation["keep"]
@@ -213,27 +213,27 @@ def _validate(given: Given) -> Reply:
         except Exception as e:  # rdflib's parsers raise bare Exceptions as well
             raise InputError(f"{name} is no Turtle: {_cut(e)}") from e
     try:
-        _, report, said = pyshacl.validate(
+        _, report, text = pyshacl.validate(
             data, shacl_graph=shapes, inplace=True, advanced=False, js=False, inference=None
         )
     except Exception as e:  # pyshacl's faults, and those of a query in a shape
         raise InputError(f"the shapes cannot be used: {_cut(e)}") from e
     if not isinstance(report, rdflib.Graph):
-        raise InputError(f"the shapes cannot be used: {_cut(said)}")
+        raise InputError(f"the shapes cannot be used: {_cut(text)}")
 
     def say(node: object) -> str:
-        found = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
-        return str(found or node)
+        label = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
+        return str(label or node)
 
-    told, broken = [], []
+    messages, broken = [], []
     for result in report.subjects(SH.resultSeverity, SH.Violation):
         focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
         message = min(map(str, report.objects(result, SH.resultMessage)), default="")
         shown = "" if value is None or value == focus else f" (“{say(value)}”)"
-        told.append(f"“{say(focus)}”: {_cut(message)}{shown}")
+        messages.append(f"“{say(focus)}”: {_cut(message)}{shown}")
         broken.append(_find_facts(report, result, shapes, data, _cut(message)))
     broken.sort(key=json.dumps)
-    return {"violations": sorted(told)[:_MOST_NAMED], "count": len(told), "broken": broken}
+    return {"violations": sorted(messages)[:_MOST_NAMED], "count": len(messages), "broken": broken}
 
 
 _OF_ALL = ("MaxCount", "QualifiedMaxCount")
@@ -289,5 +289,5 @@ def _find_target(
             yield from data.triples((focus, RDF.type, narrower))
 
 
-def _cut(said: object) -> str:
-    return " ".join(str(said).split())[:300]
+def _cut(text: object) -> str:
+    return " ".join(str(text).split())[:300]
