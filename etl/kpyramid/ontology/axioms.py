@@ -32,7 +32,7 @@ CHARACTERISTICS = {
 
 
 def write_axioms(triples: Iterable[ox.Triple]) -> tuple[str, ...]:
-    """Sorted N-Triples lines, each once; blank nodes are named by what they and their users say.
+    """Sorted distinct N-Triples lines; blank nodes are named by their statements and referrers.
 
     Raises:
         InputError: blank nodes that refer to each other in a circle, or a statement as a term.
@@ -47,11 +47,11 @@ def read_axioms(lines: Iterable[str]) -> list[ox.Triple]:
 
 
 def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
-    """The statements with each blank node named by a hash: the same graph has the same names.
+    """The statements with each blank node named by a hash: equal graphs get equal names.
 
-    First from the leaves up, by what a node says; then from the roots down, by who refers to it,
-    so that two restrictions of equal content stay two when two classes state them. Equal nodes
-    with equal referrers become one, which says the same.
+    Hashes go first from the leaves up, over a node's statements; then from the roots down, over its
+    referrers, so that restrictions of equal content stay apart when different classes state them.
+    Equal nodes with equal referrers become one, with the same meaning.
 
     Raises:
         InputError: blank nodes that refer to each other in a circle, or a statement as a term.
@@ -99,7 +99,7 @@ def _show(term: object, names: Mapping[str, str]) -> str:
 
 
 def _sort_leaves_first(stated: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
-    """Each blank node after all it refers to."""
+    """The blank nodes, each after all nodes it refers to."""
     ends = {
         node: [t.object.value for _, t in statements if isinstance(t.object, ox.BlankNode)]
         for node, statements in stated.items()
@@ -117,10 +117,10 @@ def _sort_leaves_first(stated: Mapping[str, Sequence[tuple[str, ox.Triple]]]) ->
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits that axioms set: disjoint groups of classes, and greatest numbers of values.
+    """Limits from axioms: disjoint groups of classes, and greatest numbers of values.
 
     `most` is by class and property; `characteristics` are a property's further types; `wider` are
-    the properties that hold wherever it does.
+    the properties that a property implies.
     """
 
     disjoint: tuple[frozenset[str], ...]
@@ -137,7 +137,7 @@ class Limits:
         return by_iri
 
     def are_disjoint(self, first: AbstractSet[str], second: AbstractSet[str]) -> bool:
-        """Whether nothing is an instance of both classes, each given with all classes above it."""
+        """Whether two classes, each given with all classes above it, share no instance."""
         if not self.disjoint:
             return False
         for group in {group for iri in first for group in self._groups.get(iri, ())}:
@@ -148,7 +148,7 @@ class Limits:
 
 
 def find_limits(triples: Iterable[ox.Triple]) -> Limits:
-    """Disjointness of named classes, cardinalities from above, and what is said of properties."""
+    """Disjointness of named classes, upper cardinalities, and characteristics of properties."""
     graph = Graph(triples)
     disjoint: set[frozenset[str]] = set()
     most: dict[tuple[str, str], int] = {}
@@ -183,7 +183,7 @@ def _keep_named(terms: Iterable[object]) -> frozenset[str]:
 
 
 def _read_bound(restriction: ox.BlankNode, graph: Graph) -> Iterator[tuple[str, int]]:
-    """The property a restriction bounds, and its most values; qualified ones bound only a part."""
+    """The property and the upper bound of a restriction; none for qualified ones."""
     for predicate in (n.OWL + "maxCardinality", n.OWL + "cardinality"):
         for count in graph.find(restriction, predicate):
             if isinstance(count, ox.Literal) and count.value.isdecimal():

@@ -62,7 +62,7 @@ _DEEPEST = 2
 
 
 def parse_literal(text: str, datatype: str) -> str | None:
-    """The canonical lexical form of a surface text for a datatype, or None when it is no value.
+    """The canonical lexical form of a text for a datatype; None if it is no such value.
 
     Units are not converted ("3,189 feet" is 3189); a text with two numbers, a range, a decade
     or a vague date has no value. `datatype` is an IRI of `DATATYPES`, else None.
@@ -146,7 +146,7 @@ def _parse_double(text: str) -> str | None:
 
 
 def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
-    """The date a text states, its unstated month and day being 1."""
+    """The date that a text states; an unstated month or day is 1."""
     if len(text) > _LONGEST_VALUE:
         return None
     plain = text.lower().rstrip(".,; ")

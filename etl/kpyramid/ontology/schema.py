@@ -20,7 +20,7 @@ from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, walk, write_
 class OntologyClass:
     """A class; `entity_types` are the NER labels that name its instances.
 
-    With `common_nouns` its instances are named in small letters too, as substances are.
+    With `common_nouns` its instances have names in small letters too, as substances do.
     """
 
     iri: str
@@ -119,7 +119,7 @@ def find_nearest_common(
 
 
 _LARGEST_CACHED = 1000
-"""Ancestors of one class that are remembered: no real hierarchy is as deep, and a chain of ten
+"""Most ancestors of a class that is cached: no real hierarchy is as deep, and a chain of ten
 thousand classes would fill the memory with fifty million."""
 
 
@@ -156,12 +156,12 @@ class Schema:
 
     @cached_property
     def class_by_iri(self) -> dict[str, OntologyClass]:
-        """The classes under their IRIs."""
+        """The classes by IRI."""
         return {c.iri: c for c in self.classes}
 
     @cached_property
     def property_by_iri(self) -> dict[str, OntologyProperty]:
-        """The properties under their IRIs."""
+        """The properties by IRI."""
         return {p.iri: p for p in self.properties}
 
     @cached_property
@@ -178,7 +178,7 @@ class Schema:
         return ancestors
 
     def list_above(self, iri: str) -> Iterator[OntologyClass]:
-        """A class and all classes above it, those that are declared."""
+        """A class and the declared classes above it."""
         above = map(self.class_by_iri.get, self.find_ancestors(iri))
         return (c for c in above if c)
 
@@ -208,13 +208,13 @@ class Schema:
         return self._classes_by_type.get(entity_type, ())
 
     def class_for_type(self, entity_type: str) -> str | None:
-        """The class that an NER label tells: the most general; None where several stand apart."""
+        """The most general class with an NER label; None where several stand apart."""
         claims = self.list_classes_for_type(entity_type)
         return claims[0] if len(claims) == 1 else None
 
     @property
     def knows_types(self) -> bool:
-        """Whether NER labels tell classes."""
+        """Whether any class has NER labels."""
         return bool(self._classes_by_type)
 
     def is_subclass(self, child: str, parent: str) -> bool:
@@ -222,12 +222,12 @@ class Schema:
         return child == parent or parent == n.THING or parent in self.find_ancestors(child)
 
     def are_disjoint(self, first: str, second: str) -> bool:
-        """Whether nothing can be an instance of both: stated of them, or of classes above them."""
+        """Whether the two classes can share no instance, by axioms on them or on classes above."""
         above, others = self.find_ancestors(first), self.find_ancestors(second)
         return self._limits.are_disjoint(above, others)
 
     def max_values(self, class_iri: str, property_iri: str) -> int | None:
-        """At most how many values an instance may have; None for any number.
+        """The most values of an instance; None for any number.
 
         One if the property is functional, else the least owl:maxCardinality or owl:cardinality
         of the class and the classes above it.
@@ -244,9 +244,9 @@ class Schema:
         return self._limits.characteristics.get(property_iri, frozenset())
 
     def find_entailed(self, property_iri: str) -> Sequence[tuple[str, bool]]:
-        """The properties that hold wherever one does, itself first, and whether ends are swapped.
+        """The properties that one entails, itself first, each with whether the ends are swapped.
 
-        By inverses, symmetry, and the properties above it.
+        By inverses, symmetry, and super-properties.
         """
         entailed = self._entailed.get(property_iri)
         if entailed is None:
@@ -281,7 +281,7 @@ class Schema:
     def extend(
         self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
     ) -> "Schema":
-        """The schema with these added; one whose IRI is there already replaces the old one.
+        """The schema with these added; an existing IRI's class or property is replaced.
 
         Raises:
             InputError: something added points to a class or property that is nowhere declared.
@@ -307,7 +307,7 @@ def parse_schema(turtle: str, *, source: str) -> Schema:
 
 
 def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
-    """The same of statements.
+    """The schema that statements declare; see `parse_schema`.
 
     Raises:
         InputError: incomplete; names every problem.
@@ -346,7 +346,7 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
 
 
 def write_schema(schema: Schema) -> str:
-    """The schema as Turtle, the same for equal schemas; `parse_schema` gives it back.
+    """The schema as Turtle, equal for equal schemas; `parse_schema` reads it back.
 
     Raises:
         InputError: an IRI of the schema is none.
@@ -379,7 +379,7 @@ def _read_axioms(
 
 
 def _tag_english(triple: ox.Triple) -> ox.Triple:
-    """Untagged text is written as English."""
+    """The statement with untagged text tagged as English."""
     value = triple.object
     if isinstance(value, ox.Literal) and value.datatype == make_iri(n.XSD + "string"):
         value = ox.Literal(value.value, language="en")
@@ -393,7 +393,7 @@ def _refuse(problems: Sequence[str], source: str) -> None:
 
 
 def _find_unread(graph: Graph) -> list[str]:
-    """Declarations of a kind that is not read: left alone, they would vanish without a word."""
+    """Problems: declarations of kinds that are not read, which would be lost silently."""
     wanted = {
         n.RDFS + "Class": (n.CLASS,),
         n.RDF + "Property": (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY, n.ANNOTATION_PROPERTY),
@@ -409,7 +409,7 @@ def _find_unread(graph: Graph) -> list[str]:
 
 
 def _find_dangling(schema: Schema) -> list[str]:
-    """References to nothing, or to a datatype whose values cannot be checked."""
+    """Problems: references to undeclared terms, and datatypes that cannot be checked."""
     classes = {*schema.class_by_iri, n.THING}
     problems = [
         f"<{c.iri}>: rdfs:subClassOf <{parent}>, which is no class declared here"
@@ -476,7 +476,7 @@ def _read_label(iri: str, graph: Graph, problems: list[str]) -> str:
 
 
 def _read_end(iri: str, predicate: str, graph: Graph, problems: list[str]) -> str:
-    """The one domain or range; two would mean their intersection, which is seldom what is meant."""
+    """The domain or range; two would mean their intersection, which is seldom meant."""
     ends = graph.find_iris(iri, predicate)
     name = f"rdfs:{predicate.rpartition('#')[2]}"
     if any(isinstance(end, ox.BlankNode) for end in graph.find(iri, predicate)):

@@ -21,7 +21,7 @@ from kpyramid.ontology.turtle import Graph, Node, Object, parse_turtle, walk
 # One mapping of datatypes for all that an ontology states: ranges, restrictions, literals.
 
 ANY, TEXT = n.RDFS + "Literal", n.XSD + "string"
-"""The datatype of all values, and that of what has no nearer one."""
+"""The datatype of all values, and the default."""
 SCHEMA_ORG = ("http://schema.org/", "https://schema.org/")
 _TABLE = """
     xsd date dateTime dateTimeStamp
@@ -52,7 +52,7 @@ _GIVEN = (n.OWL + "hasValue", n.OWL + "targetValue", n.RDF_FIRST)
 
 
 def is_built_in(value: Object) -> bool:
-    """Whether it is a datatype of a standard."""
+    """Whether a node is a datatype of a standard."""
     return isinstance(value, ox.NamedNode) and (
         value.value in _NEAREST or value.value.startswith(n.XSD)
     )
@@ -80,7 +80,7 @@ def is_datatype(graph: Graph, value: Object) -> bool:
 
 
 def choose_narrowest(datatypes: Iterable[str]) -> str | None:
-    """The one of these whose values all others have too; None if there is none."""
+    """The datatype whose values all of these allow; None if there is none."""
     wanted = {*datatypes} - {ANY} or {ANY}
     for start in sorted(wanted):
         name, above = start.removeprefix(n.XSD), {start}
@@ -92,13 +92,13 @@ def choose_narrowest(datatypes: Iterable[str]) -> str | None:
 
 
 class Datatypes:
-    """The datatypes of one ontology, each with the one that is checked in its place."""
+    """The datatypes of one ontology, each with the checkable one that replaces it."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     def find(self, value: Object) -> str:
-        """The datatype itself if its values can be checked, else what it is made of, or nearest.
+        """The datatype itself if its values can be checked, else its base or the nearest one.
 
         That of what is made of several is the datatype of all values.
         """
@@ -118,7 +118,7 @@ class Datatypes:
         return TEXT if not made else made.pop() if len(made) == 1 else ANY
 
     def _list_parts(self, value: ox.NamedNode | ox.BlankNode) -> list[Object]:
-        """What a datatype is made of; of a complement all values."""
+        """The datatypes that one is composed of; all values for a complement."""
         parts = self._graph.find(value, n.OWL + "onDatatype")
         parts += self._graph.find(value, n.EQUIVALENT_CLASS)
         for kind in (n.OWL + "oneOf", n.UNION_OF, n.INTERSECTION_OF):
@@ -129,9 +129,9 @@ class Datatypes:
         return parts
 
     def map_all(self) -> Iterator[tuple[Node, str, Object, Object]]:
-        """Subject, predicate and value of what names a datatype that is not checked.
+        """Subject, predicate and value wherever an unchecked datatype is named.
 
-        With each the value that takes its place.
+        Each with its replacement.
         """
         values = {*self._graph.find_typed(n.DATATYPE_PROPERTY)}
         named = {ox.NamedNode(iri) for iri in self._graph.find_typed(n.RDFS + "Datatype")}
@@ -162,7 +162,7 @@ class Datatypes:
 
     @cached_property
     def _used(self) -> dict[str, set[str]]:
-        """The datatypes of values that restrictions and individuals give each property."""
+        """The datatypes of each property's values in restrictions and individuals."""
         used: defaultdict[str, set[str]] = defaultdict(set)
         for t in self._graph:
             if isinstance(t.object, ox.Literal):
@@ -201,7 +201,7 @@ def derive_label(iri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that the import did: of what kind, to what, and how."""
+    """One change by the import: its kind, its subject, and details."""
 
     kind: str
     subject: str
@@ -210,7 +210,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A schema for a person to review, every change made to get it, and individuals kept in it."""
+    """A schema to review, every change that the import made, and its number of individuals."""
 
     schema: Schema
     form: str
@@ -266,7 +266,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
 
 
 class _Conversion:
-    """A graph under conversion: the changes `made`, and `problems` that it cannot settle."""
+    """A graph under conversion: the changes `made`, and the `problems` left to a person."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -274,7 +274,7 @@ class _Conversion:
         self.problems: list[str] = []
 
     def note(self, kind: str, subject: object, detail: str) -> None:
-        """Notes a change; a subject that is text is an IRI."""
+        """Records a change; a subject that is text is an IRI."""
         shown = f"<{subject}>" if isinstance(subject, str) else str(subject)
         self.made.append(Change(kind, shown, detail))
 
@@ -293,7 +293,7 @@ _OBSOLETE = "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass"
 
 
 def _list_included(graph: Graph, iri: str, predicate: str) -> list[Object]:
-    """The ends that schema.org's way of stating them names: any of them will do."""
+    """The ends by schema.org's domainIncludes or rangeIncludes, any of which will do."""
     name = _INCLUDES[predicate]
     iris = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
     return [ox.NamedNode(iri) for iri in sorted(iris)]
@@ -301,7 +301,7 @@ def _list_included(graph: Graph, iri: str, predicate: str) -> list[Object]:
 
 class _Terms(_Conversion):
     def remove_code(self) -> None:
-        """No annotation is left that names Python for owlready2."""
+        """Removes the annotations that name Python modules for owlready2."""
         for subject in self._graph.list_subjects():
             for predicate in self._graph.list_predicates(subject):
                 if predicate.startswith(n.OWLREADY):
@@ -311,7 +311,7 @@ class _Terms(_Conversion):
                     self.note("code removed", subject, detail)
 
     def drop_built_in(self) -> None:
-        """No term of OWL or of the datatypes is one of the ontology's."""
+        """Drops the declarations of terms of OWL and of datatypes."""
         for iri in self._graph.find_typed(*_BUILT_IN_KINDS):
             stays = iri.startswith(n.BUILT_IN)
             if stays or is_built_in(ox.NamedNode(iri)):
@@ -320,7 +320,7 @@ class _Terms(_Conversion):
                 self.note("declaration dropped", iri, "the standards have it built in")
 
     def leave_out_deprecated(self) -> None:
-        """No class, property or individual that its authors gave up."""
+        """Leaves out deprecated classes, properties and individuals."""
         graph = self._graph
         gone = {*graph.find_typed(n.OWL + "DeprecatedClass", n.OWL + "DeprecatedProperty")}
         classes = {*graph.find_typed(*_CLASSES)}
@@ -341,7 +341,7 @@ class _Terms(_Conversion):
             self.note("term left out", iri, "it is deprecated")
 
     def settle_kinds(self) -> None:
-        """Each property becomes either an object or a datatype property."""
+        """Makes each property either an object or a datatype property."""
         graph = self._graph
         object_only = {*graph.find_typed(*_ONLY_OBJECTS)}
         with_literals = {t.predicate.value for t in graph if isinstance(t.object, ox.Literal)}
@@ -397,7 +397,7 @@ class _Terms(_Conversion):
         return kinds if stated or _OBJECT not in kinds else {_OBJECT}
 
     def map_datatypes(self) -> None:
-        """No datatype is left whose values cannot be checked, wherever the file names one."""
+        """Replaces the datatypes whose values cannot be checked, wherever the file names one."""
         places: Counter[tuple[str, str]] = Counter()
         for subject, predicate, old, new in [*Datatypes(self._graph).map_all()]:
             self._graph.remove(subject, predicate, old)
@@ -412,7 +412,7 @@ class _Terms(_Conversion):
             self.made.append(Change("datatype mapped", was, detail))
 
     def declare_stubs(self) -> None:
-        """Classes that are pointed to and declared elsewhere, as in an import not followed."""
+        """Declares the classes of other files that terms refer to: imports are not followed."""
         graph = self._graph
         known = {*graph.find_typed(n.CLASS), n.THING}
         uses = [(iri, n.SUBCLASS, "superclass") for iri in sorted(known - {n.THING})]
@@ -431,7 +431,7 @@ class _Terms(_Conversion):
                     self.note("superclass dropped", iri, f"<{target}> is built in")
 
     def declare_class(self, iri: str, why: str) -> None:
-        """States that it is a class."""
+        """States that a term is a class."""
         self._graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
         self.note("class declared", iri, why)
 
@@ -441,9 +441,9 @@ def _name(iri: str) -> str:
 
 
 def leave_out(graph: Graph, iris: Iterable[str]) -> None:
-    """Withdraws terms and all axioms that name one; a list of what is disjoint only gets shorter.
+    """Removes terms and all axioms that name one; lists of disjoint classes only get shorter.
 
-    What is left is true wherever the whole is.
+    The remaining statements follow from the whole.
     """
     gone: set[Object] = {ox.NamedNode(iri) for iri in iris}
     for subject in graph.list_subjects() if gone else ():
@@ -476,7 +476,7 @@ class _Ends(_Conversion):
         self._datatypes = Datatypes(graph)
 
     def mend_all(self) -> None:
-        """States exactly one domain and one range of each property."""
+        """Gives each property exactly one domain and one range."""
         for iri in self._properties:
             self._mend_inverse(iri)
         # Looked up before anything is filled in: what was assumed must not be inherited.
@@ -514,7 +514,7 @@ class _Ends(_Conversion):
         return equal
 
     def _find_inherited(self, iri: str, end: str) -> tuple[str, str] | None:
-        """The nearest end that a super-property, an equal or an inverse states, and which does."""
+        """The nearest end of super-properties, equivalents or inverses, and its property."""
 
         def step(place: tuple[str, str]) -> list[tuple[str, str]]:
             current, wanted = place
@@ -530,7 +530,7 @@ class _Ends(_Conversion):
         return None
 
     def _mend(self, iri: str, predicate: str, inherited: tuple[str, str] | None) -> None:
-        """States exactly one end, of those that are stated, inherited, included, or the widest."""
+        """Gives a property exactly one end: the stated, inherited, included, or widest one."""
         is_data = predicate == n.RANGE and iri not in self._objects
         stated = self._graph.find(iri, predicate)
         if stated and is_data:
@@ -609,7 +609,7 @@ class _Ends(_Conversion):
         return end
 
     def _read_class(self, value: Object) -> tuple[list[str], set[str]]:
-        """Classes that all instances of a class expression belong to, and the ones it names."""
+        """The classes above all instances of a class expression, and the classes it names."""
         if isinstance(value, ox.NamedNode):
             return [value.value if value.value in self._classes else n.THING], set()
         if not isinstance(value, ox.BlankNode):
@@ -666,7 +666,7 @@ _SYNONYMS = (
 
 class _Words(_Conversion):
     def mend_header(self, iris: Iterable[str], base: str) -> None:
-        """One header, with an IRI; nothing is imported. `base`: of an ontology without terms."""
+        """Leaves one header, with an IRI, without imports. `base`: if there are no terms."""
         graph, kind = self._graph, ox.NamedNode(n.ONTOLOGY)
         for subject in graph.list_subjects():
             if isinstance(subject, ox.BlankNode) and kind in graph.find(subject, n.RDF_TYPE):
@@ -693,7 +693,7 @@ class _Words(_Conversion):
 
     @cached_property
     def _languages(self) -> list[str]:
-        """The languages of labels, that of most of them first."""
+        """The languages of labels, the most frequent first."""
         counts = Counter(
             t.object.language or ""
             for t in self._graph
@@ -702,7 +702,7 @@ class _Words(_Conversion):
         return sorted(counts, key=lambda language: (-counts[language], language))
 
     def _find_label(self, iri: str) -> tuple[str, str]:
-        """What a term without an rdfs:label in English is called, and where that stands."""
+        """A label for a term without an rdfs:label in English, and its origin."""
         if stated := self._graph.find_texts(iri, n.PREF_LABEL):
             return stated[0], "its skos:prefLabel"
         texts = [v for p in _LABELS for v in self._graph.find(iri, p) if isinstance(v, ox.Literal)]
@@ -717,7 +717,7 @@ class _Words(_Conversion):
         return text, f"its label in the language {language}"
 
     def mend(self, iri: str) -> None:
-        """A term has a label, and its synonyms and its definition where OWL tools look for them."""
+        """Gives a term a label, and its synonyms and definition where OWL tools look for them."""
         graph = self._graph
         labels = graph.find_texts(iri, n.LABEL)
         synonyms = {text for predicate in _SYNONYMS for text in graph.find_texts(iri, predicate)}
@@ -743,8 +743,8 @@ class _Words(_Conversion):
 def leave_out_empty(imported: Imported, empty: Mapping[str, str], *, source: str) -> Imported:
     """The import without the classes that can have no instance, and what depends on them.
 
-    `empty`: why each cannot, by IRI. What depends on one are the properties of which it is domain
-    or range, and the axioms that name it or them.
+    `empty`: the reason for each, by IRI. Dependent are the properties with one as domain or range,
+    and the axioms that name any of these.
 
     Raises:
         InputError: no class is left.

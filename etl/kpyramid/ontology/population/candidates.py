@@ -52,7 +52,7 @@ class CandidateSpan:
 
 
 def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[CandidateSpan]:
-    """The candidates of a text in text order, each stretch once, under its most telling kind.
+    """The candidates of a text in text order, each stretch once, under its most specific kind.
 
     `known`: names in the form of `fold_name`, which are candidates wherever they stand.
     """
@@ -133,7 +133,7 @@ def _make_candidate(tree: Tree, first: int, last: int, kind: str) -> CandidateSp
 
 
 def _find_head(tree: Tree, first: int, last: int) -> int:
-    """The token of a stretch whose head stands outside it; the last of several."""
+    """The token whose head is outside the stretch; the last of several."""
     for i in range(last, first - 1, -1):
         head = tree[i].head
         if head.i == i or not first <= head.i <= last:
@@ -163,7 +163,7 @@ def _find_quoted(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _find_names(tree: Tree) -> Iterator[tuple[int, int]]:
-    """Runs of capitals with the small words between them, and what they consist of."""
+    """Runs of capitals with the small words between them, and their parts."""
     for start, end in tree.sentences:
         i = start
         while i < end:
@@ -206,7 +206,7 @@ def _is_capital(node: Node, leads: bool) -> bool:
 
 
 def _find_openings(tree: Tree) -> Iterator[tuple[int, int]]:
-    """From the start of a sentence to a verb or bracket, where titles of any form stand.
+    """Stretches from the start of a sentence to a verb or bracket: titles of any form.
 
     A title may hold a verb or a bracket itself, so there are several: "Ah Pook Is Here was ...".
     """
@@ -236,12 +236,12 @@ def _find_known(tree: Tree, known: Container[str]) -> Iterator[tuple[int, int]]:
 
 
 def _is_place_comma(tree: Tree, comma: int) -> bool:
-    """Whether what follows the comma is the larger place: "Thurleigh, Bedfordshire"."""
+    """Whether a larger place follows the comma: "Thurleigh, Bedfordshire"."""
     return tree[comma].text == "," and tree[comma - 1].entity in _PLACES >= {tree[comma + 1].entity}
 
 
 def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
-    """Noun phrases without what follows their head, and the parts of them."""
+    """Noun phrases without their complements, and their parts."""
     for node in tree.nodes:
         if node.pos not in {"NOUN", "PROPN", "NUM"} and not (
             node.pos == "ADJ" and node.dep in {"attr", "acomp", "pobj", "dobj", "conj"}

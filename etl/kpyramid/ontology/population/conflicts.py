@@ -34,11 +34,10 @@ class Finding:
 
     @property
     def rank(self) -> tuple[float, int, int, str]:
-        """Smaller is better: more confidence, more documents, earlier in its sentence, smaller key.
+        """Sort key, the best first: confidence, documents, position in its sentence, key.
 
-        Confidence is that of all places together, so support is in it: what three sentences
-        state at 0.6 each is surer than what one states at 0.7. It is compared to two digits; of
-        "born in Lima, Peru" the first place is the narrower one.
+        Confidence combines all places: three sentences at 0.6 each are surer than one at 0.7. It is
+        rounded to two digits; of "born in Lima, Peru" the first place is the narrower one.
         """
         best = self.places[0]
         offset = best.object.start - best.start if best.object else 0
@@ -47,7 +46,7 @@ class Finding:
 
     @property
     def entailed(self) -> Iterable[tuple[str, str]]:
-        """The memberships that it makes true: individual and class."""
+        """The memberships that it entails: individual and class."""
         yield self.subject_id, self.class_iri
         if self.object_id is not None and self.object_class is not None:
             yield self.object_id, self.object_class
@@ -63,7 +62,7 @@ class Loss:
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Finding]:
-    """Equal values and memberships as one finding each, with the places of all of them."""
+    """The distinct values and memberships, each with the places of all equal candidates."""
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[_key(candidate)].append(candidate)
@@ -84,12 +83,12 @@ def _key(c: Candidate) -> str:
 
 
 _STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
-"""A property that states both orders its individuals: whole and part, parent and child. OWL DL
-knows no transitive property with either, so that a longer circle is found here."""
+"""A property with both orders its individuals: whole and part, parent and child. OWL DL allows no
+transitive property with either, so that longer cycles are found here."""
 
 
 def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
-    """By place, those that it lies in, as "born in Velm, Orland" or "Velm is located in" says."""
+    """The larger places of each place, by "born in Velm, Orland" or "Velm is located in"."""
     wider: dict[str, set[str]] = defaultdict(set)
     beside: dict[tuple[str, str, str, int], tuple[str, str, int]] = {}
     ends = []
@@ -117,9 +116,9 @@ _LOCATED = "is located in"
 
 @dataclass
 class _Retained:
-    """Findings that stay so far: individuals' classes, and by property and one end the other end.
+    """Findings that stay so far: classes by individual; values and owners by property and end.
 
-    `values` and `owners` hold what findings entail too, each with the finding that did so first.
+    `values` and `owners` include entailed ones, each with the first finding that entails it.
     """
 
     classes: Mapping[str, set[str]]
@@ -136,7 +135,7 @@ class _Retained:
 
 
 def _list_entailed(finding: Finding, rules: Rules) -> Iterator[tuple[str, str, str]]:
-    """Property, subject and value of what a finding states, then of what follows from it."""
+    """Property, subject and value that a finding states, then those that it entails."""
     if finding.prop is not None:
         ends = finding.subject_id, str(finding.object_id or finding.literal)
         for iri, swapped in rules.schema.find_entailed(finding.prop.iri):
@@ -149,12 +148,12 @@ def settle(
     known: Mapping[str, Iterable[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
 ) -> tuple[list[Finding], list[Loss]]:
-    """The findings that may stand together, best first, and the others with what speaks against.
+    """The findings that may stand together, the best first, and the losses.
 
-    Each in turn, by rank, stays if it agrees with all that stayed before it; a place comes before
-    those that it lies in, which say less. What a shape refuses
-    then makes room for what had lost to it. `known`: classes of individuals, and
-    `settled`: values, that stay whatever comes; they are not among the findings returned.
+    Each in turn, by rank, stays if it agrees with all before it; a place precedes the larger places
+    that contain it, which say less. A finding that a shape refuses gives way to those that had lost
+    to it. `known`: classes of individuals, and `settled`: values, that stay in any case and are not
+    returned.
     """
     firm = list(settled)
     findings = list(findings)
@@ -172,7 +171,7 @@ def settle(
 
 
 def _order(findings: Iterable[Finding], wider: Mapping[str, set[str]]) -> list[Finding]:
-    """The findings by rank, each place with the rank of the best wider one, before it."""
+    """The findings by rank; a place takes the rank of the best larger one, and precedes it."""
     ranks = {(f.subject_id, f.prop.iri, f.object_id): f.rank for f in findings if f.prop}
 
     def find_rank(f: Finding) -> tuple[Any, ...]:
@@ -209,10 +208,9 @@ def _settle_once(
 def _choose_classes(
     findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
 ) -> dict[str, set[str]]:
-    """The classes of each individual that may stand together, by all that states or entails them.
+    """The compatible classes of each individual, by the findings that state or entail them.
 
-    Of two disjoint ones the one with more confidence stays, then more documents, then the
-    smaller IRI.
+    Of two disjoint ones that with more confidence stays, then more documents, then the smaller IRI.
     """
     support: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
     for finding in findings:
@@ -238,7 +236,7 @@ def _choose_classes(
 def _find_broken(
     findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
 ) -> list[Loss]:
-    """The values that a shape refuses, now that the classes of all individuals are known."""
+    """The losses to shapes, once the classes of all individuals are known."""
     if not rules.constraints:
         return []
     classes = list_classes(findings)
@@ -273,7 +271,7 @@ def _find_fault(finding: Finding, retained: _Retained, rules: Rules) -> tuple[st
 def _find_limit(
     entailed: tuple[str, str, str], finding: Finding, retained: _Retained, rules: Rules
 ) -> tuple[str, str] | None:
-    """The axiom or maximum that a statement entailed by a finding breaks: reason and detail."""
+    """The axiom or maximum that an entailed statement violates: reason and detail."""
     iri, subject, value = entailed
     values = retained.values.get((iri, subject), {})
     inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)

@@ -10,7 +10,7 @@ from kpyramid.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A stretch of the text as it stands there: characters `start` to `end`, end exclusive."""
+    """A stretch of text as written: characters `start` to `end`, end exclusive."""
 
     text: str
     start: int
@@ -21,8 +21,8 @@ class Words:
 class Value:
     """One value of one property of one individual, as a text states it.
 
-    Nothing is checked against domain or range yet, and no entity is linked. `evidence` covers at
-    least both ends: the sentence or passage that a reviewer is shown. `confidence`: 0 to 1.
+    It is not yet checked against domain and range, nor linked. `evidence` covers at least both
+    ends: the sentence or passage for a reviewer. `confidence`: 0 to 1.
     """
 
     property_iri: str
@@ -42,7 +42,7 @@ _FORM = '{"text": "…", "triples": [{"sub": "…", "rel": "label of a property"
 class Example:
     """A text and the values it states: subject, property (label or IRI), object.
 
-    `is_complete`: the text states no other value of the ontology, as far as its author says.
+    `is_complete`: its author says that the text states no other value of the ontology.
     """
 
     text: str

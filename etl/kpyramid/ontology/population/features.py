@@ -19,10 +19,10 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
 _BOUNDS = (1, 2, 3, 5, 8, 12, 20)
-"""Distances in tokens that are told apart."""
+"""Upper bounds of the classes of distances in tokens."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
 _SMALL = frozenset(("CCONJ", "ADP", "DET", "PUNCT", "PART"))
-"""Inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
+"""Parts of speech inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class TextFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Lemmas that may name the property: up the parse, beside, within, and all in the sentence.
+    """Lemmas around a candidate: up the parse, beside it, inside it, and in its sentence.
 
-    `form`: flaws of the cut and signs of a name, as ones and zeros.
+    `form`: signs of a bad cut and of a name, as ones and zeros.
     """
 
     path: frozenset[str]
@@ -68,7 +68,7 @@ def describe_text(tree: Tree, candidates: Sequence[CandidateSpan]) -> TextFeatur
 
 
 def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iterator[str]:
-    """Features of overlap: others that a candidate lies in, holds or crosses."""
+    """Features of overlap: candidates that contain, lie in or cross this one."""
     inside = holds = 0
     for span in candidates:
         if span is c or span.last < c.first or c.last < span.first:
@@ -90,7 +90,7 @@ def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iter
 
 
 def _climb(node: Node, most: int = 8) -> Iterator[tuple[str, Node]]:
-    """The heads above a token, at most so many, each with the dependency that leads to it."""
+    """The heads above a token, at most `most`, each with the dependency that leads to it."""
     while node.head is not node and most:
         yield node.dep, node.head
         node, most = node.head, most - 1
@@ -136,7 +136,7 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
 
 
 def _is_cut_before(tree: Tree, c: CandidateSpan, start: int) -> bool:
-    """Whether a modifier of its head stands right before a candidate; articles do not count."""
+    """Whether a modifier of its head precedes a candidate; articles do not count."""
     before = tree[c.first - 1] if c.first > start else None
     return before is not None and before.head.i == c.head and before.pos != "DET"
 
@@ -148,7 +148,7 @@ def _list_capitals(tree: Tree, c: CandidateSpan, start: int, end: int) -> Iterat
 
 
 def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
-    """What a candidate is, what stands around it, and what it depends on."""
+    """Features of a candidate itself, its surroundings, and its dependencies."""
     nodes, head = tree.nodes, tree[c.head]
     start, end = tree.sentences[head.sentence]
     yield from ("kind=" + c.kind, "name" if c.is_name else "noun", "shape=" + _shape(c.text))
@@ -195,7 +195,7 @@ def _mark_word(tree: Tree, i: int, start: int, end: int) -> str:
 
 
 def _list_path_features(head: Node, c: CandidateSpan) -> Iterator[str]:
-    """The heads above a candidate up to a verb, and that verb with its subject and object."""
+    """The heads above a candidate up to a verb, and that verb's subject and object."""
     way = lexical = ""
     steps = [(d, n) for d, n in _climb(head) if not c.first <= n.i <= c.last and d != "conj"][:4]
     for dep, above in steps:
@@ -275,7 +275,7 @@ def list_subject_features(
 
 
 def _find_path(first: Node, second: Node) -> str:
-    """The dependencies up from one token and down to another, coordination left out."""
+    """The dependencies up from one token and down to another, without coordination."""
     lines = [[node, *(above for _, above in _climb(node, 11))] for node in (first, second)]
     up, down = ({node.i: i for i, node in enumerate(line)} for line in lines)
     meeting = next((node for node in lines[1] if node.i in up), None)
@@ -301,7 +301,7 @@ _BY_DATATYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A property's content words, in each of its phrasings, and the kinds that its ends may be.
+    """A property's content words by phrasing, and the kinds that its ends may have.
 
     An empty set of kinds allows anything.
     """
@@ -336,14 +336,14 @@ def are_related(first: str, second: str) -> bool:
 
 
 def fit_kind(kind: str, kinds: frozenset[str]) -> float:
-    """1 for a candidate's kind that is among the kinds, -1 for another one, 0 where it is open."""
+    """1 if a candidate's kind is among the kinds, -1 if it is another, 0 if it is open."""
     if not kinds or kind in {"NAME", "TITLE", "NOUN", "PART", "CODE"}:
         return 0.0
     return 1.0 if kind in kinds else -1.0
 
 
 class WordMatcher:
-    """Similarity of the words around candidates to those of each property, for many at once."""
+    """Similarity of the words around candidates to those of each property, vectorised."""
 
     def __init__(self, schema: Schema) -> None:
         self.wordings = wordings = [describe_property(p, schema) for p in schema.properties]
@@ -371,7 +371,7 @@ class WordMatcher:
         return self._known[lemma]
 
     def _measure_words(self, lemmas: frozenset[str]) -> Matrix:
-        """The share of each property's words that stand among the lemmas, in its best phrasing."""
+        """The share of each property's words among the lemmas, in its best phrasing."""
         if not lemmas:
             return np.zeros(self.size)
         hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])

@@ -47,10 +47,9 @@ _STRENGTH = 1.0
 class General:
     """Log-odds for any ontology: of a value by `WordMatcher.measure`, of a subject by its features.
 
-    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of
-    five public ontologies and on the examples of the project's own; features that few of them
-    show are left out, so that no field's words are among them. `source` in the file says whose
-    data they are.
+    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of five
+    public ontologies and on the project's own examples; rare features are left out, so that no
+    field's words are among them. `source` in the file names the data.
     """
 
     role: Matrix
@@ -67,9 +66,9 @@ def load_general() -> General:
 
 
 def make_vectorizer(rows: int, least: int = 2) -> Any:
-    """A column of ones for each feature that enough rows show; others are passed over.
+    """A vectorizer with a column for each feature that enough rows have.
 
-    `rows`: how many there will be.
+    `rows`: their number.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -87,7 +86,7 @@ def fit_weights(matrix: Any, labels: Matrix, importance: Matrix | None = None) -
 
 
 def squash(scores: Matrix) -> Matrix:
-    """Probabilities of log-odds."""
+    """The probabilities of log-odds."""
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
@@ -97,11 +96,11 @@ _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"[-+−]?[$€£¥]?([0-9][0-9,]*(?:\.[0-9]+)?)")
 
 Alignment = tuple[int, list[int], list[int]]
-"""A property's place in the schema, its value's candidates, its subject's (perhaps none)."""
+"""A property's index in the schema, its value's candidates, its subject's (perhaps none)."""
 
 
 class Matcher:
-    """Finds examples' triples among candidates, and counts those it does not find."""
+    """Finds the triples of examples among candidates, and counts those that are not there."""
 
     def __init__(self, schema: Schema) -> None:
         self._places: dict[str, int] = {}
@@ -112,11 +111,11 @@ class Matcher:
         self.unknown = 0
 
     def find_place(self, relation: str) -> int | None:
-        """The place in the schema of the property that goes by this name."""
+        """The index in the schema of the property with this name."""
         return self._places.get(fold_label(relation))
 
     def align(self, example: Example, candidates: Sequence[CandidateSpan]) -> list[Alignment]:
-        """The triples whose value is found."""
+        """The triples whose value is among the candidates."""
         known: dict[str, list[int]] = {}
         for i, c in enumerate(candidates):
             for key in list_keys(c):
@@ -133,16 +132,16 @@ class Matcher:
 
 
 class KnownValues:
-    """The values that examples give for each property, each with the subjects that have it.
+    """The examples' values of each property, each with its subjects.
 
-    In many fields a property has few values and they recur: genres, languages, parties.
+    In many fields a property has few values that recur: genres, languages, parties.
     """
 
     def __init__(self) -> None:
         self._subjects: dict[str, dict[int, set[str]]] = {}
 
     def add(self, place: int, subject: str, value: str) -> None:
-        """Notes a value of a property."""
+        """Adds a value of a property."""
         properties = self._subjects.setdefault(fold_name(value), {})
         properties.setdefault(place, set()).add(fold_name(subject))
 
@@ -151,7 +150,7 @@ class KnownValues:
         return name in self._subjects
 
     def list_features(self, c: CandidateSpan, but_of: Set[str] = frozenset()) -> Iterator[str]:
-        """Whose value a candidate is elsewhere; `but_of`: normalised subjects that do not count."""
+        """The properties of a candidate in examples, without those of the subjects `but_of`."""
         for place, subjects in self._subjects.get(fold_name(c.text), {}).items():
             if others := len(subjects - but_of):
                 yield f"listed={place}"
@@ -164,7 +163,7 @@ def _find(text: str, known: dict[str, list[int]]) -> list[int]:
 
 
 def fold_label(name: str) -> str:
-    """What labels agree in that differ in case, marks and the joints of words only."""
+    """A label without case, marks and joints of words."""
     return " ".join(split_words(name)) or name
 
 
@@ -176,7 +175,7 @@ def list_keys(c: CandidateSpan) -> list[str]:
 
 
 def list_forms(text: str) -> list[str]:
-    """The keys under which a value is looked for in a text, the surest first."""
+    """The keys under which a value is looked up in a text, the surest first."""
     plain = text.strip().strip('"').replace("_", " ")
     short = _BRACKET.sub("", plain)
     dates = list_dates(plain)
@@ -188,7 +187,7 @@ def list_forms(text: str) -> list[str]:
 
 
 def list_dates(text: str) -> list[str]:
-    """The key of the day that a text is, else of the year; none of other texts."""
+    """The key of a text that is a day, else of its year; empty for other texts."""
     if date := parse_literal(text, XSD + "date"):
         return ["date:" + date]
     year = parse_literal(text, XSD + "gYear")
@@ -196,7 +195,7 @@ def list_dates(text: str) -> list[str]:
 
 
 def read_number(text: str) -> str:
-    """The key of the number that a text is, but for a unit; empty when it is none."""
+    """The key of a number with or without a unit; empty if it is none."""
     match = _NUMBER.match(text)
     if match is None or sum(c.isdigit() for c in text) > sum(c.isdigit() for c in match[0]):
         return ""
@@ -272,7 +271,7 @@ class RoleModel:
 
 
 class SubjectModel:
-    """The model of subjects: the likeliest of the candidates near a value."""
+    """The model of subjects: the likeliest candidate near a value."""
 
     def __init__(
         self,
@@ -315,7 +314,7 @@ class SubjectModel:
     def choose(
         self, reading: TextFeatures, p: int, value: CandidateSpan, subjects: Sequence[CandidateSpan]
     ) -> tuple[CandidateSpan, float] | None:
-        """The subject of a value, with its probability."""
+        """The subject of a value, with its probability; None without candidates."""
         general = self._general
         scored = []
         for s in subjects:
@@ -333,7 +332,7 @@ class SubjectModel:
 
 PRODUCER = "rules"
 LIKELY = 0.5
-"""The least confidence of what is taken for a fact: more likely right than wrong."""
+"""Least confidence of a fact: more likely right than wrong."""
 # Below this chance of being a value, a candidate's subject is not looked for.
 _FLOOR = 0.02
 # Of one property, a value that is less than half as likely as the text's likeliest is not stated:
@@ -345,7 +344,7 @@ _LOOK_AHEAD = 1
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A value with its subject, and how likely each is; `place`: of the property in the schema."""
+    """A value with its subject, and their probabilities; `place`: index of the property."""
 
     place: int
     subject: CandidateSpan
@@ -360,15 +359,15 @@ class Statement:
 
 
 class Reader:
-    """Reads the values of a schema's properties out of parsed texts.
+    """Reads the values of a schema's properties from parsed texts.
 
-    Without examples it knows a property by the words of its labels and by the kinds of things its
-    domain and range name; examples teach it how sentences of the field state it. Two models decide:
-    which candidates are values of a property, then whose. Both are regularised logistic regressions
+    Without examples it knows a property by the words of its labels and the kinds of its domain and
+    range; examples teach it how sentences of the field state it. Two models decide: which
+    candidates are values of a property, then whose. Both are regularised logistic regressions
     beside general weights that come with the package.
 
-    `unaligned` counts the triples of examples whose value stands nowhere in their text as a name,
-    noun, number or date; `unknown` those whose relation is no property of the schema.
+    `unaligned` counts the examples' triples whose value is no name, noun, number or date in their
+    text; `unknown` those whose relation is no property of the schema.
     """
 
     def __init__(
@@ -381,7 +380,7 @@ class Reader:
     ) -> None:
         """Learns from examples; `trees` are the parses of their texts, in the same order.
 
-        `general`: other general weights than the package's.
+        `general`: weights that replace the package's.
         """
         general = general or load_general()
         self._schema = schema
@@ -429,7 +428,7 @@ class Reader:
         return tuple(order)
 
     def find_statements(self, tree: Tree) -> list[Statement]:
-        """The statements a text may make, unlikely ones too; a date or number is one value only."""
+        """All candidate statements of a text; a date or number is a value of one subject only."""
         reading = self.describe(tree)
         if not reading.candidates:
             return []
@@ -456,7 +455,7 @@ class Reader:
         return replace(reading, roles=roles)
 
     def list_subjects(self, reading: TextFeatures, value: CandidateSpan) -> list[CandidateSpan]:
-        """The candidates near enough to be a value's subject; the text's first sentence is near."""
+        """The candidates near a value, or in the first sentence, that may be its subject."""
         tree = reading.tree
         sentence = tree[value.head].sentence
         near = {0, *range(sentence - _LOOK_BACK, sentence + _LOOK_AHEAD + 1)}
@@ -483,11 +482,10 @@ def _group_subjects(
 
 
 def _weigh_contradicted(statements: Sequence[Statement]) -> list[Statement]:
-    """Statements believed as far as what is likelier and speaks against them is not.
+    """The statements, each weighed down by the likeliest one that contradicts it.
 
-    A date or number says one thing of a subject; of one property between two stretches, one
-    direction holds; and nothing is its own value. What is left of the less likely of two is
-    never half.
+    A date or number has one role for a subject; of one property between two stretches, one
+    direction holds; and nothing is its own value. The less likely of two ends below one half.
     """
     uses: dict[object, list[float]] = {}
     for statement in statements:
@@ -506,7 +504,7 @@ def _weigh_contradicted(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def _list_uses(statement: Statement) -> Iterator[object]:
-    """The uses of words that only one statement can have."""
+    """The keys that only one statement can have."""
     ends = (_place(statement.subject), _place(statement.value))
     yield statement.place, frozenset(ends)
     if statement.value.kind in LITERALS:
@@ -522,7 +520,7 @@ def _overlap(first: CandidateSpan, second: CandidateSpan) -> bool:
 
 
 def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> Words:
-    """The sentences that hold both ends."""
+    """The stretch of sentences with both ends."""
     low, high = sorted((tree[s.head].sentence, tree[o.head].sentence))
     start = min(tree[tree.sentences[low][0]].idx, s.start, o.start)
     end = max(tree[tree.sentences[high][1] - 1].end, s.end, o.end)

@@ -1,4 +1,4 @@
-"""The gate `shapes`: SHACL that follows from the schema, and the ontology's own."""
+"""The gate `shapes`: SHACL derived from the schema, and the ontology's own."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 _MEMORY = 2 * 2**30
 _BYTES_OF_A_GRAPH = 50
-"""Memory that rdflib and pyshacl take for each byte of N-Triples, with room to spare."""
+"""Memory of rdflib and pyshacl per byte of N-Triples, with a margin."""
 _ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 <urn:s> a sh:NodeShape ; sh:targetNode <urn:n> ; sh:message "m" ;
     sh:property [ sh:path <urn:p> ; sh:minCount 1 ; sh:pattern "^a" ; sh:class <urn:c> ] ;
@@ -44,7 +44,7 @@ class Given(TypedDict):
 class Broken(TypedDict):
     """A violation: its message, and the facts behind it, of which `keep` may stay.
 
-    A fact is subject, predicate and the value's text; `keep` is None where one has to leave.
+    A fact is subject, predicate and the value's text; with `keep` None one has to leave.
     """
 
     message: str
@@ -77,7 +77,7 @@ _BRACKETS = [_DEEP.format(o="\\\\" + o, c="\\\\" + c) for o, c in ("()", "[]", "
 
 
 def derive_shapes(schema: Schema) -> str:
-    """SHACL in Turtle that each property's values and subjects must pass, the same every time.
+    """SHACL in Turtle for each property's subjects and values, the same every time.
 
     The subject is in the domain, the value in the range; a functional property has one value; a
     string is a word or a code, and its brackets match.
@@ -138,7 +138,7 @@ def judge_shapes(
 ) -> Shaped:
     """`pass`, `fail: why`, or `not run: why`, by pyshacl in a process of its own.
 
-    `shapes` are Turtle texts by the name to use in messages. Nothing they or the data point to is
+    `shapes`: Turtle texts by the name for messages. Nothing that they or the data refer to is
     fetched, and no JavaScript is run.
     """
     given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes)}
@@ -163,7 +163,7 @@ def judge_shapes(
 
 
 def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
-    """The violations as faults; where no fact has the value as it was told, all of the property."""
+    """The violations as faults; all facts of a property where none has the reported value."""
     wanted = {(subject, predicate) for b in broken for subject, predicate, _ in b["facts"]}
     by_key: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
@@ -244,7 +244,7 @@ _OF_SEVERAL = ("LessThan", "LessThanOrEquals", "Disjoint", "Equals", "SPARQL")
 def _find_facts(
     report: "Graph", result: "Node", shapes: "Graph", data: "Graph", message: str
 ) -> Broken:
-    """The facts behind a result: those of the properties that its shape names, or of its target."""
+    """The facts behind a result: those of its shape's properties, or of its target."""
     from rdflib import SH
 
     focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
