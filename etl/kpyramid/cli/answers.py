@@ -164,7 +164,7 @@ def _read_steps(item: Item) -> list[str]:
     count = len(parts) // 2
     if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
         return []
-    return [" ".join(parts[at : at + 3]) for at in range(0, 2 * count, 2)]
+    return [" ".join(parts[i : i + 3]) for i in range(0, 2 * count, 2)]
 
 
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
@@ -192,8 +192,8 @@ def override(
     for name in DECISIONS:
         if chosen.get(name) == "llm":
             require_model(settings, f"--{name} llm asks")
-    is_other = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
-    options = ({} if is_other else settings.query.options) | parse_options(option)
+    differs = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
+    options = ({} if differs else settings.query.options) | parse_options(option)
     if mode is not None:
         options["mode"] = mode
     return replace(settings, query=replace(settings.query, options=options, **chosen))
@@ -239,11 +239,11 @@ def ask_pyramid(
         append_trace(trace)  # before anything is asked for it
     with open_decided(settings, warehouse) as backends:
         options: dict[str, Any] = {**asked.options, "backends": backends}
-        found = answer(question, snapshot, asked.strategy, candidates=candidates, **options)
+        reply = answer(question, snapshot, asked.strategy, candidates=candidates, **options)
     if trace:
-        row = describe_trace(found, candidates, asked.strategy, snapshot)
+        row = describe_trace(reply, candidates, asked.strategy, snapshot)
         append_trace(trace, f"{json.dumps(row, ensure_ascii=False)}\n")
-    return found
+    return reply
 
 
 def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextManager[Backends]:
@@ -261,7 +261,7 @@ def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextMa
 
 
 def describe_trace(
-    found: Answer, options: Sequence[str], strategy: str, snapshot: Snapshot
+    reply: Answer, options: Sequence[str], strategy: str, snapshot: Snapshot
 ) -> dict[str, Any]:
     """An answer as a line of feedback.
 
@@ -269,22 +269,22 @@ def describe_trace(
     graph was gone into and found anything: WTS's depths, one at most of other strategies.
     """
     # Paths are facts joined by "+"; what describes an entity is none.
-    parts = [key for item in found.context if item.layer == "graph" for key in item.key.split("+")]
+    parts = [key for item in reply.context if item.layer == "graph" for key in item.key.split("+")]
     keys = [key for key in parts if key.startswith("condensed-")]
     facts = state_facts(dict.fromkeys(keys, 0.0), snapshot)
     depth = sum(
         step.layer == "graph" and step.outcome not in (Outcome.EMPTY, Outcome.SKIPPED)
-        for step in found.trace
+        for step in reply.trace
     )
     return {
-        "question": found.question,
+        "question": reply.question,
         "options": list(options),
-        "answer": found.text,
+        "answer": reply.text,
         "gold": None,
         "rating": None,
         "triples": [{"key": fact.condensed_id, "words": fact.statement} for fact in facts],
         "depth": depth,
-        "confidence": found.confidence,
+        "confidence": reply.confidence,
         "strategy": strategy,
         "snapshot": snapshot.id,
     }

@@ -192,15 +192,15 @@ def conflicts(*, opened: "Snapshot") -> Result:
 
     Example: kpyramid conflicts --json
     """
-    found = [*opened.conflicts.list_all()]
-    return name_values(snapshot=opened.id, conflicts=found, words=_word_conflicts(opened.id, found))
+    rows = [*opened.conflicts.list_all()]
+    return name_values(snapshot=opened.id, conflicts=rows, words=_word_conflicts(opened.id, rows))
 
 
-def _word_conflicts(snapshot: str, found: "Sequence[Conflict]") -> Iterator[str]:
-    for conflict in found:
+def _word_conflicts(snapshot: str, listed: "Sequence[Conflict]") -> Iterator[str]:
+    for conflict in listed:
         yield conflict.detail
         yield from (f"  {side}" for side in conflict.sides)
-    yield f"Snapshot {snapshot}: {count_things(len(found), 'conflict')}."
+    yield f"Snapshot {snapshot}: {count_things(len(listed), 'conflict')}."
 
 
 def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
@@ -264,11 +264,11 @@ def add(
     from kpyramid.query import answer as ask
     from kpyramid.storage.writing import write_durably
 
-    found = ask(question, opened)
-    say(f"Answer: {found.text or 'none'}", err=True)
-    for place in found.evidence[:3]:
+    reply = ask(question, opened)
+    say(f"Answer: {reply.text or 'none'}", err=True)
+    for place in reply.evidence[:3]:
         say(f"  {place.text} ({place.source})", err=True)
-    wanted = answer or found.text
+    wanted = answer or reply.text
     if not wanted:
         raise InputError("there is no answer to confirm; say with --answer what it has to be")
     if not yes and not typer.confirm(f"Check that the answer holds {wanted!r}?", err=True):

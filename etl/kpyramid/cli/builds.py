@@ -107,8 +107,8 @@ def build(
     result = describe_build(report, page=page, place=where, verbose=verbose)
     if fault is None:
         return result
-    said = {"error": str(fault), "exit_code": fault.exit_code}
-    return replace(result, values={**report, **said}, fault=fault)
+    fields = {"error": str(fault), "exit_code": fault.exit_code}
+    return replace(result, values={**report, **fields}, fault=fault)
 
 
 def stage(

@@ -30,7 +30,7 @@ CONTROL = re.compile(
 
 def clean(text: str) -> str:
     r"""The text with control characters written out, such as `\x1b`: a terminal would obey them."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class SafeConsole(Console):

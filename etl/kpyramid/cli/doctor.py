@@ -115,10 +115,10 @@ def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
     from kpyramid.storage.refs import read_head
 
     advice = "mend that, then start the DAG of the corpus's exports"
-    for one in list_exports(place):
-        head = read_head(place, one.ref) if one.fault else None
-        if head is not None and head.snapshot == one.snapshot:
-            yield Finding("exports", "fail", f"{one.place} was given up: {one.fault}", advice)
+    for e in list_exports(place):
+        head = read_head(place, e.ref) if e.fault else None
+        if head is not None and head.snapshot == e.snapshot:
+            yield Finding("exports", "fail", f"{e.place} was given up: {e.fault}", advice)
 
 
 def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:

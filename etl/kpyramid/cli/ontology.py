@@ -202,8 +202,8 @@ def bootstrap(
         "deeper_left": cut.deeper,
     }
     choices = [
-        f"Sense {at} ({'taken' if at == sense else f'--sense {at} takes it'}): {each.gloss}"
-        for at, each in enumerate(senses, 1)
+        f"Sense {n} ({'taken' if n == sense else f'--sense {n} takes it'}): {each.gloss}"
+        for n, each in enumerate(senses, 1)
     ]
     return name_values(
         sense=sense,

@@ -147,17 +147,17 @@ def command(
 
     def register(function: Callable[..., Result | None]) -> Callable[..., Result | None]:
         text, meanings = split_help(function)
-        own = inspect.signature(function).parameters
-        made = {name: _MADE[name] for name in own if name in _MADE}
-        declared = {o.name: o for one in own.values() for o in _declare(one, meanings)}
-        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in own}
-        arguments = [n for n, one in own.items() if one.kind is one.POSITIONAL_ONLY]
+        parameters = inspect.signature(function).parameters
+        made = {name: _MADE[name] for name in parameters if name in _MADE}
+        declared = {o.name: o for p in parameters.values() for o in _declare(p, meanings)}
+        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in parameters}
+        arguments = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
 
         @wraps(function)
         def run(**given: Any) -> None:
             def act() -> None:
                 _refuse_addresses(given.values())
-                values = {n: value for n, value in given.items() if n in own}
+                values = {n: value for n, value in given.items() if n in parameters}
                 for name, (make, parts) in made.items():
                     values[name] = make(*(given[part] for part in parts))
                 positional = [values.pop(name) for name in arguments]
@@ -188,22 +188,22 @@ def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
     return re.sub(r"\n{3,}", "\n\n", _MEANING.sub("", text)).strip(), meanings
 
 
-def _declare(one: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
+def _declare(p: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
     """The options of the command line that a parameter of a function is made of."""
-    if one.name in _MADE:
-        return [_declare_shared(name) for name in _MADE[one.name][1]]
-    kind, default = one.annotation, one.default
-    if one.name in _SHARED and one.kind is one.KEYWORD_ONLY and default is one.empty:
-        return [_declare_shared(one.name, meanings.get(one.name))]
+    if p.name in _MADE:
+        return [_declare_shared(name) for name in _MADE[p.name][1]]
+    kind, default = p.annotation, p.default
+    if p.name in _SHARED and p.kind is p.KEYWORD_ONLY and default is p.empty:
+        return [_declare_shared(p.name, meanings.get(p.name))]
     base, *extra = get_args(kind) if get_origin(kind) is Annotated else (kind,)
     if extra:
         info = copy.copy(extra[0])
-    elif one.kind is one.POSITIONAL_ONLY:
-        info = typer.Argument(metavar=one.name.upper())
+    elif p.kind is p.POSITIONAL_ONLY:
+        info = typer.Argument(metavar=p.name.upper())
     else:
-        info = typer.Option(f"--{one.name.strip('_').replace('_', '-')}")
-    info.help = meanings.get(one.name, info.help)
-    return [_make_option(one.name, Annotated[base, info], default)]
+        info = typer.Option(f"--{p.name.strip('_').replace('_', '-')}")
+    info.help = meanings.get(p.name, info.help)
+    return [_make_option(p.name, Annotated[base, info], default)]
 
 
 def _declare_shared(name: str, meaning: str | None = None) -> inspect.Parameter:
@@ -266,7 +266,7 @@ class _Output:
 
 
 _output = _Output()
-_KEPT = "What was finished is kept; run the command again to go on."
+_RESUMABLE = "What was finished is kept; run the command again to go on."
 
 
 class Commands(TyperGroup):
@@ -287,9 +287,9 @@ class Commands(TyperGroup):
         """The commands below the headings of their groups."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            one: Any = self.get_command(ctx, name)
-            short = one.get_short_help_str(formatter.width)
-            groups.setdefault(one.rich_help_panel or "Commands", []).append((name, short))
+            entry: Any = self.get_command(ctx, name)
+            short = entry.get_short_help_str(formatter.width)
+            groups.setdefault(entry.rich_help_panel or "Commands", []).append((name, short))
         for group, rows in groups.items():
             with formatter.section(group):
                 formatter.write_dl(rows)
@@ -345,9 +345,9 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         ended, code = (
             ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
         )
-        said = f"{ended}: {e}" if str(e) else f"{ended}. {_KEPT}"
-        say(said, err=True)
-        _print_error(said, code)
+        text = f"{ended}: {e}" if str(e) else f"{ended}. {_RESUMABLE}"
+        say(text, err=True)
+        _print_error(text, code)
         raise typer.Exit(code) from None
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):
@@ -356,7 +356,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         say(traceback.format_exc(), err=True)
         message = (
             f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
-            f"lines above. {_KEPT}"
+            f"lines above. {_RESUMABLE}"
         )
         _report_error(message, 1)
         raise typer.Exit(1) from e

@@ -155,9 +155,9 @@ def _read_word(p: "Listed", decisions: "Decisions") -> str | None:
 
     What is only like something that the file accepts becomes another name for it if it fits.
     """
-    own = decisions.find_own(asdict(p))
-    entry = own or decisions.find(p.kind, p.label, p.phrases)
-    return entry.decision if entry and (own or entry.decision == "reject") else None
+    exact = decisions.find_own(asdict(p))
+    entry = exact or decisions.find(p.kind, p.label, p.phrases)
+    return entry.decision if entry and (exact or entry.decision == "reject") else None
 
 
 def _word_state(p: "Listed", word: str | None, decisions: "Decisions") -> str:

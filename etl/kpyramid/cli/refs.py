@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpyramid.storage.layout import Warehouse
 
 _LONGEST_AGE = 6
-_LONGEST_SAID = 100
+_LONGEST_SUMMARY = 100
 
 
 def promote(
@@ -179,9 +179,9 @@ def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
     """A run on a line: when, how long, what it came to, what was wrong."""
     made = row["figures"] if isinstance(row["figures"], Mapping) else {}
     seconds = made.get("seconds")
-    said = made.get("changes") or row["snapshot"]
+    summary = made.get("changes") or row["snapshot"]
     if row["status"] in ("refused", "failed", "killed"):
-        said = row["error"] or f"ended after {row['stages']} of its stages"
+        summary = row["error"] or f"ended after {row['stages']} of its stages"
     return {
         "run": row["run"],
         "status": row["status"],
@@ -189,7 +189,7 @@ def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
         "took": f"{seconds:.0f} s" if isinstance(seconds, int | float) else None,
         "ref": row["ref"],
         **{n: made.get(n) for n in ("documents", "facts", "unread", "contradictions", "cost")},
-        "came to": shorten(str(said or ""), _LONGEST_SAID),
+        "came to": shorten(str(summary or ""), _LONGEST_SUMMARY),
     }
 
 
@@ -296,8 +296,8 @@ def verify(
     whole = [identifier for identifier, damage in checked.items() if not damage]
     notes = [f"Snapshot {', '.join(whole)} is whole."] if whole else []
     if problems:
-        at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
-        notes.append(f"Do not serve it. Move {at} away and build again: caches make that cheap.")
+        paths = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
+        notes.append(f"Do not serve it. Move {paths} away and build again: caches make that cheap.")
     return name_values(
         json_only=("snapshots",),
         snapshots=checked,
@@ -440,10 +440,10 @@ def erase(
         if not there.refs:
             notes.append("No ref has it, so none is built: the row caches go, which costs time.")
     exports = [
-        one
-        for one in list_exports(place)
-        if (one.is_whole or not one.fault)  # of one that was given up nothing is there
-        and (one.snapshot in there.snapshots or not has_snapshot(place, one.snapshot))
+        e
+        for e in list_exports(place)
+        if (e.is_whole or not e.fault)  # of one that was given up nothing is there
+        and (e.snapshot in there.snapshots or not has_snapshot(place, e.snapshot))
     ]
     return name_values(
         json_only=("exports",),
@@ -476,9 +476,9 @@ _NOT_REACHED = (
 def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[str]:
     """Where the document may still be."""
     made = [
-        f"{one.place}, an export of snapshot {one.snapshot}"
-        + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
-        for one in exports
+        f"{e.place}, an export of snapshot {e.snapshot}"
+        + (f"; the next run of export_pyramid_{e.corpus} removes it" if e.corpus else "")
+        for e in exports
     ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
     lost = [f"replies that runs kept in {place}, which is not here" for place in missing]

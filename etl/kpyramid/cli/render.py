@@ -65,7 +65,7 @@ def to_json(value: object) -> str:
     model may hold and no UTF-8 can.
     """
     text = json.dumps(to_plain(value), ensure_ascii=False)
-    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_result(result: Result) -> None:
@@ -77,8 +77,8 @@ def print_result(result: Result) -> None:
 def describe(values: Mapping[str, Any]) -> Iterator[str]:
     """Named values in words: those that fit a line first, then lists and tables."""
     there = {name: each for name, each in values.items() if each not in (None, "", [], {}, ())}
-    said = {n: each if isinstance(each, str) else phrase(each) for n, each in there.items()}
-    short = {name: words for name, words in said.items() if words is not None}
+    phrases = {n: each if isinstance(each, str) else phrase(each) for n, each in there.items()}
+    short = {name: words for name, words in phrases.items() if words is not None}
     width = max(map(len, short), default=0)
     for name, words in short.items():
         yield f"{_label(name).ljust(width)}  {words}"
@@ -127,8 +127,8 @@ def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
         else:
             short = {n: each for n, each in row.items() if not _is_long(each)}
             plain = {name: words for name, each in short.items() if (words := phrase(each))}
-            said = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
-            yield margin + ("  ".join(said) or "nothing")
+            phrases = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
+            yield margin + ("  ".join(phrases) or "nothing")
             for name, each in row.items():
                 if each and name not in plain:
                     yield f"{margin}  {_label(name)}:"

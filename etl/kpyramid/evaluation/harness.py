@@ -32,9 +32,9 @@ def open_measures() -> Mapping[str, Metric]:
     Raises:
         SettingsError: the model is not installed.
     """
-    found = identify_embedding(EmbedSettings())
-    files = found.files
-    embedder = OnnxEmbedder(found.name, files["model.onnx"], files["tokenizer.json"])
+    identity = identify_embedding(EmbedSettings())
+    files = identity.files
+    embedder = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
     similarity = build_similarity(embedder)
     return {**METRICS, similarity.name: similarity}
 
@@ -65,8 +65,8 @@ class Arm:
     def name(self) -> str:
         """What it is, in one line: strategy, what was switched, who decides."""
         switched = [_say_option(name, value) for name, value in self.options]
-        said = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
-        return said if self.reader == "rules" else f"{said} by {self.reader}"
+        label = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
+        return label if self.reader == "rules" else f"{label} by {self.reader}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +155,8 @@ def answer_all(
 
 def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
     """What each metric that applies to the question says of the answer."""
-    found = {name: metric.measure(row.question, row.answer) for name, metric in metrics.items()}
-    return {name: float(score) for name, score in found.items() if score is not None}
+    scores = {name: metric.measure(row.question, row.answer) for name, metric in metrics.items()}
+    return {name: float(score) for name, score in scores.items() if score is not None}
 
 
 def resolve_documents(
@@ -210,7 +210,7 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     options: Mapping[str, Any] = dict(arm.options)
     before = _read_taken(arm)
     try:
-        found = answer(
+        response = answer(
             question.text,
             snapshot,
             arm.strategy,
@@ -221,10 +221,10 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     except (BudgetError, EndpointError, IntegrityError):
         raise
     except Exception as e:  # noqa: BLE001 - one question's defect must not lose the others
-        said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
-        return Row(question, arm, Answer(), said, {})
+        failure = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
+        return Row(question, arm, Answer(), failure, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
-    return Row(question, arm, replace(found, calls=calls, tokens=tokens), None, {})
+    return Row(question, arm, replace(response, calls=calls, tokens=tokens), None, {})
 
 
 def _read_taken(arm: Arm) -> tuple[int, int]:

@@ -83,10 +83,10 @@ def normalise_answer(text: str) -> str:
     consists of nothing else ("A", "?") stays as `fold` leaves it: it would equal every other.
     """
     folded = fold(text)
-    kept = "".join(
+    plain = "".join(
         c for c in folded if c not in punctuation and not unicodedata.category(c).startswith("P")
     )
-    return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
+    return " ".join(_ARTICLES.sub(" ", plain).split()) or folded
 
 
 def list_tokens(text: str) -> list[str]:
@@ -99,23 +99,23 @@ def names_value(text: str, value: str) -> bool:
 
     A value in a script without spaces counts wherever it stands.
     """
-    wanted, said = normalise_answer(value), normalise_answer(text)
+    wanted, words = normalise_answer(value), normalise_answer(text)
     if UNSPACED.search(wanted):
-        return wanted in said
-    return bool(wanted) and f" {wanted} " in f" {said} "
+        return wanted in words
+    return bool(wanted) and f" {wanted} " in f" {words} "
 
 
-def state_same(gold: str, said: str) -> bool:
+def state_same(gold: str, answer: str) -> bool:
     """Whether both are a date or a number, and the one that was said says the gold one.
 
     28 November 1953 is 1953-11-28, and 12,000 is 12000. Units that both state have to be the same
     word: 91 metres are not 91 feet. What has a unit is no year: 1953 metres are not in 1953.
     """
-    wanted, stated = read_value(gold), read_value(said)
+    wanted, stated = read_value(gold), read_value(answer)
     if wanted is None or stated is None or agree(wanted, stated) < _SAME:
         return False
-    one, other = _read_unit(gold), _read_unit(said)
-    return one == other or (isinstance(wanted, Decimal) and not (one and other))
+    left, right = _read_unit(gold), _read_unit(answer)
+    return left == right or (isinstance(wanted, Decimal) and not (left and right))
 
 
 def list_chosen(response: Answer) -> tuple[str, ...]:
@@ -197,8 +197,8 @@ def read_verdict(response: Answer) -> str | None:
 
 def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
     """The right ones of `yes`, `no` and `maybe`; one as a rule."""
-    found = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
-    return frozenset(verdict for verdict in found if verdict)
+    verdicts = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
+    return frozenset(verdict for verdict in verdicts if verdict)
 
 
 def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]]:
@@ -212,20 +212,20 @@ def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]
     return {_find_usual(name, usual) for name in chosen}, set(usual.values())
 
 
-def _find_usual(said: str, usual: Mapping[str, str]) -> str:
+def _find_usual(value: str, usual: Mapping[str, str]) -> str:
     """The first spelling of the right value that was said; what was said if it is none.
 
     Articles and punctuation of words do not count: "Glass Orchard" is "The Glass Orchard".
     """
-    if said in usual:
-        return usual[said]
-    plain = "" if any(c.isdigit() for c in said) else normalise_answer(said)
+    if value in usual:
+        return usual[value]
+    plain = "" if any(c.isdigit() for c in value) else normalise_answer(value)
     same = (
         right
         for name, right in usual.items()
-        if (plain and normalise_answer(name) == plain) or state_same(name, said)
+        if (plain and normalise_answer(name) == plain) or state_same(name, value)
     )
-    return next(same, said)
+    return next(same, value)
 
 
 def _write_plainly(text: str) -> str:
@@ -258,11 +258,11 @@ def score_exact(question: EvalQuestion, response: Answer) -> float:
     """
     if question.kind == "choice":
         return score_set(question, response)
-    said = word_answer(response)
-    plain = normalise_answer(said)
+    words = word_answer(response)
+    plain = normalise_answer(words)
     return float(
         any(
-            plain == normalise_answer(name) or state_same(name, said)
+            plain == normalise_answer(name) or state_same(name, words)
             for name in list_references(question)
         )
     )
@@ -270,14 +270,14 @@ def score_exact(question: EvalQuestion, response: Answer) -> float:
 
 def score_token_f1(question: EvalQuestion, response: Answer) -> float:
     """F1 of the words as multisets, the best over the references: SQuAD's second measure."""
-    said = list_tokens(word_answer(response))
-    return max(compare_tokens(said, list_tokens(name)) for name in list_references(question))
+    tokens = list_tokens(word_answer(response))
+    return max(compare_tokens(tokens, list_tokens(name)) for name in list_references(question))
 
 
-def compare_tokens(said: list[str], wanted: list[str]) -> float:
+def compare_tokens(tokens: list[str], wanted: list[str]) -> float:
     """2 · shared / (all words of both); 0 when nothing is shared."""
-    shared = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
+    shared = sum((Counter(tokens) & Counter(wanted)).values())
+    return 2 * shared / (len(tokens) + len(wanted)) if shared else 0.0
 
 
 def score_hit(question: EvalQuestion, response: Answer) -> float:
@@ -430,7 +430,7 @@ def _open_rouge() -> Any:
 
 # Metrics of likeness in meaning, by an embedding model that runs here.
 
-_KEPT = 4096
+_CACHED = 4096
 """Texts whose vectors are kept: the gold answers of a set, which every arm is compared with."""
 
 
@@ -441,7 +441,7 @@ def build_similarity(embedder: Embedder) -> Metric:
     given. 0 without an answer.
     """
 
-    @lru_cache(maxsize=_KEPT)
+    @lru_cache(maxsize=_CACHED)
     def embed(text: str) -> Matrix:
         return np.asarray(embedder.embed([text])[0])
 
@@ -449,8 +449,8 @@ def build_similarity(embedder: Embedder) -> Metric:
         answer = word_answer(response)
         if not answer.strip():
             return 0.0
-        said = embed(answer)
-        best = max(float(said @ embed(name)) for name in list_references(question))
+        vector = embed(answer)
+        best = max(float(vector @ embed(name)) for name in list_references(question))
         return min(max(best, -1.0), 1.0)  # unit lengths are rounded
 
     return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
@@ -476,7 +476,7 @@ def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -
     return float(ir_measures.calc_aggregate([parsed], relevant, run)[parsed])
 
 
-def score_all_at(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+def score_full_recall(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
     """1 when all gold documents are among the first, as the recall there says, else 0."""
     return float(score_ranking(gold, documents, measure) == 1)
 
@@ -513,9 +513,9 @@ def band_confidence(pairs: Sequence[Pair]) -> Mapping[int, Sequence[tuple[float,
     for question, response in pairs:
         right = score_right(question, response) if has_verdict(question) else None
         if right is not None and response.answered:
-            at = min(max(int(response.confidence * BINS), 0), BINS - 1)
-            bands[at].append((response.confidence, right))
-    return {at: sorted(band) for at, band in sorted(bands.items())}
+            index = min(max(int(response.confidence * BINS), 0), BINS - 1)
+            bands[index].append((response.confidence, right))
+    return {index: sorted(band) for index, band in sorted(bands.items())}
 
 
 # All metrics by name.
@@ -549,7 +549,7 @@ def _count_answered(name: str, about: str, *layers: str) -> Metric:
 RETRIEVAL_METRICS = (
     *(_rank(f"recall_at_{k}", f"share of the gold in the top {k}", f"R@{k}") for k in RANKS),
     *(
-        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_all_at)
+        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_full_recall)
         for k in RANKS
     ),
     _rank("ndcg_at_10", "discounted gain of the top 10, binary", "nDCG@10"),

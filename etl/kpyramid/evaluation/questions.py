@@ -113,8 +113,8 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
             problems.append((line, str(e).removeprefix(f"question {line}: ")))
             continue
         if question.id in places:
-            said = f"id {question.id!r} was given in line {places[question.id]}"
-            problems.append((line, said))
+            problem = f"id {question.id!r} was given in line {places[question.id]}"
+            problems.append((line, problem))
         places.setdefault(question.id, line)
         questions.append(question)
     if problems:
@@ -283,24 +283,24 @@ def _match_gold(row: Row, options: Mapping[str, str]) -> list[tuple[str, ...]]:
     gold = _pick(row, "answers") if gold is None else gold
     if gold is None:
         raise InputError("nothing says which option is right; give `gold`")
-    found: dict[str, tuple[str, ...]] = {}
+    by_text: dict[str, tuple[str, ...]] = {}
     for item in gold if isinstance(gold, list) else [gold]:
         first, *others = item if isinstance(item, list) and item else [item]
-        text = _match_one(_text_of(first), options)
-        spellings = (spelling for other in others if (spelling := _text_of(other)))
-        found[text] = tuple(dict.fromkeys((text, *spellings)))
-    return list(found.values())
+        text = _match_option(_text_of(first), options)
+        spellings = (spelling for alias in others if (spelling := _text_of(alias)))
+        by_text[text] = tuple(dict.fromkeys((text, *spellings)))
+    return list(by_text.values())
 
 
-def _match_one(gold: str, options: Mapping[str, str]) -> str:
+def _match_option(gold: str, options: Mapping[str, str]) -> str:
     """The option of a text or a label, whatever its case; a text goes before a label."""
     texts = options.values()
     folded = [text for text in texts if text.casefold() == gold.casefold()]
     labelled = [text for label, text in options.items() if label.casefold() == gold.casefold()]
     if gold in texts:
         return gold
-    if len(found := folded or labelled) == 1:
-        return found[0]
+    if len(matches := folded or labelled) == 1:
+        return matches[0]
     raise InputError(
         f"gold {gold!r} is none of the options {', '.join(texts)}; give its text or its letter, "
         "of several a list"

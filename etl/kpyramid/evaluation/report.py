@@ -160,8 +160,8 @@ def _list_metrics(results: Results) -> list[dict[str, Any]]:
     """Each metric with every arm's figure."""
     listed = []
     for metric in results.metrics:
-        found = (results.find(arm, metric) for arm in results.rows_by_arm)
-        figures = [figure for figure in found if figure is not None]
+        cells = (results.find(arm, metric) for arm in results.rows_by_arm)
+        figures = [figure for figure in cells if figure is not None]
         about = METRICS[metric].about if metric in METRICS else ""
         listed.append({"name": metric, "about": about, "figures": figures})
     return listed

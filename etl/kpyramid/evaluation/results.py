@@ -77,7 +77,7 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
     from scipy import special, stats
 
     tail = special.ndtr(sqrt(count / (count - 1)) * special.stdtrit(count - 1, (1 - LEVEL) / 2))
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (row,),
         np.mean,
         n_resamples=samples,
@@ -86,7 +86,7 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
         method="percentile",
         rng=seed,
     ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), count)
+    return Interval(mean, float(interval.low), float(interval.high), count)
 
 
 def compare_paired(
@@ -104,7 +104,7 @@ def compare_paired(
         ValueError: there is no pair, the lengths differ, or a value is not a finite number.
     """
     differences = np.sort([x - y for x, y in zip(a, b, strict=True)])
-    found = bootstrap(differences, seed, samples)
+    interval = bootstrap(differences, seed, samples)
     p, moved = 1.0, differences[differences != 0]
     if len(moved) > 1:
         from scipy import stats
@@ -113,7 +113,7 @@ def compare_paired(
         batch = max(1, _CELLS // len(moved))
         p = stats.permutation_test((moved,), np.sum, permutation_type="samples", vectorized=True,
                                    n_resamples=drawn, batch=batch, rng=seed).pvalue  # fmt: skip
-    return Comparison(found.mean, found.low, found.high, float(p), found.count)
+    return Comparison(interval.mean, interval.low, interval.high, float(p), interval.count)
 
 
 def correct_holm(chances: Sequence[float]) -> list[float]:
@@ -220,10 +220,10 @@ class Results:
     @cached_property
     def rows_by_arm(self) -> Mapping[str, Sequence[Row]]:
         """The rows of each arm, in the order of the questions."""
-        found: dict[str, list[Row]] = {arm.name: [] for arm in self.answers.arms}
+        by_arm: dict[str, list[Row]] = {arm.name: [] for arm in self.answers.arms}
         for row in self.answers.rows:
-            found[row.arm.name].append(row)
-        return found
+            by_arm[row.arm.name].append(row)
+        return by_arm
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -236,9 +236,9 @@ class Results:
         """Every arm's figures, of all questions and of each group where there are several."""
         return tuple(
             self._measure(arm, metric, group, rows)
-            for arm, own in self.rows_by_arm.items()
+            for arm, arm_rows in self.rows_by_arm.items()
             for metric in self.metrics
-            for group, rows in self._list_groups(own)
+            for group, rows in self._list_groups(arm_rows)
             if any(metric in row.scores for row in rows)
         )
 
@@ -253,22 +253,22 @@ class Results:
     @cached_property
     def comparisons(self) -> tuple[Compared, ...]:
         """Each other arm with the baseline, question by question."""
-        return tuple(found for metric in self.metrics for found in self._compare(metric))
+        return tuple(compared for metric in self.metrics for compared in self._compare(metric))
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
         """What each arm states of its answers and what is right of them, by tenths."""
-        found = []
+        bands = []
         for arm, rows in self.rows_by_arm.items():
             pairs = [(row.question, row.answer) for row in rows]
-            for at, band in band_confidence(pairs).items():
+            for index, band in band_confidence(pairs).items():
                 stated, right = zip(*band, strict=True)
                 share = bootstrap(right, SEED, SAMPLES)
-                ends = (round(at / BINS, 3), round((at + 1) / BINS, 3))
-                said = fsum(stated) / len(stated)
-                means = (said, share.mean, share.low, share.high)
-                found.append(Band(arm, *ends, len(band), *means))
-        return tuple(found)
+                ends = (round(index / BINS, 3), round((index + 1) / BINS, 3))
+                mean = fsum(stated) / len(stated)
+                means = (mean, share.mean, share.low, share.high)
+                bands.append(Band(arm, *ends, len(band), *means))
+        return tuple(bands)
 
     @cached_property
     def expenses(self) -> tuple[Expense, ...]:
@@ -277,15 +277,15 @@ class Results:
 
     def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
-        found = bootstrap(scores, SEED, SAMPLES)
-        return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
+        interval = bootstrap(scores, SEED, SAMPLES)
+        return Figure(arm, metric, group, len(scores), interval.mean, interval.low, interval.high)
 
-    def compare(self, arm: str, other: str, metric: str) -> Comparison | None:
+    def compare(self, arm: str, baseline: str, metric: str) -> Comparison | None:
         """An arm less another, question by question; None where no question has both scores.
 
         An answer without a finite score is left out.
         """
-        mine, theirs = (self._score_by_question(name, metric) for name in (arm, other))
+        mine, theirs = (self._score_by_question(name, metric) for name in (arm, baseline))
         both = [key for key in mine if key in theirs]
         if not both:
             return None
@@ -296,11 +296,11 @@ class Results:
         """The comparisons with the baseline by one metric."""
         arms = [arm for arm in self.rows_by_arm if arm != self.baseline]
         compared = ((arm, self.compare(arm, self.baseline, metric)) for arm in arms)
-        found = [(arm, one) for arm, one in compared if one is not None]
-        corrected = correct_holm([c.p for _, c in found])
+        pairs = [(arm, c) for arm, c in compared if c is not None]
+        corrected = correct_holm([c.p for _, c in pairs])
         return [
             Compared(arm, self.baseline, metric, c.count, c.difference, c.low, c.high, c.p, holm)
-            for (arm, c), holm in zip(found, corrected, strict=True)
+            for (arm, c), holm in zip(pairs, corrected, strict=True)
         ]
 
     def _score_by_question(self, arm: str, metric: str) -> dict[str, float]:
@@ -312,7 +312,7 @@ class Results:
 
     @staticmethod
     def _list_groups(rows: Sequence[Row]) -> list[tuple[str, Sequence[Row]]]:
-        found: list[tuple[str, Sequence[Row]]] = [("", rows)]
+        groups: list[tuple[str, Sequence[Row]]] = [("", rows)]
         readings: Mapping[str, Callable[[Row], str]] = {
             "kind": lambda row: row.question.kind,
             "group": lambda row: row.question.group,
@@ -322,8 +322,8 @@ class Results:
             for row in rows:
                 parts[read(row)].append(row)
             if len(parts) > 1:
-                found += [(f"{name}: {key}", parts[key]) for key in sorted(parts) if key]
-        return found
+                groups += [(f"{name}: {key}", parts[key]) for key in sorted(parts) if key]
+        return groups
 
     def build_tables(self) -> dict[str, pa.Table]:
         """The tables `answers`, `metrics`, `comparisons` and `expenses`.
@@ -374,8 +374,8 @@ def choose_baseline(arms: Sequence[Arm], wanted: str | None) -> str:
 
 def name_layer(row: Row) -> str:
     """The layer that an answer came from, `none` where nothing was answered."""
-    found = row.answer
-    return found.layer if found.layer and (found.text or found.choices) else "none"
+    answer = row.answer
+    return answer.layer if answer.layer and (answer.text or answer.choices) else "none"
 
 
 def describe_arm(arm: Arm) -> dict[str, Any]:

@@ -31,7 +31,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _SUBJECT_CHARACTERS = 200
 """Of a failure's subject: enough to know it by; the messages hold it whole."""
 _HEAD, _MIDDLE, _TAIL = b'{"sha256":"', b'","entry":', b"}\n"
-_BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
+_BODY_START = len(_HEAD) + 64 + len(_MIDDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ def _unpack(data: bytes) -> Mapping[str, JsonValue]:
     Raises:
         ValueError: the bytes are not those that were written.
     """
-    body = data[_BODY_AT : -len(_TAIL)]
+    body = data[_BODY_START : -len(_TAIL)]
     frame = _HEAD + hash_bytes(body).encode() + _MIDDLE
     if not data.startswith(frame) or not data.endswith(_TAIL):
         raise ValueError("its bytes are not those that were written")

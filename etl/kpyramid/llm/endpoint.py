@@ -503,13 +503,13 @@ def probe_endpoint(
                 f"{place.decided_by} right? {e}"
             ) from None
         except ReplyError as e:
-            other = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
-            if other is None or other in tried:
+            fallback = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
+            if fallback is None or fallback in tried:
                 raise RefusedError(
                     f"{place.base_url} does not take requests for {place.model!r}: {e.detail}; "
                     f"mend {place.section}.model or {place.decided_by}"
                 ) from None
-            dialect = other
+            dialect = fallback
             tried.add(dialect)
     if dialect.form != "json_schema":
         log.info("%s takes no JSON schema; replies come as %s", place.base_url, dialect.form)
@@ -540,10 +540,10 @@ def _read_dialect(record: Path, place: Place) -> Dialect | None:
     None where nothing was found out, or of another endpoint.
     """
     try:
-        said = json.loads(record.read_bytes())
-        if (said["base_url"], said["model"]) != (place.base_url, place.model):
+        noted = json.loads(record.read_bytes())
+        if (noted["base_url"], noted["model"]) != (place.base_url, place.model):
             return None
-        known = {field.name: said[field.name] for field in fields(Dialect) if field.name in said}
+        known = {field.name: noted[field.name] for field in fields(Dialect) if field.name in noted}
         return TypeAdapter(Dialect).validate_python(known)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -615,11 +615,11 @@ def open_transport(settings: LLMSettings, record: Path, pay: Pay | None = None) 
     dialect = _read_dialect(record, connection.place)
     if dialect is None:
         try:
-            dialect, said = probe_endpoint(send, Dialect(limit), connection.place)
+            dialect, probed = probe_endpoint(send, Dialect(limit), connection.place)
         except BaseException:
             connection.close()
             raise
-        write_durably(record, json.dumps(said, indent=1).encode())
+        write_durably(record, json.dumps(probed, indent=1).encode())
     return HttpTransport(settings, connection, dialect)
 
 
@@ -716,9 +716,9 @@ class Endpoint:
         named = quote_text(str(raw.get("model", "")))
         with self._guard:
             self._down_in_a_row = 0
-            is_other = bool(self.answered_by) and named not in self.answered_by
+            differs = bool(self.answered_by) and named not in self.answered_by
             self.answered_by[named] += 1
-        if is_other:
+        if differs:
             log.warning("replies are of several models: %s is another than before", named)
         return raw
 

@@ -166,7 +166,7 @@ class Estimator:
         tasks: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             tasks[request.task].append(request)
-        found: dict[str, Estimate] = {}
+        estimates: dict[str, Estimate] = {}
         for task, asked in sorted(tasks.items()):
             texts = [message.content for request in asked for message in request.messages]
             foreign = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
@@ -174,8 +174,8 @@ class Estimator:
             subject = sum(len(request.subject) for request in asked)
             most = max(request.max_tokens for request in asked)
             prompt = self._predict_prompt(task, len(asked), sum(map(len, texts)), schema, foreign)
-            found[task] = self._combine(task, len(asked), prompt, subject, most)
-        return found
+            estimates[task] = self._combine(task, len(asked), prompt, subject, most)
+        return estimates
 
     def foresee(
         self, task: Task, static: str, subjects: Iterable[int], max_tokens: int
@@ -242,9 +242,9 @@ class Estimator:
 
 def calibrate(runs: Path, model: str, expected: Mapping[str, Expected] | None = None) -> Estimator:
     """An estimator that knows what the latest runs of a warehouse paid."""
-    found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
+    ledgers = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
     lines: list[Line] = []
-    for _, path in sorted(found, reverse=True):
+    for _, path in sorted(ledgers, reverse=True):
         lines.extend(read_lines(path)[0])
         if len(lines) >= 2 * _ENOUGH:  # a call has two lines
             break

@@ -294,24 +294,24 @@ class Siblings:
 
     def _find_new(self) -> dict[str, str]:
         """When the runs of the ref were started that were not seen before."""
-        found: dict[str, str] = {}
+        started: dict[str, str] = {}
         try:
             with os.scandir(self.runs) as entries:  # before every call, so no paths are made
                 names = sorted({entry.name for entry in entries} - self._known)
         except FileNotFoundError:
-            return found
+            return started
         for name in names:
             record = self.runs / name / "run.json"
             try:
                 values = json.loads(record.read_bytes())
                 if values["ref"] == self._ref:
-                    found[name] = str(values["started"])
+                    started[name] = str(values["started"])
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it may be written yet
             except (OSError, ValueError, KeyError, TypeError) as e:
                 log.warning("%s cannot be read, its spending is not counted: %s", record, e)
             self._known.add(name)
-        return found
+        return started
 
 
 # What the books of a run add up to: per stage, per task, per document, in all.

@@ -199,8 +199,8 @@ class Service:
         `looked`: seconds since the ref was looked at.
         """
         current = self.current
-        told = {"status": "ok", "ref": current.ref, "snapshot": current.id}
-        return JSONResponse({**told, "problem": current.problem or None, "looked": current.looked})
+        state = {"status": "ok", "ref": current.ref, "snapshot": current.id}
+        return JSONResponse({**state, "problem": current.problem or None, "looked": current.looked})
 
     async def tell_metrics(self, _: Request) -> Response:
         """Figures for Prometheus, of all workers where they share a folder for these."""
@@ -217,16 +217,16 @@ class Service:
 
     async def _answer(self, request: Request, name: str) -> Response:
         started = time.monotonic()
-        status, told, labels, body = 500, "", frozenset[str](), b""
+        status, id_, labels, body = 500, "", frozenset[str](), b""
         try:
             if name not in SERVED:
                 known = ", ".join(SERVED)
                 raise HTTPException(404, f"there is no tool {name!r}; there are {known}")
             labels = self._read_labels(request)
             body = await self._read_arguments(request, name)
-            text, told = await self._run(read_call(name, body or b"{}", SERVED), labels)
+            text, id_ = await self._run(read_call(name, body or b"{}", SERVED), labels)
             status = 200
-            return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
+            return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: id_})
         except Exception as e:
             status, problem = _explain(e)
             if status == 500:
@@ -242,7 +242,7 @@ class Service:
                 "tool": label,
                 "status": status,
                 "ms": round(took * 1000, 1),
-                "snapshot": told or self.current.id,
+                "snapshot": id_ or self.current.id,
                 "labels": len(labels),
                 "client": request.client.host if request.client else None,
             }
@@ -328,10 +328,10 @@ class Service:
         if before is None:
             return Changes(None, snapshot.id, "", {}, [])
         opened = self.current.open_former(before, snapshot.scopes[-1])
-        with opened as other, compare(other, snapshot) as changes:
+        with opened as former, compare(former, snapshot) as changes:
             rows = changes.read(tool.table, tool.limit) if tool.table else []
             tables = {name: changes.count(name) for name in NAMES}
-            return Changes(other.id, snapshot.id, changes.summarise(), tables, rows)
+            return Changes(former.id, snapshot.id, changes.summarise(), tables, rows)
 
 
 def create_app(
@@ -367,11 +367,11 @@ def describe_service() -> dict[str, Any]:
     inputs: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
         (name, "serialization", TypeAdapter(kind)) for name, kind in REPLIES.items()
     ]
-    found, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
+    replies, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
     described: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_bytes())
     described["components"]["schemas"] |= schemas["$defs"]
     paths = described["paths"]
-    for (name, _), reply in found.items():
+    for (name, _), reply in replies.items():
         about, arguments = SERVED[name].__doc__ or "", describe_arguments(SERVED[name])
         good = {"description": "what was asked for", **_describe_json(reply)}
         responses = {"200": good, "default": {"$ref": "#/components/responses/problem"}}
@@ -411,5 +411,5 @@ def _explain(error: Exception) -> tuple[int, str]:
 async def _show_problem(request: Request, error: Exception) -> Response:
     status, detail = _explain(error)
     headers = getattr(error, "headers", None)
-    told = {"type": "about:blank", "status": status, "detail": detail}
-    return JSONResponse(told, status, headers, media_type=PROBLEM)
+    problem = {"type": "about:blank", "status": status, "detail": detail}
+    return JSONResponse(problem, status, headers, media_type=PROBLEM)

@@ -247,8 +247,8 @@ def _unpack(path: Path, folder: Path) -> str:
 
 def _find_top(name: str) -> str:
     """What stands before the names of all files, which the first one, the manifest, shows."""
-    top, found, after = name.rpartition(MANIFEST)
-    if not found or after or (top and not top.endswith("/")):
+    top, manifest, after = name.rpartition(MANIFEST)
+    if not manifest or after or (top and not top.endswith("/")):
         raise IntegrityError(
             f"begins with {name!r} and not with {MANIFEST}; `kpyramid export --to tar` writes it "
             "first. A tarball made otherwise: unpack it, and import the folder"
@@ -311,13 +311,13 @@ def keep_note(warehouse: Warehouse, exported: Exported) -> None:
 
 def list_exports(warehouse: Warehouse) -> list[Exported]:
     """The exports that are noted; a note that cannot be read is named in a warning."""
-    names, found = [blob.name for blob in warehouse.store.list(_EXPORTS)], []
+    names, exports = [blob.name for blob in warehouse.store.list(_EXPORTS)], []
     for name, data in zip(names, warehouse.read_all(names), strict=True):
         try:
-            found += [Exported(**json.loads(data))] if data else []
+            exports += [Exported(**json.loads(data))] if data else []
         except (ValueError, TypeError) as e:
             log.warning("note of an export %s cannot be read: %s", warehouse.locate(name), e)
-    return found
+    return exports
 
 
 def remove_export(warehouse: Warehouse, exported: Exported) -> None:

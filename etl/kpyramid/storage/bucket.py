@@ -122,12 +122,12 @@ class BucketStore(BlobStore):
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         with self._name_faults("list"):
-            found = [
+            blobs = [
                 Blob(meta["path"], meta["size"], meta["last_modified"].timestamp())
                 for page in self._store.list(prefix or None, chunk_size=1000)
                 for meta in page
             ]
-        yield from sorted(found, key=lambda blob: blob.name)
+        yield from sorted(blobs, key=lambda blob: blob.name)
 
     def find(self, name: str) -> Blob | None:
         """A blob by its name, without its bytes."""
@@ -251,12 +251,12 @@ class BucketStore(BlobStore):
                 raise
             known = self._obstore.exceptions
             denied = isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError))
-            said = _summarise(str(e))
+            reason = _summarise(str(e))
             check = f"Check that the bucket exists and {_VARIABLES[self.place[:2]]}"
-            if said.startswith(_SKEWED):
+            if reason.startswith(_SKEWED):
                 check = f"Set the clock of {socket.gethostname()}: it is not the bucket's"
             raise (RefusedError if denied else EndpointError)(
-                f"store {self.place}: cannot {act}: {said}. {check}; what was kept is not lost"
+                f"store {self.place}: cannot {act}: {reason}. {check}; what was kept is not lost"
             ) from e
 
 

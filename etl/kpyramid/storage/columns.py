@@ -34,16 +34,16 @@ class TextColumn(Sequence[str]):
         return len(self.words) if self._codes is None else len(self._codes)
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
 
     @overload
-    def __getitem__(self, at: slice) -> "TextColumn": ...
+    def __getitem__(self, index: slice) -> "TextColumn": ...
 
-    def __getitem__(self, at: int | slice) -> "str | TextColumn":
+    def __getitem__(self, index: int | slice) -> "str | TextColumn":
         if self._codes is None:
-            return TextColumn(self.words[at]) if isinstance(at, slice) else self._read(at)
-        found = self._codes[at]
-        return TextColumn(self.words, found) if isinstance(at, slice) else self._read(int(found))
+            return TextColumn(self.words[index]) if isinstance(index, slice) else self._read(index)
+        codes = self._codes[index]
+        return TextColumn(self.words, codes) if isinstance(index, slice) else self._read(int(codes))
 
     def _read(self, place: int) -> str:
         return str(self.words[place].as_py())
@@ -73,8 +73,8 @@ def encode(column: Sequence[str] | pa.Array) -> Coded:
     """The column as codes."""
     if isinstance(column, TextColumn):
         used = np.bincount(column.codes, minlength=len(column.words)) > 0
-        own = encode(column.take(np.flatnonzero(used)).cast(pa.large_string()))
-        return Coded(own.words, own.codes[(np.cumsum(used) - 1)[column.codes]])
+        coded = encode(column.take(np.flatnonzero(used)).cast(pa.large_string()))
+        return Coded(coded.words, coded.codes[(np.cumsum(used) - 1)[column.codes]])
     texts = column if isinstance(column, pa.ChunkedArray) else pa.array(column, pa.large_string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))
@@ -86,14 +86,14 @@ def pick_rows(column: Sequence[str], rows: Integers) -> Sequence[str]:
     """Some rows of a column."""
     if isinstance(column, TextColumn):
         return TextColumn(column.words, column.codes[rows])
-    return [column[at] for at in rows.tolist()]
+    return [column[row] for row in rows.tolist()]
 
 
-def join_columns(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+def join_columns(left: Sequence[str], right: Sequence[str]) -> Sequence[str]:
     """The rows of one column, then those of the other."""
-    if isinstance(one, TextColumn) and isinstance(other, TextColumn) and one.words is other.words:
-        return TextColumn(one.words, np.concatenate([one.codes, other.codes]))
-    return [*one, *other]
+    if isinstance(left, TextColumn) and isinstance(right, TextColumn) and left.words is right.words:
+        return TextColumn(left.words, np.concatenate([left.codes, right.codes]))
+    return [*left, *right]
 
 
 def group_rows(*columns: Integers) -> tuple[list[Integers], Integers, Integers]:

@@ -99,8 +99,8 @@ class Column:
 
     def describe(self) -> dict[str, str]:
         """What Parquet files say of it: description, and where there are any unit and reference."""
-        said = {"description": self.about, "unit": self.unit, "references": self.references}
-        return {name: text for name, text in said.items() if text}
+        entries = {"description": self.about, "unit": self.unit, "references": self.references}
+        return {name: text for name, text in entries.items() if text}
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -187,10 +187,10 @@ class Contract:
 
     def _describe(self, schema: pa.Schema) -> pa.Schema:
         """The schema with what the contract says: a field's for Arrow, all as JSON for others."""
-        said = {column.name: column.describe() for column in self.columns}
-        fields = [field.with_metadata(said[field.name]) for field in schema]
+        about = {column.name: column.describe() for column in self.columns}
+        fields = [field.with_metadata(about[field.name]) for field in schema]
         plain = {"description": self.about, "contract": str(self.version)}
-        columns = json.dumps(said, ensure_ascii=False)
+        columns = json.dumps(about, ensure_ascii=False)
         return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
 
     def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
@@ -211,7 +211,7 @@ class Contract:
         files = [open_table(path) for path in paths]
         files = [file for file in files if file.metadata.num_rows] or files[:1]
         keys = [file.read(columns=self.key, use_threads=False) for file in files]
-        part = np.repeat(np.arange(len(keys)), [len(one) for one in keys])
+        part = np.repeat(np.arange(len(keys)), [len(k) for k in keys])
         known = pa.concat_tables(keys)
         order = pc.sort_indices(known, sort_keys=[(name, "ascending") for name in self.key])
         self.check_key(known.take(order))
@@ -220,21 +220,21 @@ class Contract:
         rows = [_Rows(file) for file in files]
         for start in range(0, max(len(part), 1), _BLOCK):
             block = part[start : start + _BLOCK]
-            taken = [own.take(int((block == number).sum())) for number, own in enumerate(rows)]
+            taken = [r.take(int((block == number).sum())) for number, r in enumerate(rows)]
             united = pa.concat_tables(taken).take(np.argsort(np.argsort(block, kind="stable")))
             yield united.cast(self._describe(united.schema))
 
     def complete(self, table: pa.Table) -> pa.Table:
         """The table with the defaults of columns that it lacks, or that are null in it."""
-        for at, column in enumerate(self.columns):
+        for index, column in enumerate(self.columns):
             if column.default is None and not column.nullable:
                 continue
             if column.name not in table.column_names:
                 blank = pa.repeat(pa.scalar(column.default, _TYPES[column.type]), len(table))
-                table = table.add_column(at, self._make_schema().field(at), blank)
+                table = table.add_column(index, self._make_schema().field(index), blank)
             elif column.default is not None and table[column.name].null_count:
                 whole = pc.fill_null(table[column.name], column.default)
-                table = table.set_column(at, self._make_schema().field(at), whole)
+                table = table.set_column(index, self._make_schema().field(index), whole)
         return table
 
     def check(self, table: pa.Table) -> None:
@@ -378,8 +378,8 @@ def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def find_rows(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Integers:
     """The row of each value among the keys, -1 for null and for one that is none of them."""
     held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
-    found = pc.fill_null(pc.index_in(values, value_set=held), -1)
-    return np.asarray(found.to_numpy(), dtype=np.int64)
+    indices = pc.fill_null(pc.index_in(values, value_set=held), -1)
+    return np.asarray(indices.to_numpy(), dtype=np.int64)
 
 
 def map_column(table: pa.Table, key: str, value: str) -> dict[Any, Any]:
@@ -455,15 +455,15 @@ def encode_table(table: pa.Table) -> bytes:
 def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) -> int:
     """Writes what `encode_table` gives, of blocks as of a whole table; the number of its rows."""
     groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
-    one = [next(groups)]
+    due = [next(groups)]
     count = 0
     with pq.ParquetWriter(
-        target, one[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
+        target, due[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
     ) as writer:
-        while one:
-            count += len(one[0])
-            writer.write_table(one.pop(), row_group_size=_ROW_GROUP)
-            one += islice(groups, 1)  # when the last is gone
+        while due:
+            count += len(due[0])
+            writer.write_table(due.pop(), row_group_size=_ROW_GROUP)
+            due += islice(groups, 1)  # when the last is gone
     return count
 
 
@@ -564,10 +564,10 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     """
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest() if sha256 else None
+            digest = hashlib.file_digest(file, "sha256").hexdigest() if sha256 else None
     except OSError as e:
         raise IntegrityError(f"table file {path} cannot be read: {e.strerror}") from e
-    if found != sha256:
+    if digest != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
         table = contract.complete(decode_table(path))

@@ -83,8 +83,8 @@ def bring_corpus(warehouse: Warehouse, place: str, what: str = "corpus") -> Iter
         InputError: as `find_corpus`, or it is part of the warehouse.
         EndpointError: the bucket cannot be read, or changed meanwhile.
     """
-    own = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
-    bucket, blobs = find_corpus(place, own, what)
+    area = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
+    bucket, blobs = find_corpus(place, area, what)
     is_file = bucket.place != place.rstrip("/")
     with stage_folder(warehouse) as folder:
         log.info("copying %d bytes of %s %s", sum(blob.size for blob in blobs), what, place)
@@ -93,12 +93,12 @@ def bring_corpus(warehouse: Warehouse, place: str, what: str = "corpus") -> Iter
             bucket.download(blobs, "", folder)
         except FileNotFoundError as e:
             raise EndpointError(changed) from e
-        if find_corpus(place, own)[1] != blobs:
+        if find_corpus(place, area)[1] != blobs:
             raise EndpointError(changed)
         yield folder / blobs[0].name if is_file else folder
 
 
-def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[BucketStore, list[Blob]]:
+def find_corpus(place: str, area: str = "", what: str = "corpus") -> tuple[BucketStore, list[Blob]]:
     """What there is to read at an address: the objects below it, or the one that it names.
 
     Hidden objects are left out, and `own`, what lies below the address of the warehouse.
@@ -107,7 +107,7 @@ def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[Bucket
         InputError: there is nothing, it is part of the warehouse, or a name cannot be a file's.
     """
     bucket = BucketStore(place)
-    if own and f"{bucket.place}/".startswith(own):
+    if area and f"{bucket.place}/".startswith(area):
         raise InputError(
             f"{what} {place} lies among what the warehouse keeps; move it out of there"
         )
@@ -115,7 +115,7 @@ def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[Bucket
         blob
         for blob in bucket.list()
         if not any(part.startswith(".") for part in blob.name.split("/"))
-        and not (own and f"{bucket.place}/{blob.name}".startswith(own))
+        and not (area and f"{bucket.place}/{blob.name}".startswith(area))
     ]
     folders = {str(above) for blob in blobs for above in PurePosixPath(blob.name).parents}
     blobs = [blob for blob in blobs if blob.size or blob.name not in folders]  # marks of folders
@@ -129,8 +129,8 @@ def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[Bucket
         above, _, name = bucket.place.rpartition("/")
         if not above.endswith("/"):  # else it is the bucket itself
             bucket = BucketStore(above)
-            found = bucket.find(name)
-            blobs = [found] if found else []
+            blob = bucket.find(name)
+            blobs = [blob] if blob else []
     if not blobs:
         raise InputError(f"{what} {place} does not exist: put it there, or correct the address")
     return bucket, blobs

@@ -52,8 +52,8 @@ class OntologyFiles:
     @property
     def shaping(self) -> dict[str, Path]:
         """The files that shape what is induced, by name; the others only judge it."""
-        found = (self.turtle, self.shapes, self.examples)
-        return {path.name: path for path in found if path is not None}
+        files = (self.turtle, self.shapes, self.examples)
+        return {path.name: path for path in files if path is not None}
 
 
 def locate_ontology(ontology: str) -> OntologyFiles | None:

@@ -96,8 +96,8 @@ def identify_model(
     details["provider"] = provider
     version = EMBEDDER_VERSIONS[provider]
     if provider == "instructor":
-        found = _identify_instructor(model)
-        return replace(found, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
+        identity = _identify_instructor(model)
+        return replace(identity, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
     if dimensions is not None:
         details["dimensions"] = dimensions
     return Identity(model, "", {}, details, version, ())

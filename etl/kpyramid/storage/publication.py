@@ -77,10 +77,10 @@ def write_snapshot(
 def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> None:
     """Has staged files share the bytes of equal ones that one of the newest snapshots holds."""
     held: dict[str, Path] = {}
-    for other in _list_newest(warehouse):
+    for snapshot in _list_newest(warehouse):
         with suppress(PyramidError):  # damaged: `verify` says so
-            files: Any = read_manifest(other).get("files")
-            held |= {entry["sha256"]: other / name for name, entry in files.items()}
+            files: Any = read_manifest(snapshot).get("files")
+            held |= {entry["sha256"]: snapshot / name for name, entry in files.items()}
     link = folder / ".link"
     for name, digest in hashes.items():
         source = held.get(digest)

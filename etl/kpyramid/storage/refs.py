@@ -178,20 +178,20 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
     if not is_earlier:
         return entries[-1]
     if place.isdecimal():
-        found = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
+        matches = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
     elif end := _read_end(place):
-        found = [entry for entry in entries if datetime.fromisoformat(entry.at) < end][-1:]
+        matches = [entry for entry in entries if datetime.fromisoformat(entry.at) < end][-1:]
     else:
         raise InputError(
             f"{name!r}: after @ comes a number, such as {ref}@1 for the entry before, or a date, "
             f"such as {ref}@2026-11-16 for what the ref was at that day"
         )
-    if not found:
+    if not matches:
         raise InputError(
             f"{name!r}: the log of {ref!r} does not reach that far back, its first entry of "
             f"{len(entries)} is of {entries[0].at}; `kpyramid log {ref}` shows them"
         )
-    return found[0]
+    return matches[0]
 
 
 def _read_end(place: str) -> datetime | None:
@@ -320,7 +320,7 @@ def check_refs(warehouse: Warehouse) -> list[str]:
                 problems.append(f"ref entry {path}: its order is less than that of the one before")
             before = entry
         else:
-            is_at = before if before and before.action != "retire" else None
-            if is_at and not has_snapshot(warehouse, is_at.snapshot):
-                problems.append(f"ref {ref!r} is at snapshot {is_at.snapshot}: not there")
+            head = before if before and before.action != "retire" else None
+            if head and not has_snapshot(warehouse, head.snapshot):
+                problems.append(f"ref {ref!r} is at snapshot {head.snapshot}: not there")
     return problems

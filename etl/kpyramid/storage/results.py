@@ -98,7 +98,7 @@ class RowCache:
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
         """The payloads that are stored for some of these keys."""
-        return {key: payload for found in self.walk(keys) for key, payload in found.items()}
+        return {key: payload for segment in self.walk(keys) for key, payload in segment.items()}
 
     def walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
         """The same, each key once, a segment at a time."""
@@ -128,9 +128,9 @@ class RowCache:
             self._segments[path] = segment["key"].combine_chunks()
             mine = segment.filter(pc.is_in(segment["key"], wanted))
             rows = zip(*(mine[name].to_pylist() for name in ("key", "payload")), strict=True)
-            found = {key: payload for key, payload in rows if key in left}
-            left.difference_update(found)
-            yield found
+            payloads = {key: payload for key, payload in rows if key in left}
+            left.difference_update(payloads)
+            yield payloads
 
     def store(self, rows: Mapping[str, bytes]) -> None:
         """Keeps these rows; they are on disk, and in the bucket, when it returns."""
@@ -265,22 +265,22 @@ def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
     is put there, so that other machines find what this one rests on.
     """
     folder = _locate(warehouse, stage, key)
-    found = _read_folder(folder, key)
+    result = _read_folder(folder, key)
     if warehouse.bucket is None:
-        return found
+        return result
     name = folder.relative_to(warehouse.root).as_posix()
-    if found is None:
+    if result is None:
         warehouse.bucket.kept.discard(name)
         if not _fetch(warehouse, warehouse.bucket, name):
             return None
-        found = _read_folder(folder, key)
-        if found is None:  # it is damaged there
+        result = _read_folder(folder, key)
+        if result is None:  # it is damaged there
             warehouse.bucket.delete(f"{name}/{MARKER}")
             return None
     if name not in warehouse.bucket.kept:
         warehouse.bucket.upload(folder, name, last=MARKER)
         warehouse.bucket.kept.add(name)
-    return found
+    return result
 
 
 def _fetch(warehouse: Warehouse, bucket: "BucketStore", name: str) -> bool:

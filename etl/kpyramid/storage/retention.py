@@ -161,15 +161,15 @@ class Objects:
 
     def list_items(self, *, in_trash: bool) -> list[Item]:
         """The items that have their mark there."""
-        here, other = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
+        here, there = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
         items = []
         for path, (kind, blobs) in here.items():
             mark = _name_mark(kind, path, in_trash=in_trash)
             if _MARKS[kind] and mark not in {blob.name for blob in blobs}:
                 continue
-            if not _MARKS[kind] and not in_trash and path in other:
+            if not _MARKS[kind] and not in_trash and path in there:
                 continue  # its note is in the trash
-            below = [*blobs, *other.get(path, (kind, []))[1]] if in_trash else blobs
+            below = [*blobs, *there.get(path, (kind, []))[1]] if in_trash else blobs
             used = max((blob.modified for blob in below if _is_use(kind, blob)), default=0.0)
             items.append(Item(kind, path, sum(blob.size for blob in below), used, in_trash))
         return items
@@ -224,14 +224,14 @@ class Objects:
 
     def _list(self, place: str) -> dict[str, tuple[str, list[Blob]]]:
         """The objects of each item below a place, by the item's path, with its kind."""
-        found: dict[str, tuple[str, list[Blob]]] = {}
+        items: dict[str, tuple[str, list[Blob]]] = {}
         for kind, pattern in zip(KINDS, PLACES, strict=True):
             top, depth = pattern.partition("/*")[0], pattern.count("/") + 1
             for blob in self._bucket.list(f"{place}/{top}" if place else top):
                 parts = blob.name.removeprefix(f"{place}/").split("/")
                 if len(parts) > depth:
-                    found.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)
-        return found
+                    items.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)
+        return items
 
 
 def _name_mark(kind: str, path: str, *, in_trash: bool = False) -> str:
@@ -383,8 +383,8 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "runs":
             is_known = name in recorded and name not in damaged
             return name in named or (not item.in_trash and not is_known)
-        kept = results if item.kind == "results" else policy
-        if kept.is_young(datetime.fromtimestamp(item.used, UTC)):
+        rule = results if item.kind == "results" else policy
+        if rule.is_young(datetime.fromtimestamp(item.used, UTC)):
             return True
         if item.kind == "results":
             return bool(damaged) or f"{parent}/{name}" in marks
@@ -401,14 +401,14 @@ def _keep_snapshots(
     logs: _Logs, policy: Policy, runs: Iterable[Mapping[str, object]], known: Mapping[str, float]
 ) -> set[str]:
     """What refs and tags are at, the last of each ref, and what was used lately."""
-    kept: set[str] = set()
+    retained: set[str] = set()
     used: dict[str, datetime] = {}
 
     def use(snapshot: str, time: str) -> None:
         used[snapshot] = max(used.get(snapshot, _parse(time, policy)), _parse(time, policy))
 
     for entries in logs.values():
-        kept |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
+        retained |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
         for entry, after in zip_longest(entries, entries[1:]):
             use(entry.snapshot, (after or entry).at)  # readers had it until the next came
     for run in runs:
@@ -417,16 +417,16 @@ def _keep_snapshots(
     for name, written in known.items():
         if name not in used:  # nothing else says when it was made
             used[name] = datetime.fromtimestamp(written, UTC)
-    return kept | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
+    return retained | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
 
 
 def _keep_runs(
     logs: _Logs, policy: Policy, runs: Sequence[Mapping[str, object]], snapshots: set[str]
 ) -> set[str]:
     """The runs that made what is kept, those of late, and those that may go on."""
-    kept = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
+    retained = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
     newest = {str(run["snapshot"]): str(run["run"]) for run in reversed(runs) if run["snapshot"]}
-    kept |= {name for snapshot, name in newest.items() if snapshot in snapshots}
+    retained |= {name for snapshot, name in newest.items() if snapshot in snapshots}
     for run in runs:
         started = _parse(str(run["started"]), policy)
         is_open = run["snapshot"] is None and started > policy.now - _UNFINISHED
@@ -434,8 +434,8 @@ def _keep_runs(
         head = logs.get(str(run["ref"]))
         counts = run["snapshot"] is None and (not head or _parse(head[-1].at, policy) < started)
         if policy.is_young(started) or is_open or counts:
-            kept.add(str(run["run"]))
-    return kept
+            retained.add(str(run["run"]))
+    return retained
 
 
 def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
@@ -444,7 +444,7 @@ def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -
     Raises:
         IntegrityError: a mark cannot be read.
     """
-    found = set()
+    marks = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
         names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
@@ -454,8 +454,8 @@ def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -
                 "the run's folder",
             ):
                 if data is not None:  # else a build that goes on forgot it
-                    found.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
-    return found
+                    marks.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
+    return marks
 
 
 def _parse(time: str, policy: Policy) -> datetime:

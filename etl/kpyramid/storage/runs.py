@@ -196,10 +196,10 @@ def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
         try:
             record = json.loads(texts[name] or b"")
             publish = texts.get(f"{folder}/stages/publish.json")
-            said = json.loads(publish)["details"] if publish else {}
+            details = json.loads(publish)["details"] if publish else {}
             row = {name: record[name] for name in _LISTED}
             row |= {name: record.get(name) for name in _NOTED}
-            made = {name: said.get(name) for name in ("snapshot", "committed")}
+            made = {name: details.get(name) for name in ("snapshot", "committed")}
             row["status"] = _read_status(record, str(made["committed"] or ""))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             log.warning("run %s cannot be read and is left out: %r", warehouse.locate(folder), e)
@@ -222,11 +222,11 @@ def read_files(
     marks = [b.name for b in warehouse.store.list(f"runs/{name}") if _MARK.fullmatch(b.name)]
     wanted = [f"runs/{name}/report.json", *marks, f"runs/{name}/{LOG}"]
     *texts, lines = (text or b"" for text in warehouse.read_all(wanted))
-    found: list[dict[str, Any]] = [{} for _ in texts]
-    for value, text in zip(found, texts, strict=True):
+    values: list[dict[str, Any]] = [{} for _ in texts]
+    for value, text in zip(values, texts, strict=True):
         with suppress(ValueError, TypeError):  # damaged
             value.update(json.loads(text))
-    return found[0], found[1:], lines.decode(errors="replace").splitlines()[-_MOST_LINES:]
+    return values[0], values[1:], lines.decode(errors="replace").splitlines()[-_MOST_LINES:]
 
 
 def find_damaged(warehouse: Warehouse, runs: Collection[str] | None = None) -> dict[str, str]:

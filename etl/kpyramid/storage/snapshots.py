@@ -40,8 +40,8 @@ def date_snapshots(warehouse: Warehouse) -> dict[str, float]:
     """
     if not warehouse.bucket:
         return {folder.name: folder.stat().st_mtime for folder in list_folders(warehouse)}
-    found = ((blob.name.split("/")[1:], blob) for blob in warehouse.bucket.list("snapshots"))
-    return {place[0]: blob.modified for place, blob in found if place[1:] == [MANIFEST]}
+    places = ((blob.name.split("/")[1:], blob) for blob in warehouse.bucket.list("snapshots"))
+    return {place[0]: blob.modified for place, blob in places if place[1:] == [MANIFEST]}
 
 
 def read_manifest(folder: Path) -> dict[str, JsonValue]:
@@ -55,8 +55,8 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
         data = (folder / MANIFEST).read_bytes()
     except OSError as e:
         gone = "is not there; `gc` or `erase` may have removed it"
-        said = f"has no readable manifest: {e.strerror}" if folder.exists() else gone
-        raise InputError(f"snapshot {folder.name} in {folder.parent} {said}") from e
+        problem = f"has no readable manifest: {e.strerror}" if folder.exists() else gone
+        raise InputError(f"snapshot {folder.name} in {folder.parent} {problem}") from e
     return _parse_manifest(data, str(folder / MANIFEST))
 
 
@@ -82,8 +82,8 @@ def read_manifests(warehouse: Warehouse) -> dict[str, dict[str, JsonValue]]:
     """
     names = {i: f"snapshots/{i}/{MANIFEST}" for i in date_snapshots(warehouse)}
     texts = warehouse.read_all([*names.values()])
-    found = zip(names.items(), texts, strict=True)
-    return {i: _parse_manifest(text, warehouse.locate(n)) for (i, n), text in found if text}
+    pairs = zip(names.items(), texts, strict=True)
+    return {i: _parse_manifest(text, warehouse.locate(n)) for (i, n), text in pairs if text}
 
 
 def _parse_manifest(data: bytes, place: str) -> dict[str, JsonValue]:

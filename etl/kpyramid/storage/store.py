@@ -89,11 +89,11 @@ class FolderStore(BlobStore):
         """See `BlobStore.list`; hidden files are none."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._root / prefix) as entries:
             # A folder sorts as its blobs do: with the slash that follows its name in theirs.
-            found = sorted(
+            ordered = sorted(
                 ((f"{e.name}/" if e.is_dir() else e.name, e) for e in entries),
                 key=lambda pair: pair[0],
             )
-            for name, entry in found:
+            for name, entry in ordered:
                 path = f"{prefix}/{name}" if prefix else name
                 if name.startswith("."):
                     continue

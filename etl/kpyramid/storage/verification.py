@@ -87,10 +87,10 @@ def check_bytes(folder: Path) -> list[str]:
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
     both = sorted(listed.keys() & present)
-    found = zip(both, do_at_once(hash_file, [folder / name for name in both]), strict=True)
+    digests = zip(both, do_at_once(hash_file, [folder / name for name in both]), strict=True)
     return problems + [
         f"{name}: its bytes changed, sha256 is not {listed[name]}"
-        for name, digest in found
+        for name, digest in digests
         if digest != listed[name]
     ]
 
@@ -171,8 +171,8 @@ def _check_references(folder: Path, contract: Contract) -> None:
     if not references:
         return
     known = {table: _read_columns(folder, table, [key]) for table, key in references.values()}
-    own = _read_columns(folder, contract.table, sorted({*references, *contract.key}))
-    contract.check_references(own, known)
+    rows = _read_columns(folder, contract.table, sorted({*references, *contract.key}))
+    contract.check_references(rows, known)
 
 
 def _read_columns(folder: Path, table: str, columns: Sequence[str]) -> pa.Table:
@@ -224,9 +224,9 @@ def _check_spans(folder: Path) -> list[str]:
             odd = places.find_odd(raw["chunk_id"], raw[f"{part}_span"], words)
             add("raw_triples", raw, odd, f"{part} of {{}} is not at its span")
     for instances in _walk_blocks(folder, "instances"):
-        at = instances["chunk_id"]
-        own = (instances, instances["subject_span"], instances["object_span"])
-        outside = [*(places.find_odd(at, spans) for spans in own)]
+        chunk_ids = instances["chunk_id"]
+        columns = (instances, instances["subject_span"], instances["object_span"])
+        outside = [*(places.find_odd(chunk_ids, spans) for spans in columns)]
         odd = np.concatenate([*outside, places.find_odd_lists(instances["places"])])
         add("instances", instances, odd, "{} has a span outside its document")
     return problems
@@ -263,18 +263,18 @@ class _Places:
             starts, ends = (
                 _list_numbers(pc.struct_field(spans, name))[rows] for name in ("start", "end")
             )
-        at = self._documents[find_rows(chunk_ids, self._chunks)][rows]
-        inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
+        documents = self._documents[find_rows(chunk_ids, self._chunks)][rows]
+        inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[documents])
         odd: Integers = rows[~inside]
         if words is None:
             return odd
-        kept = (values[inside].tolist() for values in (rows, at, starts, ends))
-        said = words.take(pa.array(rows[inside])).to_pylist()
+        columns = (values[inside].tolist() for values in (rows, documents, starts, ends))
+        stated = words.take(pa.array(rows[inside])).to_pylist()
         differing = [
             row
-            for row, document, start, end, text in zip(*kept, said, strict=True)
-            if (found := self._texts[document][start:end]) != text
-            and (is_exact or " ".join(found.split()) != text)
+            for row, document, start, end, text in zip(*columns, stated, strict=True)
+            if (actual := self._texts[document][start:end]) != text
+            and (is_exact or " ".join(actual.split()) != text)
         ]
         return np.concatenate([odd, np.array(differing, np.int64)])
 

@@ -38,7 +38,7 @@ _SHOWN_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Remote:
     """A batch at the server and, once it has ended, the files that are there."""
 
     batch: Batch
@@ -93,35 +93,35 @@ def _look(record: Record, desk: Desk, done: Collection) -> bool:
             _close(record, None, desk, done, f"is late, and at {record.endpoint}")
         return True
     try:
-        found = _fetch(record, desk)
+        remote = _fetch(record, desk)
     except jobs.FAULTS as e:
         act = f"look at batch {record.batch}"
         fault = jobs.describe_fault(desk, act, e)
         done.problems.append(str(fault))
         done.refused |= isinstance(fault, RefusedError)
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
-    if found is not None and found.batch.status in _ENDED:
-        _close(record, found, desk, done)
+    if remote is not None and remote.batch.status in _ENDED:
+        _close(record, remote, desk, done)
     else:
-        _wait(record, found, late, desk, done)
+        _wait(record, remote, late, desk, done)
     return True
 
 
-def _wait(record: Record, found: _Found | None, late: bool, desk: Desk, done: Collection) -> None:
+def _wait(record: Record, remote: _Remote | None, late: bool, desk: Desk, done: Collection) -> None:
     """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
-    status = found.batch.status if found else record.status
-    if found is not None and not late:
+    status = remote.batch.status if remote else record.status
+    if remote is not None and not late:
         if status != record.status or record.doubt is not None:
             jobs.save_record(desk.blobs, replace(record, status=status, doubt=None))
         return
-    if found is not None:
+    if remote is not None:
         _cancel(record, desk)
     if _is_long_missing(replace(record, status=status), desk):
         late_why = f"is still {status} long after its window"
-        _close(record, None, desk, done, late_why if found else "is unknown to the server")
+        _close(record, None, desk, done, late_why if remote else "is unknown to the server")
 
 
-def _fetch(record: Record, desk: Desk) -> _Found | None:
+def _fetch(record: Record, desk: Desk) -> _Remote | None:
     """The batch as the server has it, once it has ended with its files; None if it has none."""
     client = desk.client.with_options(max_retries=2)
 
@@ -136,8 +136,8 @@ def _fetch(record: Record, desk: Desk) -> _Found | None:
     except openai.NotFoundError:
         return None
     if batch.status not in _ENDED:
-        return _Found(batch)
-    return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
+        return _Remote(batch)
+    return _Remote(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
 
 
 def _is_long_missing(record: Record, desk: Desk) -> bool:
@@ -156,7 +156,7 @@ def _cancel(record: Record, desk: Desk) -> None:
 
 
 def _close(
-    record: Record, found: _Found | None, desk: Desk, done: Collection, why: str = ""
+    record: Record, remote: _Remote | None, desk: Desk, done: Collection, why: str = ""
 ) -> None:
     """Stores what an ended batch gave; one that is given up, which `why` says, gave nothing."""
     try:
@@ -166,20 +166,20 @@ def _close(
         if present is not None and present.state == record.state:
             raise
         return  # another process closed it meanwhile
-    closed, results = _reconcile(record, found, asked)
+    closed, results = _reconcile(record, remote, asked)
     if why:
         done.problems.append(
             f"batch {record.batch} {why}: its {record.requests} requests are pending again"
         )
-    unseen = _count_unseen(closed, found)
+    unseen = _count_unseen(closed, remote)
     if unseen and not _is_long_missing(record, desk):
         done.notes.append(
             f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
             "it stays open for a while"
         )
         return
-    kept = do_at_once(
-        lambda one: _keep(one, results.by_key[one.key], desk), asked, desk.settings.concurrency
+    failed = do_at_once(
+        lambda item: _keep(item, results.by_key[item.key], desk), asked, desk.settings.concurrency
     )
     _book(record, asked, results, desk, done)
     done.batches.append(jobs.save_record(desk.blobs, closed))
@@ -189,38 +189,38 @@ def _close(
         done.problems.append(f"batch {record.batch} failed: {why}")
     replies = (closed.counts or {})[Outcome.SUCCESS]
     done.replies += replies
-    done.failures += sum(kept)
-    done.again += record.requests - replies - sum(kept)
+    done.failures += sum(failed)
+    done.again += record.requests - replies - sum(failed)
 
 
-def _count_unseen(closed: Record, found: _Found | None) -> int:
+def _count_unseen(closed: Record, remote: _Remote | None) -> int:
     """The replies that the server says it has and that are in no file, or in one that is a page."""
-    promised = found.batch.request_counts if found else None
+    promised = remote.batch.request_counts if remote else None
     counts = closed.counts or {}
     seen = counts[Outcome.SUCCESS] + counts[Outcome.INVALID]
     return max(0, (promised.completed if promised else 0) - seen)
 
 
 def _reconcile(
-    record: Record, found: _Found | None, asked: Sequence[Asked]
+    record: Record, remote: _Remote | None, asked: Sequence[Asked]
 ) -> tuple[Record, Results]:
     """The record of the ended batch, and what became of each request: the counts add up.
 
     Raises:
         IntegrityError: the cache holds other requests than the record says.
     """
-    status = found.batch.status if found else "vanished"
-    files = [found.output or b"", found.error or b""] if found else []
-    results = read_results([one.key for one in asked], files, status)
+    status = remote.batch.status if remote else "vanished"
+    files = [remote.output or b"", remote.error or b""] if remote else []
+    results = read_results([item.key for item in asked], files, status)
     counts = results.count()
     if sum(counts[outcome] for outcome in Outcome) != record.requests:
         raise IntegrityError(
             f"batch {record.batch} has {record.requests} requests, but the cache holds "
             f"{len(asked)} of them: restore the cache; nothing was changed"
         )
-    if found is None:
+    if remote is None:
         return replace(record, state="gone", status=status, counts=counts, doubt=None), results
-    batch = found.batch
+    batch = remote.batch
     errors = (batch.errors.data if batch.errors else None) or []
     messages = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
     limited = status == "failed" and any(map(_is_token_limit, messages))
@@ -235,18 +235,18 @@ def _reconcile(
     return closed, results
 
 
-def _keep(one: Asked, result: Result, desk: Desk) -> bool:
+def _keep(asked: Asked, result: Result, desk: Desk) -> bool:
     """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
     if result.outcome is Outcome.SUCCESS:
-        desk.cache.keep_reply(one.key, one.request, result.body or {})
+        desk.cache.keep_reply(asked.key, asked.request, result.body or {})
         return False
     kind, detail = _classify(result, desk.settings)
-    if kind is None or desk.cache.read_reply(one.key) is not None:
+    if kind is None or desk.cache.read_reply(asked.key) is not None:
         return False
-    before = desk.cache.read_failure(one.key)
-    if before is None or before.attempts <= one.attempts:
-        failure = Failure(one.key, kind, detail, one.attempts + 1)
-        desk.cache.keep_failure(failure, one.request, result.body)
+    before = desk.cache.read_failure(asked.key)
+    if before is None or before.attempts <= asked.attempts:
+        failure = Failure(asked.key, kind, detail, asked.attempts + 1)
+        desk.cache.keep_failure(failure, asked.request, result.body)
     return True
 
 
@@ -270,11 +270,11 @@ def _book(
 ) -> None:
     """Books what each request cost: a reply always something, another line what its usage says."""
     ledger, price = desk.open_ledger(record.run), desk.settings.prices.get(record.model)
-    for one in asked:
-        result = results.by_key[one.key]
+    for item in asked:
+        result = results.by_key[item.key]
         body = cast("Mapping[str, JsonValue]", result.body or {})
         billed = result.outcome is Outcome.SUCCESS or has_usage(body)
-        usage = read_usage(body, one.request) if billed else None
+        usage = read_usage(body, item.request) if billed else None
         if usage is not None:
             done.tokens += usage.total
             if price is None:
@@ -282,7 +282,7 @@ def _book(
             elif done.cost is not None:
                 done.cost += cost_of(usage, price, batch=True)
         if ledger is not None:
-            call = describe_call(one.request, one.key, record.model, batch=True)
+            call = describe_call(item.request, item.key, record.model, batch=True)
             ticket = batch_ticket(record.id, call)
             done.booked += ledger.settle(ticket, usage, result.outcome.value, billed=billed)
 

@@ -108,8 +108,8 @@ class Asked:
 
 def read_records(blobs: BlobStore) -> list[Record]:
     """All batches, the oldest first."""
-    found = [blob.name for blob in blobs.list(_RECORDS) if _NUMBER.fullmatch(blob.name)]
-    return [record for record in (_read(blobs, name) for name in found) if record is not None]
+    names = [blob.name for blob in blobs.list(_RECORDS) if _NUMBER.fullmatch(blob.name)]
+    return [record for record in (_read(blobs, name) for name in names) if record is not None]
 
 
 def read_record(blobs: BlobStore, number: int) -> Record | None:
@@ -154,7 +154,7 @@ def name_intent(keys: Iterable[str], number: int) -> str:
 
 def keep_asked(blobs: BlobStore, intent: str, asked: Iterable[Asked]) -> str:
     """Stores what a batch asks; returns its sha256."""
-    data = b"".join(dump_json(_list_values(one)) + b"\n" for one in asked)
+    data = b"".join(dump_json(_list_values(item)) + b"\n" for item in asked)
     source = hash_bytes(data)
     blobs.put_once(_name_asked(intent, source), gzip.compress(data, mtime=0))
     return source
@@ -189,7 +189,7 @@ def list_open_keys(blobs: BlobStore, records: Iterable[Record] | None = None) ->
         if record.state not in OPEN:
             continue
         try:
-            keys.update(one.key for one in read_asked(blobs, record))
+            keys.update(item.key for item in read_asked(blobs, record))
         except IntegrityError:
             present = read_record(blobs, record.number)
             if present is None or present.state in OPEN:
@@ -227,10 +227,10 @@ def _name_damage(name: str, record: Record) -> IntegrityError:
     )
 
 
-def _list_values(one: Asked) -> dict[str, JsonValue]:
-    request = {field.name: getattr(one.request, field.name) for field in fields(Request)}
-    request["messages"] = [[message.role, message.content] for message in one.request.messages]
-    return {"key": one.key, "attempts": one.attempts, "request": request, "body": one.body}
+def _list_values(asked: Asked) -> dict[str, JsonValue]:
+    request = {field.name: getattr(asked.request, field.name) for field in fields(Request)}
+    request["messages"] = [[message.role, message.content] for message in asked.request.messages]
+    return {"key": asked.key, "attempts": asked.attempts, "request": request, "body": asked.body}
 
 
 def _read_values(values: Mapping[str, Any]) -> Asked:
@@ -309,10 +309,10 @@ class Results:
 _STRAYS = ("duplicate", "foreign", "malformed")
 
 
-def write_line(one: Asked) -> bytes:
+def write_line(asked: Asked) -> bytes:
     """A request's line in the input file; the same request gives the same bytes."""
     line: dict[str, JsonValue]
-    line = {"custom_id": one.key, "method": "POST", "url": ENDPOINT, "body": one.body}
+    line = {"custom_id": asked.key, "method": "POST", "url": ENDPOINT, "body": asked.body}
     return dump_json(line) + b"\n"
 
 
@@ -321,7 +321,7 @@ def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Re
 
     A reply counts more than an error on the same request, and the first reply more than later ones.
     """
-    found: dict[str, Result] = {}
+    by_key: dict[str, Result] = {}
     wanted = set(keys)
     results = Results({})
     for line in (line for data in files for line in data.splitlines() if line.strip()):
@@ -337,13 +337,13 @@ def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Re
             results.strays["foreign"] += 1
             continue
         result = _read_row(row)
-        if key in found:
+        if key in by_key:
             results.strays["duplicate"] += 1
-            if found[key].outcome is Outcome.SUCCESS or result.outcome is not Outcome.SUCCESS:
+            if by_key[key].outcome is Outcome.SUCCESS or result.outcome is not Outcome.SUCCESS:
                 continue
-        found[key] = result
+        by_key[key] = result
     absent = _name_absence(status)
-    results.by_key = {key: found.get(key, absent) for key in sorted(wanted)}
+    results.by_key = {key: by_key.get(key, absent) for key in sorted(wanted)}
     return results
 
 
@@ -394,18 +394,18 @@ FAULTS = (openai.OpenAIError, ValueError, TypeError, AttributeError)
 def find_orphans(desk: Desk) -> list[Record]:
     """The records of batches that exist although nobody noted their ids, noted now."""
     missing = {r.id: r for r in read_records(desk.blobs) if r.state == "intent"}
-    found: list[Record] = []
+    orphans: list[Record] = []
     if not missing:
-        return found
+        return orphans
     with name_faults(desk, "list the batches"):
         for batch in desk.client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
             if record is not None:
                 noted = replace(record, state="submitted", batch=batch.id, submitted=desk.now())
-                found.append(save_record(desk.blobs, noted))
+                orphans.append(save_record(desk.blobs, noted))
             if not missing:
                 break
-    return found
+    return orphans
 
 
 @contextmanager
@@ -425,16 +425,16 @@ def describe_fault(desk: Desk, act: str, fault: Exception) -> EndpointError:
     """What the client raised, as an error that says what to do; without the key, if one echoes."""
     place, key = find_place(desk.settings), desk.client.api_key
     cannot, again = f"cannot {act}: ", "nothing is lost: run the same command again later"
-    error, said = EndpointError, quote_text(f"{type(fault).__name__} {fault}")
-    said = f"{place.base_url}: {cannot}{said}; {again}, or mend {place.decided_by}"
+    error, text = EndpointError, quote_text(f"{type(fault).__name__} {fault}")
+    text = f"{place.base_url}: {cannot}{text}; {again}, or mend {place.decided_by}"
     if isinstance(fault, openai.APIStatusError):
         try:
             body = cast("JsonValue", fault.body)
             raise_complaint(read_complaint(fault.status_code, body, fault.message), place)
         except RefusedError as e:
-            error, said = RefusedError, f"{cannot}{e}"
+            error, text = RefusedError, f"{cannot}{e}"
         except (TransientError, ReplyError) as e:
-            said = f"{place.base_url}: {cannot}{e}; {again}"
+            text = f"{place.base_url}: {cannot}{e}; {again}"
         if fault.status_code == 404:
-            said += ". Or it has no Batch API: `kpyramid build` asks it directly"
-    return error(said.replace(key, "[key]") if len(key) > 7 else said)
+            text += ". Or it has no Batch API: `kpyramid build` asks it directly"
+    return error(text.replace(key, "[key]") if len(key) > 7 else text)

@@ -76,7 +76,7 @@ def submit(
     todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
     fitting, done.refusal = ledger.count_fitting(_describe(todo, desk.settings.model))
     done.refused = len(todo) - fitting
-    asked = [replace(one, body=shape(one.request)) for one in todo[:fitting]]
+    asked = [replace(item, body=shape(item.request)) for item in todo[:fitting]]
     number = records[-1].number if records else 0
     for part in _plan_parts(asked, records, run, desk, done):
         number += 1
@@ -90,7 +90,7 @@ def submit(
 
 def _describe(asked: Iterable[Asked], model: str) -> list[Call]:
     """What the books say of requests in a batch."""
-    return [describe_call(one.request, one.key, model, batch=True) for one in asked]
+    return [describe_call(item.request, item.key, model, batch=True) for item in asked]
 
 
 def _choose(
@@ -131,7 +131,7 @@ def _plan_parts(
     refused = [r.requests for r in ours if r.state == "limited" and r.run == run]
     count = min([desk.limits.requests, *(max(1, number // 2) for number in refused)])
     lines = split_by_size(
-        todo, lambda one: len(write_line(one)), count=count, weight=desk.limits.bytes
+        todo, lambda item: len(write_line(item)), count=count, weight=desk.limits.bytes
     )
     parts = [*lines]
     if refused:
@@ -142,7 +142,7 @@ def _plan_parts(
 
 
 def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Record:
-    intent = jobs.name_intent((one.key for one in part), number)
+    intent = jobs.name_intent((item.key for item in part), number)
     record = Record(
         number=number,
         id=intent,
@@ -219,10 +219,10 @@ def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Re
     if refused:
         _drop(record, asked, desk)
         raise fault
-    found = [orphan for orphan in jobs.find_orphans(desk) if orphan.id == record.id]
-    if not found:
+    orphans = [orphan for orphan in jobs.find_orphans(desk) if orphan.id == record.id]
+    if not orphans:
         raise fault
-    return found[0]
+    return orphans[0]
 
 
 def is_refusal(status: int) -> bool:
