@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from kpyramid.numerics.arrays import Integers
 
 BLOCK = 65_536
-"""Words that are strings at a time while a column is walked."""
+"""Words that are strings at a time while a column is iterated."""
 
 
 class TextColumn(Sequence[str]):
-    """Words that lie in Arrow, row i holding `words[codes[i]]`; strings where they are looked at.
+    """Words in Arrow, row i holding `words[codes[i]]`; strings are made when they are read.
 
     Without codes row i holds `words[i]`; no row is null. As strings, ten million facts would not
     fit into memory. Words are best in one chunk: Arrow joins the chunks whenever some are taken.
@@ -27,7 +27,7 @@ class TextColumn(Sequence[str]):
 
     @property
     def codes(self) -> Integers:
-        """The place of each row's word, shape (n,)."""
+        """The index of each row's word, shape (n,)."""
         return np.arange(len(self.words)) if self._codes is None else self._codes
 
     def __len__(self) -> int:
@@ -53,17 +53,17 @@ class TextColumn(Sequence[str]):
             yield from self[start : start + BLOCK].read().to_pylist()
 
     def read(self) -> pa.Array | pa.ChunkedArray:
-        """The rows in Arrow."""
+        """The rows as an Arrow array."""
         return self.words if self._codes is None else self.take(self._codes)
 
     def take(self, codes: Integers) -> pa.Array | pa.ChunkedArray:
-        """The words that have some codes, in their order."""
+        """The words with these codes, in their order."""
         return self.words.take(pa.array(codes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
+    """A column: its sorted distinct words, and the index of each row's word, shape (n,)."""
 
     words: TextColumn
     codes: Integers
@@ -99,7 +99,7 @@ def join_columns(left: Sequence[str], right: Sequence[str]) -> Sequence[str]:
 def group_rows(*columns: Integers) -> tuple[list[Integers], Integers, Integers]:
     """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
 
-    The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).
+    The distinct rows are a list of columns of length g; groups have shape (n,), sizes (g,).
     """
     first, *others = columns
     distinct, keys, counts = np.unique(first, return_inverse=True, return_counts=True)
