@@ -1,7 +1,7 @@
-"""Collecting what batches gave: whatever was paid for is kept, each result counted once.
+"""Collecting the results of batches: every paid reply is stored, every result counted once.
 
-The order is: replies, then what they cost in the run's books, then the record. A process that finds
-a step undone does it again: replies are written once, and books know what they hold.
+The order is: replies, then their cost in the run's ledger, then the record. A process that finds a
+step undone repeats it: replies are written once, and ledgers know their entries.
 """
 
 import logging
@@ -33,13 +33,13 @@ log = logging.getLogger(__name__)
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NOBODY = frozenset({401, 403})
-"""Statuses that every batch would get."""
+"""HTTP statuses that every batch would get."""
 _SHOWN_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class _Remote:
-    """A batch at the server and, once it has ended, the files that are there."""
+    """A batch at the server and, once it has ended, its files."""
 
     batch: Batch
     output: bytes | None = None
@@ -48,11 +48,11 @@ class _Remote:
 
 @dataclass(slots=True)
 class Collection:
-    """What a call did: the batches that ended in it, and requests by what became of them.
+    """The outcome of a call: the batches that ended, and numbers of requests.
 
     `open`: in batches that have not ended. `again`: pending again, some because their batch is late
-    or unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
-    `problems`: what somebody should look at. `refused`: one of them is a `RefusedError`.
+    or unknown to the server. `cost` is None where a price is missing. `notes`: what is being waited
+    for; `problems`: what needs attention. `refused`: one of them is a `RefusedError`.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Collection:
 
 
 def collect(desk: Desk) -> Collection:
-    """Stores the results of the batches that have ended since; faults are among the problems.
+    """Stores the results of the batches that have ended; faults are added to the problems.
 
     Raises:
         EndpointError: a batch whose id is not known cannot be looked for, or the store is down.
@@ -85,7 +85,7 @@ def collect(desk: Desk) -> Collection:
 
 
 def _look(record: Record, desk: Desk, done: Collection) -> bool:
-    """Moves a batch on as far as the server lets it; False when it answers nobody."""
+    """Advances a batch as far as the server allows; False if the server answers no request."""
     window = desk.limits.window + desk.limits.margin
     late = desk.now() - (record.submitted or record.at) > window
     if record.endpoint != jobs.name_endpoint(desk.settings):
@@ -108,7 +108,7 @@ def _look(record: Record, desk: Desk, done: Collection) -> bool:
 
 
 def _wait(record: Record, remote: _Remote | None, late: bool, desk: Desk, done: Collection) -> None:
-    """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
+    """Leaves a running batch open, unless it is unknown or late for too long."""
     status = remote.batch.status if remote else record.status
     if remote is not None and not late:
         if status != record.status or record.doubt is not None:
@@ -122,7 +122,7 @@ def _wait(record: Record, remote: _Remote | None, late: bool, desk: Desk, done: 
 
 
 def _fetch(record: Record, desk: Desk) -> _Remote | None:
-    """The batch as the server has it, once it has ended with its files; None if it has none."""
+    """The batch at the server, with its files if it has ended; None if it is unknown there."""
     client = desk.client.with_options(max_retries=2)
 
     def read_file(file_id: str | None) -> bytes | None:
@@ -141,14 +141,14 @@ def _fetch(record: Record, desk: Desk) -> _Remote | None:
 
 
 def _is_long_missing(record: Record, desk: Desk) -> bool:
-    """Whether what is missing has been missing for long enough; notes since when it is."""
+    """Whether something has been missing for long enough; records since when."""
     if record.doubt is None:
         record = jobs.save_record(desk.blobs, replace(record, doubt=desk.now()))
     return desk.now() - (record.doubt or 0.0) >= desk.limits.doubt
 
 
 def _cancel(record: Record, desk: Desk) -> None:
-    """Asks the server to stop, so that what is asked again is not paid twice."""
+    """Cancels a batch, so that repeated requests are not paid twice."""
     try:
         desk.client.batches.cancel(str(record.batch))
     except jobs.FAULTS as e:
@@ -158,7 +158,7 @@ def _cancel(record: Record, desk: Desk) -> None:
 def _close(
     record: Record, remote: _Remote | None, desk: Desk, done: Collection, why: str = ""
 ) -> None:
-    """Stores what an ended batch gave; one that is given up, which `why` says, gave nothing."""
+    """Stores the results of an ended batch; one given up, for the reason `why`, has none."""
     try:
         asked = jobs.read_asked(desk.blobs, record)
     except IntegrityError:
@@ -194,7 +194,7 @@ def _close(
 
 
 def _count_unseen(closed: Record, remote: _Remote | None) -> int:
-    """The replies that the server says it has and that are in no file, or in one that is a page."""
+    """The number of replies that the server reports and its files lack."""
     promised = remote.batch.request_counts if remote else None
     counts = closed.counts or {}
     seen = counts[Outcome.SUCCESS] + counts[Outcome.INVALID]
@@ -204,7 +204,7 @@ def _count_unseen(closed: Record, remote: _Remote | None) -> int:
 def _reconcile(
     record: Record, remote: _Remote | None, asked: Sequence[Asked]
 ) -> tuple[Record, Results]:
-    """The record of the ended batch, and what became of each request: the counts add up.
+    """The record of the ended batch, and a result for each request; the counts add up.
 
     Raises:
         IntegrityError: the cache holds other requests than the record says.
@@ -236,7 +236,7 @@ def _reconcile(
 
 
 def _keep(asked: Asked, result: Result, desk: Desk) -> bool:
-    """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
+    """Stores a reply, or a failure that a retry would not cure; True for such a failure."""
     if result.outcome is Outcome.SUCCESS:
         desk.cache.keep_reply(asked.key, asked.request, result.body or {})
         return False
@@ -251,7 +251,7 @@ def _keep(asked: Asked, result: Result, desk: Desk) -> bool:
 
 
 def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None, str]:
-    """What a line without a reply means; None: it may go well the next time."""
+    """The kind and detail of a line without a reply; None as kind if a retry may succeed."""
     if result.outcome is Outcome.INVALID:
         return FailureKind.INVALID, result.detail
     if result.outcome is not Outcome.ERROR or not result.status:
@@ -268,7 +268,7 @@ def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None
 def _book(
     record: Record, asked: Sequence[Asked], results: Results, desk: Desk, done: Collection
 ) -> None:
-    """Books what each request cost: a reply always something, another line what its usage says."""
+    """Books the cost of each request: a reply always costs, other lines what their usage says."""
     ledger, price = desk.open_ledger(record.run), desk.settings.prices.get(record.model)
     for item in asked:
         result = results.by_key[item.key]
