@@ -654,7 +654,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
 
 
 def check_settings(values: object, where: Mapping[str, str]) -> Settings:
-    """Settings from plain values; `where` says which place a dotted name came from.
+    """Settings from plain values; `where`: the origin of a dotted name.
 
     Raises:
         SettingsError: lists every unknown name and every value that does not fit.
@@ -688,7 +688,7 @@ _WORDS = {
     "tuple_type": "Input should be a list",
     "dataclass_type": "Input should be a table of settings",
 }
-"""Of pydantic's messages those that speak of Python."""
+"""Replacements for messages of pydantic that mention Python."""
 
 
 def _suggest(place: tuple[str | int, ...]) -> str:

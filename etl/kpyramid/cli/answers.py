@@ -32,7 +32,7 @@ LAYERS = {
     "text": "the passages of the documents themselves",
     "model": "a language model without any of your documents",
 }
-"""What each layer is, in a few words."""
+"""Description of each layer in a few words."""
 
 OUTCOMES = {
     Outcome.ANSWERED: "It answers",
@@ -46,20 +46,22 @@ OUTCOMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Result):
-    """An answer, in words short or explained."""
+    """An answer, in words, short or explained."""
 
     answer: Answer
     explain: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values; `nearest`: what is near the question where it has none."""
+        """The answer as plain values; without one, `nearest` has the nearest statements and
+        passages.
+        """
         nearest = () if self.answer.text else _sort_nearest(self.answer)[:_SHOWN]
         question = self.answer.question
         shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
         return {**self.answer.to_dict(), "nearest": shown}
 
     def show(self) -> Iterator[str]:
-        """The answer or what is nearest, with its layer and evidence down to the characters."""
+        """The answer or the nearest results, with layer and evidence down to the characters."""
         answer = self.answer
         if self.explain:
             yield f"Question: {answer.question}"
@@ -97,7 +99,7 @@ class Asked(Result):
 
 
 def _explain_step(number: int, step: Step) -> Iterator[str]:
-    """A layer: what it is, what came of it, what it was asked and what was seen there."""
+    """The lines on a layer: its description, outcome, input and results."""
     about = LAYERS.get(step.layer)
     yield f"{number}. {step.layer.capitalize()}{f' ({about})' if about else ''}"
     answered = step.outcome is Outcome.ANSWERED
@@ -110,7 +112,7 @@ def _explain_step(number: int, step: Step) -> Iterator[str]:
 
 
 def _list_conflicts(answer: Answer) -> list[Conflict]:
-    """The conflicts of what is shown where there is no answer, each once."""
+    """The distinct conflicts among the results shown without an answer."""
     shown = _sort_nearest(answer)[:_SHOWN]
     return [*dict.fromkeys(conflict for item in shown for conflict in item.conflicts)]
 
@@ -122,14 +124,14 @@ def _list_sentences(item: Item, question: str) -> list[str]:
 
 
 def _quote(item: Item, question: str) -> str:
-    """A statement with the sentence that says it; a passage around its best sentence."""
+    """A statement with the sentence that states it; a passage around its best sentence."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
     text = excerpt(item, question)
     return f"{text}: {shorten(says)}" if says else text
 
 
 def _list_places(blocks: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
-    """The first of these texts, each with the places that say it, and how many more there are."""
+    """The first of these texts, each with the places that state it, and how many more there are."""
     for text, places in blocks[:_SHOWN]:
         yield f"  {text}"
         yield from (f"    {_locate(place)}" for place in places)
@@ -142,7 +144,7 @@ def _locate(place: Evidence) -> str:
 
 
 def _sort_nearest(answer: Answer) -> list[Item]:
-    """What was found: statements, then passages."""
+    """The results: statements, then passages."""
     return sorted(answer.context, key=lambda item: item.layer == "text")
 
 
@@ -159,7 +161,7 @@ def _show_paths(answer: Answer) -> Iterator[str]:
 
 
 def _read_steps(item: Item) -> list[str]:
-    """The steps of an item that is a path, each with the names at its ends; none of another."""
+    """The steps of an item that is a path, each with the names at its ends; empty for others."""
     parts = STEP.split(item.text)
     count = len(parts) // 2
     if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
@@ -170,7 +172,7 @@ def _read_steps(item: Item) -> list[str]:
 # What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
 
 _MOST_BYTES = 100_000
-"""Of a question on standard input; more is no question."""
+"""Most bytes of a question on standard input."""
 
 
 def override(
@@ -179,9 +181,9 @@ def override(
     mode: str | None = None,
     **given: str | None,
 ) -> Settings:
-    """The settings with the options of the command in [query]; what was not given stays.
+    """The settings with the command's options in [query]; missing options change nothing.
 
-    Options of the settings are those of their strategy, and go where another one is given. Each
+    Options in the settings belong to their strategy, and are dropped if another one is given. Each
     `option` is one of the strategy's, as `name=value`.
 
     Raises:
@@ -200,7 +202,7 @@ def override(
 
 
 def read_question(text: str) -> str:
-    """The question; `-` is standard input.
+    """The question; `-` reads standard input.
 
     Raises:
         InputError: what stands there is no text in UTF-8.
@@ -223,10 +225,10 @@ def ask_pyramid(
     scope: Scope = PUBLIC,
     trace: Path | None = None,
 ) -> Answer:
-    """The answer to a question, as [query] of the settings says.
+    """The answer to a question, by [query] of the settings.
 
-    What was found is added to the file `trace`, see `kpyramid.cli.answers`. The budget of [llm]
-    bounds this one question.
+    The question and its results are appended to the file `trace`, see `kpyramid.cli.answers`. The
+    budget of [llm] limits this one question.
 
     Raises:
         InputError: no such snapshot, no question, or no file for the trace.
@@ -247,7 +249,7 @@ def ask_pyramid(
 
 
 def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextManager[Backends]:
-    """Rules, or the model where [query] of the settings has it decide; see `open_backends`."""
+    """The rules, or the model if [query] of the settings names it; see `open_backends`."""
     if not settings.query.asks_model:
         return nullcontext(RULES)
     return open_backends(settings, warehouse=warehouse)
@@ -265,8 +267,8 @@ def describe_trace(
 ) -> dict[str, Any]:
     """An answer as a line of feedback.
 
-    `triples` are the facts of the graph in its context, each once. `depth` is how many times the
-    graph was gone into and found anything: WTS's depths, one at most of other strategies.
+    `triples`: the distinct facts of the graph in its context. `depth`: number of searches of the
+    graph with results: WTS's depths, one at most for other strategies.
     """
     # Paths are facts joined by "+"; what describes an entity is none.
     parts = [key for item in reply.context if item.layer == "graph" for key in item.key.split("+")]
@@ -291,7 +293,7 @@ def describe_trace(
 
 
 def append_trace(path: Path, line: str = "") -> None:
-    """Adds a line as one write, so that several processes may add to the same file.
+    """Appends a line by one write, so that several processes may append to the same file.
 
     Raises:
         InputError: it is a folder, its folder is none, or it may not be written.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_strategy(name: str | None) -> str | None:
-    """The strategy, which has to be one that there is."""
+    """The strategy, if there is one of that name."""
     if name is not None and name not in STRATEGIES:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
     return name
@@ -224,7 +224,7 @@ def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
 
 
 def _write_maps(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the pairs of its maps as a map has them."""
+    """A row with its maps as dicts."""
     return {
         name: dict(value)
         if isinstance(value, list) and value and type(value[0]) is tuple
@@ -287,7 +287,7 @@ _EXAMPLES = 5
 
 
 def _word_outcomes(learnt: "Learnt") -> Iterator[str]:
-    """How many rows came to what, statements, and what was put aside."""
+    """Numbers of rows by outcome, statements, and rows set aside."""
     statements = [text for outcome in learnt.outcomes for text in outcome.statements]
     for what, number in learnt.count().items():
         yield f"{count_things(number, 'row')} {what.replace('_', ' ')}"

@@ -113,7 +113,7 @@ def read_scope(
     documents: Sequence[str] | None = None,
     where: Sequence[str] | None = None,
 ) -> "Scope":
-    """What the options of a command let be seen: the documents without labels unless they say more.
+    """The scope of a command's options: documents without labels unless they allow more.
 
     Raises:
         InputError: `where` is not `field=value`, or all labels and some are given.
@@ -189,7 +189,7 @@ def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
 
 
 def _declare(p: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
-    """The options of the command line that a parameter of a function is made of."""
+    """The command-line options for a function's parameter."""
     if p.name in _MADE:
         return [_declare_shared(name) for name in _MADE[p.name][1]]
     kind, default = p.annotation, p.default
@@ -232,7 +232,7 @@ def _load(path: Path | None) -> "Settings":
 def open_seen(
     snapshot: str, warehouse: str, access: Sequence[str] | None, everything: bool
 ) -> "Opened":
-    """A snapshot as far as its reader may see it."""
+    """A snapshot in the scope of its reader."""
     from kpyramid.snapshot.snapshot import open_snapshot
 
     return open_snapshot(snapshot, warehouse, scope=read_scope(access, everything))
@@ -247,7 +247,7 @@ _MADE: Mapping[str, tuple[Callable[..., object], tuple[str, ...]]] = {
 
 
 def _refuse_addresses(given: Iterable[object]) -> None:
-    """Passes when no path of a command is an address, which would name a folder `s3:` here."""
+    """Passes when no path of a command is an address, which would name a local folder `s3:`."""
     for path in given:
         if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
             address = str(path).replace("/", "//", 1)
@@ -259,7 +259,7 @@ def _refuse_addresses(given: Iterable[object]) -> None:
 
 @dataclass(slots=True)
 class _Output:
-    """What stdout is to get: one JSON object or text, and whether the object was printed."""
+    """The form of stdout: one JSON object or text, and whether the object was printed."""
 
     as_json: bool = False
     is_done: bool = False
@@ -284,7 +284,7 @@ class Commands(TyperGroup):
         return self._run(lambda: super(Commands, self).invoke(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands below the headings of their groups."""
+        """Writes the commands below the headings of their groups."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
             entry: Any = self.get_command(ctx, name)
@@ -309,7 +309,7 @@ class Commands(TyperGroup):
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM came: the work ends as it does at Ctrl-C."""
+    """SIGTERM came: the command ends as at Ctrl-C."""
 
     exit_code = 143
 
@@ -368,7 +368,7 @@ _LESS = {
         ("openai", "httpx2"), "; 'kpyramid[llm]' is enough to ask a model about questions"
     ),
 }
-"""What is enough where not all of the extra `build` is needed."""
+"""Smaller extras that suffice where not all of `build` is needed."""
 
 
 def _start_logging(*, verbose: bool) -> None:
@@ -382,7 +382,7 @@ def _start_logging(*, verbose: bool) -> None:
 
 @contextmanager
 def _interrupt_on_terminate() -> Iterator[None]:
-    """While it lasts SIGTERM raises where the main thread stands, so that all is closed."""
+    """Context in which SIGTERM raises in the main thread, so that everything is closed."""
 
     def interrupt(number: int, frame: object) -> None:
         raise _TerminatedError
@@ -404,13 +404,13 @@ def _report_error(error: str, exit_code: int, report: Mapping[str, object] | Non
 
 
 def _print_error(error: str, exit_code: int, report: Mapping[str, object] | None = None) -> None:
-    """The error as the JSON object, if one is asked for and the command has not printed its own."""
+    """Prints the error as JSON object, if asked for and the command has not printed its own."""
     if _output.as_json and not _output.is_done:
         print_json({**(report or {}), "error": error, "exit_code": exit_code})
 
 
 def _finish(result: Result | None) -> None:
-    """Prints what a command returned, then ends as it says: with its fault or exit code."""
+    """Prints a command's result, then ends with its fault or exit code."""
     if result is None:
         return
     if _output.as_json:
@@ -424,13 +424,13 @@ def _finish(result: Result | None) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Prints a text for a person; what a terminal would obey in it is written out."""
+    """Prints a text for a person, with control characters escaped."""
     from kpyramid.cli.console import clean
 
     typer.echo(clean(text), err=err)
 
 
 def print_json(value: object) -> None:
-    """The one object of a command."""
+    """Prints the JSON object of a command."""
     _output.is_done = True
     typer.echo(to_json(value))

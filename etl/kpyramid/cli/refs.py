@@ -1,4 +1,4 @@
-"""Commands of who operates a warehouse: move refs, list logs, runs and snapshots, clear up."""
+"""Commands for operating a warehouse: move refs, list logs, runs and snapshots, clean up."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -176,7 +176,7 @@ def runs(
 
 
 def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A run on a line: when, how long, what it came to, what was wrong."""
+    """A run on a line: start, duration, result, problem."""
     made = row["figures"] if isinstance(row["figures"], Mapping) else {}
     seconds = made.get("seconds")
     summary = made.get("changes") or row["snapshot"]
@@ -194,7 +194,7 @@ def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, Any]]) -> Result:
-    """What a run said when it ended, and what is known of one that did not come to its end."""
+    """The final output of a finished run, or the known state of another."""
     from kpyramid.pipeline.report.index import find_run
     from kpyramid.pipeline.report.words import word_run
     from kpyramid.storage.runs import read_files
@@ -309,7 +309,7 @@ def verify(
 
 
 def _check(folder: Path, *, deep: bool) -> list[str]:
-    """What is wrong with a snapshot; `deep`: as far as each file can still be read."""
+    """The problems of a snapshot; `deep`: as far as each file can still be read."""
     from kpyramid.errors import PyramidError
     from kpyramid.ontology.store import check_rdf
     from kpyramid.storage.verification import check_bytes, check_tables
@@ -389,7 +389,7 @@ def _measure_kinds(place: "Warehouse") -> dict[str, int]:
 
 
 def _read_age(text: str) -> timedelta:
-    """An age such as 30d or 12h.
+    """The duration of an age such as 30d or 12h.
 
     Raises:
         SettingsError: it is none.
@@ -474,7 +474,7 @@ _NOT_REACHED = (
 
 
 def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[str]:
-    """Where the document may still be."""
+    """Places that may still have the document."""
     made = [
         f"{e.place}, an export of snapshot {e.snapshot}"
         + (f"; the next run of export_pyramid_{e.corpus} removes it" if e.corpus else "")
@@ -486,7 +486,7 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
 
 
 def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
-    """The counts, then the rows, each with the fields that changed."""
+    """The counts, then the rows, each with its changed fields."""
     yield from describe({n: value for n, value in compared.items() if n != "rows"})
     for row in compared["rows"] or ():
         yield f"{_SIGNS[row['change']]} {row['words']}"

@@ -29,7 +29,7 @@ _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
 
 def _word_rejects(listed: Mapping[str, Any]) -> Iterator[str]:
-    """The counts, then each row with what exactly was wrong."""
+    """The counts, then each row with its problem."""
     yield from lay_out(listed["counts"])
     for row in listed["rejects"]:
         yield f"{row['stage']}, {row['reason']}: {row['source'] or row['row_key']}"
@@ -127,13 +127,13 @@ def rejects(
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
-    """What rejects of a stage are sorted by: reason, document, where it stands there."""
+    """Sort key of a stage's rejects: reason, document, position."""
     numbers = [int(part) for part in _SPAN.findall(row["detail"])]
     return row["reason"], row["source"] or "", numbers, row["row_key"]
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
-    """The rejects of the documents that are seen, and how many others there are."""
+    """The rejects of visible documents, and the number of the others."""
     from kpyramid.storage.contracts import load_contracts, map_column, read_table
 
     path = snapshot.folder / "tables" / "rejects.parquet"

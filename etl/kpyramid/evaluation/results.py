@@ -1,4 +1,4 @@
-"""What the answers of an evaluation add up to: figures with intervals, comparisons, tables."""
+"""The results of an evaluation: figures with intervals, comparisons, tables."""
 
 import json
 from collections import defaultdict
@@ -27,14 +27,14 @@ T = TypeVar("T")
 _DRAWS = 10_000
 LEVEL = 0.95
 _EXACT = 14
-"""With so many differences or fewer all 2 ** 14 signs are tried: no more than are drawn else."""
+"""Most differences for which all signs are tried: 2 ** 14 are no more than are drawn else."""
 _CELLS = 2_000_000
 """Values drawn at a time, 16 MB: the peak does not grow with the number of questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean of `count` values and the bounds between which the true one is to be expected."""
+    """A mean of `count` values with the bounds of its confidence interval."""
 
     mean: float
     low: float
@@ -44,7 +44,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean difference of `count` pairs, its interval, the chance of one so large by luck."""
+    """The mean difference of `count` pairs, its interval, and its p-value."""
 
     difference: float
     low: float
@@ -92,13 +92,13 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
 def compare_paired(
     a: Sequence[float], b: Sequence[float], seed: int, samples: int = _DRAWS
 ) -> Comparison:
-    """How much better `a` is than `b` on the same questions, in the same order.
+    """The mean difference of `a` and `b` on the same questions, in the same order.
 
     The interval is the bootstrap's of the differences. `p` is the two-sided sign-flip permutation
-    test (Fisher; Good, "Permutation, Parametric and Bootstrap Tests of Hypotheses", 2005): were
-    the arms alike, each difference might as well have the other sign. Exact over all signs for 14
-    differences or fewer, else over `samples` random ones, the observed signs counted among them,
-    so that p is never 0; by scipy. Questions without a difference say nothing and change nothing.
+    test (Fisher; Good, "Permutation, Parametric and Bootstrap Tests of Hypotheses", 2005): if the
+    arms were alike, each difference could have the other sign. Exact over all signs for 14
+    differences or fewer, else over `samples` random ones, the observed signs included, so that p is
+    never 0; by scipy. Questions without a difference do not change it.
 
     Raises:
         ValueError: there is no pair, the lengths differ, or a value is not a finite number.
@@ -117,7 +117,7 @@ def compare_paired(
 
 
 def correct_holm(chances: Sequence[float]) -> list[float]:
-    """The chances corrected for being several, in the order given.
+    """The p-values corrected for multiple testing, in the given order.
 
     Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
     Statistics 1979: the smallest times their number, the next times one fewer, never falling.
@@ -130,12 +130,12 @@ def correct_holm(chances: Sequence[float]) -> list[float]:
 
 
 SHARE = "layer_"
-"""Before the name of a layer: the metric that says how many questions it answers."""
+"""Prefix of the metric that counts the questions answered by a layer."""
 SURE = 0.05
-"""Arms differ where a difference so large by luck has a smaller chance, corrected."""
+"""Significance level: arms differ where the corrected p-value is smaller."""
 SEED = 0
 SAMPLES = 2000
-"""Draws of an interval or a test: the ends of an interval move by a few per cent of its width."""
+"""Draws of an interval or a test: its ends vary by a few per cent of its width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An arm's mean less the baseline's on the questions that both have, and the chance of it.
+    """An arm's mean less the baseline's on the questions of both, and the p-value.
 
-    `p` is that of this comparison alone, `p_holm` corrected for the metric's arms being several.
+    `p` is that of this comparison alone, `p_holm` corrected for the number of the metric's arms.
     """
 
     arm: str
@@ -174,7 +174,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What an arm's answers took: of seconds the mean, the median and the 95th percentile."""
+    """Cost of an arm's answers: of seconds the mean, the median and the 95th percentile."""
 
     arm: str
     questions: int
@@ -189,9 +189,9 @@ class Expense:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Answers of an arm that state a probability from `low` to `high`, and the share that is right.
+    """Answers of an arm with a confidence from `low` to `high`, and the share that is right.
 
-    `stated` is their mean probability; the 95 % interval is of the share `right`.
+    `stated` is their mean confidence; the 95 % interval is that of the share `right`.
     """
 
     arm: str
@@ -205,7 +205,7 @@ class Band:
 
 
 class Results:
-    """Answers with all that is told of them; the same for the same answers."""
+    """Answers with all figures about them; deterministic."""
 
     def __init__(self, answers: Answers, snapshot: str, *, baseline: str | None = None) -> None:
         """`baseline` is the arm that the others are compared with, by default the first.
@@ -233,7 +233,7 @@ class Results:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Every arm's figures, of all questions and of each group where there are several."""
+        """The figures of every arm, over all questions and over each group of several."""
         return tuple(
             self._measure(arm, metric, group, rows)
             for arm, arm_rows in self.rows_by_arm.items()
@@ -252,12 +252,12 @@ class Results:
 
     @cached_property
     def comparisons(self) -> tuple[Compared, ...]:
-        """Each other arm with the baseline, question by question."""
+        """The other arms compared with the baseline, question by question."""
         return tuple(compared for metric in self.metrics for compared in self._compare(metric))
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
-        """What each arm states of its answers and what is right of them, by tenths."""
+        """Each arm's confidence and share of right answers, by tenths."""
         bands = []
         for arm, rows in self.rows_by_arm.items():
             pairs = [(row.question, row.answer) for row in rows]
@@ -272,7 +272,7 @@ class Results:
 
     @cached_property
     def expenses(self) -> tuple[Expense, ...]:
-        """What each arm took."""
+        """The cost of each arm."""
         return tuple(_add_up(arm, rows) for arm, rows in self.rows_by_arm.items() if rows)
 
     def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
@@ -281,7 +281,7 @@ class Results:
         return Figure(arm, metric, group, len(scores), interval.mean, interval.low, interval.high)
 
     def compare(self, arm: str, baseline: str, metric: str) -> Comparison | None:
-        """An arm less another, question by question; None where no question has both scores.
+        """An arm less a baseline, question by question; None where no question has both scores.
 
         An answer without a finite score is left out.
         """
@@ -373,13 +373,13 @@ def choose_baseline(arms: Sequence[Arm], wanted: str | None) -> str:
 
 
 def name_layer(row: Row) -> str:
-    """The layer that an answer came from, `none` where nothing was answered."""
+    """The layer of an answer, `none` if there is no answer."""
     answer = row.answer
     return answer.layer if answer.layer and (answer.text or answer.choices) else "none"
 
 
 def describe_arm(arm: Arm) -> dict[str, Any]:
-    """What was switched in an arm."""
+    """The configuration of an arm."""
     return {
         "name": arm.name,
         "strategy": arm.strategy,
@@ -412,7 +412,7 @@ _ANSWERS: Mapping[str, _Column] = {
     "context": (pa.list_(pa.struct(_ITEM)), lambda row: _pick(row.answer.context, _ITEM)),
     "evidence": (pa.list_(pa.struct(_PLACE)), lambda row: _pick(row.answer.evidence, _PLACE)),
 }
-"""The columns of `answers` besides the scores: their types, and what they hold of a row."""
+"""The columns of `answers` besides the scores: types, and values of a row."""
 _EXPENSES: Mapping[str, _Column] = {
     "question_id": _ANSWERS["question_id"],
     "arm": _ANSWERS["arm"],

@@ -52,7 +52,7 @@ class PyramidGraphStore(types.PropertyGraphStore):
         self._snapshot = snapshot
 
     def get(self, properties: Fields = None, ids: Names = None) -> list[types.LabelledNode]:
-        """The things that ids or names mean, or all, as far as they have the properties."""
+        """The things with these ids or names, or all, filtered by properties."""
         kinds, names = self._snapshot.types, self._snapshot.names
         keys = names if ids is None else self._link(ids)
         things = [_make_thing(key, names[key], kinds[key]) for key in keys]
@@ -66,7 +66,7 @@ class PyramidGraphStore(types.PropertyGraphStore):
         properties: Fields = None,
         ids: Names = None,
     ) -> list[types.Triplet]:
-        """The facts of things, or all, as far as they have one of the relations and properties."""
+        """The facts of things, or all, filtered by relations and properties."""
         if entity_names is None and ids is None:
             facts = self._snapshot.table("condensed")["condensed_id"].to_pylist()
         else:

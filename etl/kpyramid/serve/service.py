@@ -194,16 +194,16 @@ class Service:
         return Response(read_page(name), media_type=kind, headers=_POLICY)
 
     async def tell_health(self, _: Request) -> Response:
-        """200 while requests are answered; `problem` says why the ref's newest is not served.
+        """200 while requests are answered; `problem`: why the ref's newest is not served.
 
-        `looked`: seconds since the ref was looked at.
+        `looked`: seconds since the last look at the ref.
         """
         current = self.current
         state = {"status": "ok", "ref": current.ref, "snapshot": current.id}
         return JSONResponse({**state, "problem": current.problem or None, "looked": current.looked})
 
     async def tell_metrics(self, _: Request) -> Response:
-        """Figures for Prometheus, of all workers where they share a folder for these."""
+        """Figures for Prometheus, of all workers if they share a folder for them."""
         registry = prometheus.REGISTRY
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             registry = prometheus.CollectorRegistry()
@@ -251,7 +251,7 @@ class Service:
             log.info("%s", json.dumps(line, ensure_ascii=False))
 
     async def _read_arguments(self, request: Request, name: str) -> bytes:
-        """The body, or of an address its parts as a JSON object."""
+        """The body, or the parts of an address as a JSON object."""
         given = request.query_params
         if request.method == "POST":
             if given:
@@ -288,7 +288,7 @@ class Service:
         return frozenset(label.strip() for label in stated[0].split(",") if label.strip())
 
     async def _run(self, tool: Tool, labels: frozenset[str]) -> tuple[str, str]:
-        """The reply and the snapshot it was read from, by one of so many threads at work."""
+        """The reply and the id of its snapshot, computed by one of the threads."""
         seconds = self.limits.seconds
         late = HTTPException(504, f"no answer within {seconds:g} s: ask for less, or ask again")
         with self._guard:
@@ -359,7 +359,7 @@ def create_app(
 
 
 _BY_ADDRESS = {"entity": "name", "evidence": "id"}
-"""Tools that are called by an address too, and the argument that is its last part."""
+"""Tools with an address of their own, and the argument that is its last part."""
 
 
 def describe_service() -> dict[str, Any]:
@@ -398,7 +398,7 @@ def _describe_json(schema: Any) -> dict[str, Any]:
 
 
 def _explain(error: Exception) -> tuple[int, str]:
-    """The status of an error, and what the client is told of it."""
+    """The status of an error, and the text for the client."""
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     if isinstance(error, InputError):
