@@ -52,9 +52,7 @@ class Asked(Result):
     explain: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values; without one, `nearest` has the nearest statements and
-        passages.
-        """
+        """The answer as plain values; without one, `nearest` has the nearest results."""
         nearest = () if self.answer.text else _sort_nearest(self.answer)[:_SHOWN]
         question = self.answer.question
         shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
