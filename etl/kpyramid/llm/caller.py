@@ -45,7 +45,7 @@ class KeyLocks:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._guard = threading.Lock()
-        self._own: dict[str, threading.Lock] = {}
+        self._thread_locks: dict[str, threading.Lock] = {}
 
     @contextlib.contextmanager
     def hold(self, key: str) -> Iterator[None]:
@@ -53,7 +53,7 @@ class KeyLocks:
         name = key[:_DIGITS]
         if self._folder is None:
             with self._guard:
-                lock = self._own.setdefault(name, threading.Lock())
+                lock = self._thread_locks.setdefault(name, threading.Lock())
             with lock:
                 yield
         else:

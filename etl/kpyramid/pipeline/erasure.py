@@ -366,7 +366,7 @@ def _remove(warehouse: Warehouse, name: str) -> None:
         for mark in filter(lambda each: each.endswith(_MARKS), names):
             bucket.delete(mark)
         do_at_once(bucket.delete, names)
-        bucket.kept.discard(name)
+        bucket.complete.discard(name)
     if not path.exists():
         return
     if (marker := path / MARKER).is_file():

@@ -72,7 +72,7 @@ class BucketStore(BlobStore):
         prefix = parts.path.strip("/")
         self.place = f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/")
         self._is_probed = False
-        self.kept: set[str] = set()
+        self.complete: set[str] = set()
         """Names that this process uploaded, or found complete."""
         options: dict[str, object] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
         if find_endpoint().startswith("http://"):

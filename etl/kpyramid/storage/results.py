@@ -270,16 +270,16 @@ def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
         return result
     name = folder.relative_to(warehouse.root).as_posix()
     if result is None:
-        warehouse.bucket.kept.discard(name)
+        warehouse.bucket.complete.discard(name)
         if not _fetch(warehouse, warehouse.bucket, name):
             return None
         result = _read_folder(folder, key)
         if result is None:  # it is damaged there
             warehouse.bucket.delete(f"{name}/{MARKER}")
             return None
-    if name not in warehouse.bucket.kept:
+    if name not in warehouse.bucket.complete:
         warehouse.bucket.upload(folder, name, last=MARKER)
-        warehouse.bucket.kept.add(name)
+        warehouse.bucket.complete.add(name)
     return result
 
 
