@@ -22,7 +22,7 @@ from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
 
-# An answer in words; `--explain` says of each layer what came of it, for a first-time reader.
+# An answer in words; `--explain` adds the outcome of each layer, for a first-time reader.
 
 _SHOWN = 5
 
@@ -167,7 +167,7 @@ def _read_steps(item: Item) -> list[str]:
     return [" ".join(parts[i : i + 3]) for i in range(0, 2 * count, 2)]
 
 
-# What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
+# Running `kpyramid ask`: opens a snapshot and, when a decision is a model's, the model.
 
 _MOST_BYTES = 100_000
 """Most bytes of a question on standard input."""

@@ -22,7 +22,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query.types import Answer, list_places
 
-# What was answered, and what a measure of it is.
+# Answers and measures of them.
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -146,7 +146,7 @@ def _read_unit(text: str) -> str:
     return fold(plain[find_values(plain)[0].end :])
 
 
-# Metrics of what was chosen: options, single values, yes or no.
+# Metrics of choices: options, single values, yes or no.
 #
 # Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
 # the mean of the questions' F1, not that of the mean precision and recall (its row of GPT-4 with
@@ -457,7 +457,7 @@ def build_similarity(embedder: Embedder) -> Metric:
 
 # Metrics of the ranked documents that an answer's context comes from.
 #
-# A document counts once, at its best rank, whatever number of its chunks or facts were found.
+# A document counts once, at its best rank, whatever the number of its retrieved chunks and facts.
 
 RANKS = (2, 5, 8, 10)
 

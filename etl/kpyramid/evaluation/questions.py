@@ -130,7 +130,7 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     return questions
 
 
-# Rows of a user's file as questions, by whatever names their fields have.
+# Rows of a user's file as questions, under any of the known field names.
 
 Row = Mapping[str, object]
 

@@ -244,7 +244,7 @@ def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEn
     return FailureEntry(Failure(key, FailureKind(failure[1]), *failure[2:]), **facts)
 
 
-# Replies as lines of JSON: what a cache exports, imports, and provider `replay` answers from.
+# Replies as lines of JSON: exported, imported, and replayed by provider `replay`.
 # A line is a reply's entry (`key`, `task`, `version`, `model`, `response`) and `sha256`, the hash
 # of the entry's canonical JSON; a line written by hand may lack it. A name that ends in `.gz`
 # says that the file is compressed.

@@ -27,7 +27,7 @@ from kpyramid.llm.task import (
 from kpyramid.llm.task import Parse as Parse
 from kpyramid.storage.items import do_at_once
 
-# One at a time per key, over threads and processes; what a killed holder held is free.
+# One holder per key, over threads and processes; a killed holder's key is free.
 
 _DIGITS = 3
 """Hex digits of a key that select its lock file. Lock files stay, so there are 4,096 and not one
@@ -77,7 +77,7 @@ def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
         yield
 
 
-# Asking: what is stored, what is due again, and what came of it.
+# Asking: stored replies, requests that are due again, and the outcomes.
 
 T = TypeVar("T")
 

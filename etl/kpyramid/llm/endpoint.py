@@ -48,7 +48,7 @@ Raw: TypeAlias = Mapping[str, JsonValue]
 
 log = logging.getLogger(__name__)
 
-# What a failed call means: try again, give up this item, or give up all.
+# Consequence of a failed call: try again, give up this item, or give up all.
 #
 # The client sorts failures by status and retries by itself. Ours stand where that is wrong, in
 # brackets the test (tests/test_llm_*.py) that shows it:
@@ -208,7 +208,7 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-# One call to the server each; what fails is classified.
+# One call to the server each; failures are classified.
 
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "none"
@@ -419,7 +419,7 @@ def _is_page(data: bytes) -> bool:
     return data.lstrip()[:1] == b"<"
 
 
-# Trying an endpoint out once: what it takes, and whether it keeps to a schema.
+# Probing an endpoint once: accepted parameters, and whether it enforces a schema.
 
 Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 Format: TypeAlias = Literal["json_schema", "json_object", "tools", "plain"]
@@ -650,7 +650,7 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
     return body
 
 
-# Getting replies from an endpoint: budget, limits, retries, and knowing when it is down.
+# Getting replies from an endpoint: budget, limits, retries, and detection of outages.
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from kpyramid.llm.task import (
 )
 from kpyramid.settings import LLMSettings, ModelPrice
 
-# Money: what tokens cost, and sums of it that are exact.
+# Money: the cost of tokens, and exact sums.
 
 _MILLION = 1_000_000
 _PICO = 10**12
@@ -204,7 +204,7 @@ def read_lines(path: Path) -> tuple[list[Line], int]:
         return [], 0
 
 
-# What ledgers count for while they grow: a run's own, and those of other runs of its ref.
+# Sums of growing ledgers: a run's own, and those of other runs of its ref.
 
 log = logging.getLogger(__name__)
 
@@ -314,7 +314,7 @@ class Siblings:
         return started
 
 
-# What the books of a run add up to: per stage, per task, per document, in all.
+# The sums of a run's ledger: per stage, per task, per document, in all.
 
 _DEAREST = 10
 
@@ -401,7 +401,7 @@ def read_totals(run: Path) -> Totals:
     return add_up(*read_lines(run / LEDGER))
 
 
-# The books of a run: every call is reserved at its highest, then settled at what it used.
+# The ledger of a run: every call is reserved at its highest cost, then settled at its usage.
 # All processes of the run append to one file under a lock, so that a budget holds for them
 # together.
 

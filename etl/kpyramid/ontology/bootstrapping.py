@@ -188,7 +188,7 @@ def load_relations() -> Mapping[str, Relation]:
     return {key: each for each in relations for key in (each.name, *each.links)}
 
 
-# What the entity recogniser calls the instances of a field, by WordNet's lexicographer file:
+# The entity recogniser's labels for the instances of WordNet's lexicographer files:
 # artifact, communication, event, group, location, object, person.
 _ENTITY_TYPES = {
     **{6: "FAC PRODUCT", 10: "LAW WORK_OF_ART", 11: "EVENT", 14: "NORP ORG", 15: "GPE LOC"},

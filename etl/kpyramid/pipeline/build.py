@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from kpyramid.pipeline.runner import Shard
 
 
-# A build that would make what its ref has already: its marks and its report, at little cost.
+# A build that would repeat its ref's snapshot: its marks and its report, at little cost.
 
 
 @dataclass(frozen=True, slots=True)

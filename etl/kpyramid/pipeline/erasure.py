@@ -36,7 +36,7 @@ from kpyramid.storage.writing import sync_folder
 log = logging.getLogger(__name__)
 
 # Facts of a document are spread over tables, caches and replies, and no id leads to all of them.
-# So nothing is searched for words: what is kept is what comes of a corpus without the document.
+# So nothing is searched for words: all that a corpus without the document yields is kept.
 # A stored result stays if a run without it names it, a row of the cache if a successor's build
 # used it, a reply if one of these results rests on it. What cannot be told goes, and costs time.
 

@@ -27,7 +27,7 @@ from kpyramid.storage.runs import Run, start_run
 from kpyramid.storage.store import BlobStore, FolderStore
 from kpyramid.storage.writing import write_durably
 
-# Opening what stages ask of a language model: cache, locks, books and endpoint, in one place.
+# Opening language models for stages: cache, locks, ledger and endpoint, in one place.
 
 PROBE = "endpoint.json"
 _SIBLINGS = ("run.json", "plan.json", "stages/publish.json")

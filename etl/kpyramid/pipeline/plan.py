@@ -317,7 +317,7 @@ class Forecast:
         return contract.unite([read_result(file, contract) for file in self._files[table]])
 
 
-# What a build would compute and pay, found without writing anything or asking anybody.
+# What a build would compute and pay, without writing anything or asking any model.
 
 Row = dict[str, JsonValue]
 

@@ -256,7 +256,7 @@ def _find_top(name: str) -> str:
     return top
 
 
-# What was exported is noted in the warehouse, so that an erasure can name where a document went.
+# Exports are noted in the warehouse, so that an erasure can name the copies of a document.
 
 _EXPORTS = "exports"
 

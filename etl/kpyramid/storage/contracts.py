@@ -24,7 +24,7 @@ from kpyramid.keys import hash_bytes
 from kpyramid.numerics.arrays import Integers
 from kpyramid.storage.declarations import locate_declarations
 
-# Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
+# Table contracts: `schemas/*.toml` as Arrow schemas and as checks.
 
 _STRICT = ConfigDict(extra="forbid")
 

@@ -118,7 +118,7 @@ def open_warehouse(location: str | Path) -> Warehouse:
     return Warehouse(root)
 
 
-# Unfinished writes: folders that a killed process leaves are told by its name.
+# Unfinished writes: folders left by a killed process are recognised by its name.
 
 
 @contextlib.contextmanager

@@ -30,7 +30,7 @@ from kpyramid.storage.writing import sync_folder
 
 log = logging.getLogger(__name__)
 
-# The trash of a warehouse: what lies there, moving things to it and back, deleting them.
+# The trash of a warehouse: listing its items, moving items to it and back, deleting them.
 
 KINDS = ("snapshots", "runs", "results", "rows")
 """Kinds of items: snapshots, folders of runs, stored results of stages, and of functions."""

@@ -259,7 +259,7 @@ class Desk:
     now: Callable[[], float] = time.time
 
 
-# The files of a batch: its requests as lines, and what became of each, read from its results.
+# The files of a batch: its requests as lines, and their outcomes, read from its results.
 
 ENDPOINT: Final = "/v1/chat/completions"
 _TAKEN = 200
@@ -381,7 +381,7 @@ def _read_message(error: object) -> str:
     return " ".join(str(message or "no reason given").split())[:_LONGEST_DETAIL]
 
 
-# Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
+# The Batch API: the meaning of its faults, and finding a batch whose id was not recorded.
 
 METADATA = "kpyramid_intent"
 """Metadata by which a batch is found if its creator died before it knew the id."""

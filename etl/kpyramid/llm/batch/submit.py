@@ -230,7 +230,7 @@ def is_refusal(status: int) -> bool:
     return 400 <= status < 500 and status not in _UNSURE
 
 
-# How an endpoint wants to be asked, found out before the first request is put into a file.
+# The endpoint's dialect, probed before the first request is written into a file.
 
 
 def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeRequest:

@@ -279,7 +279,7 @@ class _Conversion:
         self.made.append(Change(kind, shown, detail))
 
 
-# Terms: what the ontology declares, and of which kind.
+# Terms: the declarations of the ontology, by kind.
 
 _OBJECT, _DATA = n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY
 _CLASSES = {n.CLASS, n.RDFS + "Class"}

@@ -204,7 +204,7 @@ def read_number(text: str) -> str:
 
 # The two models: is a candidate a value of a property, and of which subject.
 
-# What an unlabelled candidate weighs against a property where a text may state more than is given.
+# Weight of an unlabelled candidate where a text may state more values than the example gives.
 _INCOMPLETE = 0.3
 # Log-odds taken from a property that no example shows, where others are shown: it is the rarer.
 _UNSEEN = -0.7

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
 
 
-# What a report says of a snapshot: what is in it, was refused, proposed and merged, what clashes.
+# The snapshot in a report: content, rejects, proposals, merges, contradictions.
 
 Row = dict[str, Any]
 
@@ -290,7 +290,7 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     }
 
 
-# What is drawn: both layers in one space, before and after (PolyRAG, Figure 4), and a trend.
+# Figures: both layers in one space, before and after (PolyRAG, Figure 4), and a trend.
 
 MOST_POINTS = 1500
 """Phrases of a layer that are drawn; of more, those with the smallest keys, which are hashes."""
@@ -323,7 +323,7 @@ def read_figure(database: "Database") -> Figure | None:
     return Figure(layers, labels, explained[0]["explained"][:2] if explained else [])
 
 
-# The report of a run: how it went, what changed and is in it, what was refused and why.
+# The report of a run: its course, the snapshot's content and changes, rejects with reasons.
 
 log = logging.getLogger(__name__)
 

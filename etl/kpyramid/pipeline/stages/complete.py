@@ -70,7 +70,7 @@ from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
 
-# What adopting proposals brings: instances from all facts, and how far the facts agree.
+# The gain of adopting proposals: instances from all facts, and how far the facts agree.
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _group_clashing(
     return clashing, reasons
 
 
-# The ontology while completion lets it grow: who decides, what is adopted, what follows of it.
+# The growing ontology: decisions on proposals, adopted ones, and their consequences.
 
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
@@ -689,7 +689,7 @@ def _lies_within(prop: OntologyProperty, domain: str, range_iri: str, schema: Sc
     return schema.is_subclass(prop.domain, domain) and schema.is_subclass(prop.range, range_iri)
 
 
-# Complete: what the graph says often and the ontology lacks becomes a class or a property.
+# Complete: frequent relations of the graph that the ontology lacks become classes, properties.
 
 _DRAFTED = 3
 """Default number of facts of a property that rules accept where the corpus makes the ontology."""

@@ -81,7 +81,7 @@ from kpyramid.pipeline.stages.tables import (
 from kpyramid.storage.contracts import map_column
 from kpyramid.storage.former import Former
 
-# What readers and models find in the documents' text, as candidates for the ontology.
+# Values that readers and models find in the documents' text, as candidates.
 
 
 class Reader(Protocol):
