@@ -1,6 +1,6 @@
-"""The errors a user can meet; each names what went wrong, where, and what to do next.
+"""The errors a user can meet: what went wrong, where, and what to do next.
 
-And imports of what may not be installed.
+Also imports of libraries that may be missing.
 """
 
 import sys
@@ -38,51 +38,51 @@ class GateError(PyramidError):
 
 
 class BudgetError(PyramidError):
-    """The next call might pass the budget; what was paid for is kept."""
+    """The next call might exceed the budget; paid replies are kept."""
 
     exit_code = 5
 
 
 class IntegrityError(PyramidError):
-    """Stored bytes are not what their hash or their contract says."""
+    """Stored bytes do not match their hash or their contract."""
 
     exit_code = 6
 
 
 class ConflictError(PyramidError):
-    """Another writer was first; who tries again goes on after it."""
+    """Another writer was first; a retry goes on after it."""
 
     exit_code = 7
 
 
 class OvertakenError(ConflictError):
-    """What a run built is out of date: HEAD is at a later order, or a document was erased."""
+    """A run's result is out of date: HEAD is at a later order, or a document was erased."""
 
 
 class EndpointError(PyramidError):
-    """A model or a store cannot be used; it may come back by itself."""
+    """A model or a store cannot be used; the cause may pass."""
 
     exit_code = 8
 
 
 class RefusedError(EndpointError):
-    """An endpoint refuses until somebody mends the key, the quota, the model or the address."""
+    """An endpoint refuses until the key, the quota, the model or the address is corrected."""
 
     report: ClassVar[Mapping[str, object]] = {"refused": True}
     """Goes into what --json says, as exit code 8 is that of every endpoint."""
 
 
 def name_extra(missing: ModuleNotFoundError) -> str:
-    """What to install for a module that is not there: the base install only reads snapshots."""
+    """The extra to install for a missing module: the base install only reads snapshots."""
     extra = {"lancedb": "export", "duckdb": "duckdb"}.get(str(missing.name), "build")
     return f"this needs {missing.name}, which is not installed: pip install 'kpyramid[{extra}]'"
 
 
 @contextmanager
 def without(library: str) -> Iterator[None]:
-    """Imports go as if a library were not installed that others load wherever it is.
+    """Context in which a library that others load if they can counts as missing.
 
-    It can be imported afterwards. Where it is loaded already nothing is gained or lost.
+    It can be imported afterwards. If it is loaded already, nothing changes.
     """
     held = sys.modules.setdefault(library, None)  # type: ignore[arg-type]  # its import fails
     try:

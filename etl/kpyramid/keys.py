@@ -1,4 +1,4 @@
-"""Content keys: the same ingredients give the same key, any change gives another."""
+"""Content keys: equal ingredients give equal keys, any change gives another."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ ID_DIGITS = 20
 
 
 def to_plain(value: Any) -> Any:
-    """A value as JSON has it, at any depth: dataclasses and what has `to_dict` as mappings."""
+    """A value in JSON's types, at any depth: dataclasses and objects with `to_dict` as mappings."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
@@ -44,7 +44,7 @@ def hash_bytes(data: bytes) -> str:
 
 
 def hash_file(path: Path) -> str:
-    """The sha256 of a file's bytes, as 64 hex digits; it is not held in memory.
+    """The sha256 of a file's bytes, as 64 hex digits, read in pieces.
 
     Raises:
         OSError: it cannot be read.
@@ -54,7 +54,7 @@ def hash_file(path: Path) -> str:
 
 
 def content_id(kind: str, *parts: JsonValue) -> str:
-    """A row's id: a short prefix that names its kind, then the hash of its content.
+    """A row's id: a short prefix for its kind, then the hash of its content.
 
     Parts are joined as canonical JSON, so ("ab", "c") and ("a", "bc") differ.
     """

@@ -552,18 +552,18 @@ class Settings:
         cascade = self.cascade.reads_chunks or self.cascade.confirms_duplicates
         return cascade or self.induce.mode != "rules" or "llm" in makers
 
-    def with_operations(self, other: "Settings") -> "Settings":
+    def with_operations(self, current: "Settings") -> "Settings":
         """These settings with the other's endpoint, limits, prices, budget, and [query].
 
         None of them shapes what is made, so a run may go on with others than it was started with;
         those of another model do not concern it.
         """
-        mine, theirs = self.llm, other.llm
+        mine, theirs = self.llm, current.llm
         if (mine.provider, mine.model) != (theirs.provider, theirs.model):
             return self
         shaping = ("temperature", "seed", "max_tokens", "recording")
         llm = replace(theirs, **{name: getattr(mine, name) for name in shaping})
-        return replace(self, llm=llm, query=other.query)
+        return replace(self, llm=llm, query=current.query)
 
     def section(self, stage: str) -> Mapping[str, JsonValue]:
         """One stage's settings as plain values; empty for a stage without settings."""
@@ -619,9 +619,9 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
             raise SettingsError(f"settings file {path}: {e}") from e
         induce = values.get("induce")
-        own = str(induce.get("ontology")) if isinstance(induce, dict) else ""
-        if isinstance(induce, dict) and own.endswith(".ttl") and not Path(own).is_file():
-            induce["ontology"] = str(path.parent / own)
+        ontology = str(induce.get("ontology")) if isinstance(induce, dict) else ""
+        if isinstance(induce, dict) and ontology.endswith(".ttl") and not Path(ontology).is_file():
+            induce["ontology"] = str(path.parent / ontology)
     home = path.parent if path else Path()
     beside = {n: str(home / f"{n}.toml") for n in ("checks", "corrections")}
     publish = values.setdefault("publish", {})
@@ -657,7 +657,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
 
 
 def check_settings(values: object, where: Mapping[str, str]) -> Settings:
-    """Settings from plain values; `where` says which place a dotted name came from.
+    """Settings from plain values; `where`: the origin of a dotted name.
 
     Raises:
         SettingsError: lists every unknown name and every value that does not fit.
@@ -674,11 +674,11 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            said = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
-            said = said.removeprefix("Value error, ")
+            words = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
+            words = words.removeprefix("Value error, ")
             if not shown:
-                said += _suggest(error["loc"])
-            problems.append(f"  {name or 'all together'}: {said}{given}, from {place}")
+                words += _suggest(error["loc"])
+            problems.append(f"  {name or 'all together'}: {words}{given}, from {place}")
         raise SettingsError(
             f"problems in the settings: {len(problems)}\n"
             + "\n".join(problems)
@@ -691,7 +691,7 @@ _WORDS = {
     "tuple_type": "Input should be a list",
     "dataclass_type": "Input should be a table of settings",
 }
-"""Of pydantic's messages those that speak of Python."""
+"""Replacements for messages of pydantic that mention Python."""
 
 
 def _suggest(place: tuple[str | int, ...]) -> str:

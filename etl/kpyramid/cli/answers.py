@@ -22,7 +22,7 @@ from kpyramid.snapshot.conflicts import Conflict
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.view import PUBLIC, Scope
 
-# An answer in words; `--explain` says of each layer what came of it, for a first-time reader.
+# An answer in words; `--explain` adds the outcome of each layer, for a first-time reader.
 
 _SHOWN = 5
 
@@ -32,7 +32,7 @@ LAYERS = {
     "text": "the passages of the documents themselves",
     "model": "a language model without any of your documents",
 }
-"""What each layer is, in a few words."""
+"""Description of each layer in a few words."""
 
 OUTCOMES = {
     Outcome.ANSWERED: "It answers",
@@ -46,20 +46,20 @@ OUTCOMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Result):
-    """An answer, in words short or explained."""
+    """An answer, in words, short or explained."""
 
     answer: Answer
     explain: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values; `nearest`: what is near the question where it has none."""
+        """The answer as plain values; without one, `nearest` has the nearest results."""
         nearest = () if self.answer.text else _sort_nearest(self.answer)[:_SHOWN]
         question = self.answer.question
         shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
         return {**self.answer.to_dict(), "nearest": shown}
 
     def show(self) -> Iterator[str]:
-        """The answer or what is nearest, with its layer and evidence down to the characters."""
+        """The answer or the nearest results, with layer and evidence down to the characters."""
         answer = self.answer
         if self.explain:
             yield f"Question: {answer.question}"
@@ -97,7 +97,7 @@ class Asked(Result):
 
 
 def _explain_step(number: int, step: Step) -> Iterator[str]:
-    """A layer: what it is, what came of it, what it was asked and what was seen there."""
+    """The lines on a layer: its description, outcome, input and results."""
     about = LAYERS.get(step.layer)
     yield f"{number}. {step.layer.capitalize()}{f' ({about})' if about else ''}"
     answered = step.outcome is Outcome.ANSWERED
@@ -110,7 +110,7 @@ def _explain_step(number: int, step: Step) -> Iterator[str]:
 
 
 def _list_conflicts(answer: Answer) -> list[Conflict]:
-    """The conflicts of what is shown where there is no answer, each once."""
+    """The distinct conflicts among the results shown without an answer."""
     shown = _sort_nearest(answer)[:_SHOWN]
     return [*dict.fromkeys(conflict for item in shown for conflict in item.conflicts)]
 
@@ -122,14 +122,14 @@ def _list_sentences(item: Item, question: str) -> list[str]:
 
 
 def _quote(item: Item, question: str) -> str:
-    """A statement with the sentence that says it; a passage around its best sentence."""
+    """A statement with the sentence that states it; a passage around its best sentence."""
     says = item.evidence[0].text if item.layer != "text" and item.evidence else ""
     text = excerpt(item, question)
     return f"{text}: {shorten(says)}" if says else text
 
 
 def _list_places(blocks: Sequence[tuple[str, Sequence[Evidence]]]) -> Iterator[str]:
-    """The first of these texts, each with the places that say it, and how many more there are."""
+    """The first of these texts, each with the places that state it, and how many more there are."""
     for text, places in blocks[:_SHOWN]:
         yield f"  {text}"
         yield from (f"    {_locate(place)}" for place in places)
@@ -142,7 +142,7 @@ def _locate(place: Evidence) -> str:
 
 
 def _sort_nearest(answer: Answer) -> list[Item]:
-    """What was found: statements, then passages."""
+    """The results: statements, then passages."""
     return sorted(answer.context, key=lambda item: item.layer == "text")
 
 
@@ -159,18 +159,18 @@ def _show_paths(answer: Answer) -> Iterator[str]:
 
 
 def _read_steps(item: Item) -> list[str]:
-    """The steps of an item that is a path, each with the names at its ends; none of another."""
+    """The steps of an item that is a path, each with the names at its ends; empty for others."""
     parts = STEP.split(item.text)
     count = len(parts) // 2
     if item.layer != "graph" or count != item.key.count("+") + 1 or len(item.evidence) < count:
         return []
-    return [" ".join(parts[at : at + 3]) for at in range(0, 2 * count, 2)]
+    return [" ".join(parts[i : i + 3]) for i in range(0, 2 * count, 2)]
 
 
-# What `kpyramid ask` does: opens a snapshot and, when a decision is a model's, the model.
+# Running `kpyramid ask`: opens a snapshot and, when a decision is a model's, the model.
 
 _MOST_BYTES = 100_000
-"""Of a question on standard input; more is no question."""
+"""Most bytes of a question on standard input."""
 
 
 def override(
@@ -179,9 +179,9 @@ def override(
     mode: str | None = None,
     **given: str | None,
 ) -> Settings:
-    """The settings with the options of the command in [query]; what was not given stays.
+    """The settings with the command's options in [query]; missing options change nothing.
 
-    Options of the settings are those of their strategy, and go where another one is given. Each
+    Options in the settings belong to their strategy, and are dropped if another one is given. Each
     `option` is one of the strategy's, as `name=value`.
 
     Raises:
@@ -192,15 +192,15 @@ def override(
     for name in DECISIONS:
         if chosen.get(name) == "llm":
             require_model(settings, f"--{name} llm asks")
-    is_other = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
-    options = ({} if is_other else settings.query.options) | parse_options(option)
+    differs = chosen.get("strategy", settings.query.strategy) != settings.query.strategy
+    options = ({} if differs else settings.query.options) | parse_options(option)
     if mode is not None:
         options["mode"] = mode
     return replace(settings, query=replace(settings.query, options=options, **chosen))
 
 
 def read_question(text: str) -> str:
-    """The question; `-` is standard input.
+    """The question; `-` reads standard input.
 
     Raises:
         InputError: what stands there is no text in UTF-8.
@@ -223,10 +223,10 @@ def ask_pyramid(
     scope: Scope = PUBLIC,
     trace: Path | None = None,
 ) -> Answer:
-    """The answer to a question, as [query] of the settings says.
+    """The answer to a question, by [query] of the settings.
 
-    What was found is added to the file `trace`, see `kpyramid.cli.answers`. The budget of [llm]
-    bounds this one question.
+    The question and its results are appended to the file `trace`, see `kpyramid.cli.answers`. The
+    budget of [llm] limits this one question.
 
     Raises:
         InputError: no such snapshot, no question, or no file for the trace.
@@ -239,15 +239,15 @@ def ask_pyramid(
         append_trace(trace)  # before anything is asked for it
     with open_decided(settings, warehouse) as backends:
         options: dict[str, Any] = {**asked.options, "backends": backends}
-        found = answer(question, snapshot, asked.strategy, candidates=candidates, **options)
+        reply = answer(question, snapshot, asked.strategy, candidates=candidates, **options)
     if trace:
-        row = describe_trace(found, candidates, asked.strategy, snapshot)
+        row = describe_trace(reply, candidates, asked.strategy, snapshot)
         append_trace(trace, f"{json.dumps(row, ensure_ascii=False)}\n")
-    return found
+    return reply
 
 
 def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextManager[Backends]:
-    """Rules, or the model where [query] of the settings has it decide; see `open_backends`."""
+    """The rules, or the model if [query] of the settings names it; see `open_backends`."""
     if not settings.query.asks_model:
         return nullcontext(RULES)
     return open_backends(settings, warehouse=warehouse)
@@ -261,37 +261,37 @@ def open_decided(settings: Settings, warehouse: str | Path) -> AbstractContextMa
 
 
 def describe_trace(
-    found: Answer, options: Sequence[str], strategy: str, snapshot: Snapshot
+    reply: Answer, options: Sequence[str], strategy: str, snapshot: Snapshot
 ) -> dict[str, Any]:
     """An answer as a line of feedback.
 
-    `triples` are the facts of the graph in its context, each once. `depth` is how many times the
-    graph was gone into and found anything: WTS's depths, one at most of other strategies.
+    `triples`: the distinct facts of the graph in its context. `depth`: number of searches of the
+    graph with results: WTS's depths, one at most for other strategies.
     """
     # Paths are facts joined by "+"; what describes an entity is none.
-    parts = [key for item in found.context if item.layer == "graph" for key in item.key.split("+")]
+    parts = [key for item in reply.context if item.layer == "graph" for key in item.key.split("+")]
     keys = [key for key in parts if key.startswith("condensed-")]
     facts = state_facts(dict.fromkeys(keys, 0.0), snapshot)
     depth = sum(
         step.layer == "graph" and step.outcome not in (Outcome.EMPTY, Outcome.SKIPPED)
-        for step in found.trace
+        for step in reply.trace
     )
     return {
-        "question": found.question,
+        "question": reply.question,
         "options": list(options),
-        "answer": found.text,
+        "answer": reply.text,
         "gold": None,
         "rating": None,
         "triples": [{"key": fact.condensed_id, "words": fact.statement} for fact in facts],
         "depth": depth,
-        "confidence": found.confidence,
+        "confidence": reply.confidence,
         "strategy": strategy,
         "snapshot": snapshot.id,
     }
 
 
 def append_trace(path: Path, line: str = "") -> None:
-    """Adds a line as one write, so that several processes may add to the same file.
+    """Appends a line by one write, so that several processes may append to the same file.
 
     Raises:
         InputError: it is a folder, its folder is none, or it may not be written.

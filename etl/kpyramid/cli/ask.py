@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def check_strategy(name: str | None) -> str | None:
-    """The strategy, which has to be one that there is."""
+    """The strategy, if there is one of that name."""
     if name is not None and name not in STRATEGIES:
         raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
     return name
@@ -192,15 +192,15 @@ def conflicts(*, opened: "Snapshot") -> Result:
 
     Example: kpyramid conflicts --json
     """
-    found = [*opened.conflicts.list_all()]
-    return name_values(snapshot=opened.id, conflicts=found, words=_word_conflicts(opened.id, found))
+    rows = [*opened.conflicts.list_all()]
+    return name_values(snapshot=opened.id, conflicts=rows, words=_word_conflicts(opened.id, rows))
 
 
-def _word_conflicts(snapshot: str, found: "Sequence[Conflict]") -> Iterator[str]:
-    for conflict in found:
+def _word_conflicts(snapshot: str, listed: "Sequence[Conflict]") -> Iterator[str]:
+    for conflict in listed:
         yield conflict.detail
         yield from (f"  {side}" for side in conflict.sides)
-    yield f"Snapshot {snapshot}: {count_things(len(found), 'conflict')}."
+    yield f"Snapshot {snapshot}: {count_things(len(listed), 'conflict')}."
 
 
 def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
@@ -224,7 +224,7 @@ def sql(query: str, /, *, opened: "Snapshot", limit: Natural = 20) -> Result:
 
 
 def _write_maps(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with the pairs of its maps as a map has them."""
+    """A row with its maps as dicts."""
     return {
         name: dict(value)
         if isinstance(value, list) and value and type(value[0]) is tuple
@@ -264,11 +264,11 @@ def add(
     from kpyramid.query import answer as ask
     from kpyramid.storage.writing import write_durably
 
-    found = ask(question, opened)
-    say(f"Answer: {found.text or 'none'}", err=True)
-    for place in found.evidence[:3]:
+    reply = ask(question, opened)
+    say(f"Answer: {reply.text or 'none'}", err=True)
+    for place in reply.evidence[:3]:
         say(f"  {place.text} ({place.source})", err=True)
-    wanted = answer or found.text
+    wanted = answer or reply.text
     if not wanted:
         raise InputError("there is no answer to confirm; give the expected one with --answer")
     if not yes and not typer.confirm(f"Check that the answer holds {wanted!r}?", err=True):
@@ -287,7 +287,7 @@ _EXAMPLES = 5
 
 
 def _word_outcomes(learnt: "Learnt") -> Iterator[str]:
-    """How many rows came to what, statements, and what was put aside."""
+    """Numbers of rows by outcome, statements, and rows set aside."""
     statements = [text for outcome in learnt.outcomes for text in outcome.statements]
     for what, number in learnt.count().items():
         yield f"{count_things(number, 'row')} {what.replace('_', ' ')}"

@@ -114,7 +114,7 @@ def collect(*, place: "Warehouse", loaded: "Settings", status: bool = False) -> 
 
 
 def _require_batches(loaded: "Settings") -> None:
-    """That there is something in the settings that batches are for."""
+    """Passes when the settings have an endpoint for batches."""
     if not loaded.llm.is_served:
         raise SettingsError(
             f'batches need llm.provider = "openai", not "{loaded.llm.provider}": set it with '
@@ -129,7 +129,7 @@ def _require_batches(loaded: "Settings") -> None:
 
 
 def _open_desk(place: "Warehouse", settings: "Settings", used: "dict[str, Run]") -> "Desk":
-    """What batches of a warehouse need; `used` notes the runs whose books were opened."""
+    """The resources of a warehouse's batches; `used` collects the runs of opened ledgers."""
     from kpyramid.llm.batch.jobs import Desk
     from kpyramid.llm.cache import ReplyCache
     from kpyramid.llm.endpoint import open_connection
@@ -147,7 +147,7 @@ def _open_desk(place: "Warehouse", settings: "Settings", used: "dict[str, Run]")
 
 
 def _count_answers(desk: "Desk", run: str) -> int:
-    """The requests that batches of a run have answered so far."""
+    """The number of requests that a run's batches have answered."""
     from kpyramid.llm.batch.jobs import read_records
 
     counts = [record.counts for record in read_records(desk.blobs) if record.run == run]

@@ -1,4 +1,4 @@
-"""`kpyramid build`, `plan` and `stage`: what a build made, or would make and cost."""
+"""`kpyramid build`, `plan` and `stage`: the results of a build, or its expected rows and cost."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,9 +28,9 @@ StageName = StrEnum("StageName", {stage.name: stage.name for stage in PIPELINE})
 def describe_build(
     report: Mapping[str, Any], *, page: str, place: str = "", verbose: bool = False
 ) -> Result:
-    """The report of a build; `page` is where it lies, `place` the warehouse for the next commands.
+    """The report of a build; `page`: its path, `place`: the warehouse for the next commands.
 
-    The object leaves out what is said of completion and condensation, which `report.json` has.
+    The object leaves out completion and condensation, which `report.json` has.
     """
     values = {n: v for n, v in report.items() if n not in ("completion", "condensation")}
     return Result(values=values, words=word_report(report, page, place, verbose=verbose))
@@ -107,8 +107,8 @@ def build(
     result = describe_build(report, page=page, place=where, verbose=verbose)
     if fault is None:
         return result
-    said = {"error": str(fault), "exit_code": fault.exit_code}
-    return replace(result, values={**report, **said}, fault=fault)
+    fields = {"error": str(fault), "exit_code": fault.exit_code}
+    return replace(result, values={**report, **fields}, fault=fault)
 
 
 def stage(
@@ -172,12 +172,12 @@ def _parse_shard(text: str | None) -> "Shard | None":
 
 
 def describe_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Result:
-    """What a build would compute, a row per stage."""
+    """A row per stage with what a build would compute."""
     return Result(values={"stages": stages}, words=_word_plan(stages, budget))
 
 
 def _word_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Iterator[str]:
-    """A line per stage; below, when a model is asked, what all of it costs."""
+    """A line per stage; below, if a model is asked, the total cost."""
     yield from _name_unread(stages[0]["unread"])
     yield from lay_out(map(_show_stage, stages))
     asking = [row["model"] for row in stages if row.get("model")]
@@ -244,14 +244,14 @@ def plan(
 
 
 def _name_unread(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What of the corpus was not read, a line per kind, before all else."""
+    """The unread parts of the corpus, a line per kind."""
     if kinds:
         yield "Not read:"
     yield from (f"  {shorten(str(Unread(**kind)))}" for kind in kinds)
 
 
 def _add_ranges(ranges: Iterable[Mapping[str, Any]]) -> "Range | None":
-    """The sum; None when a price is not known."""
+    """The sum; None if a price is unknown."""
     from kpyramid.llm.estimates import Range
 
     parts = [Range(**each) for each in ranges]

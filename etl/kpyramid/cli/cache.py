@@ -93,7 +93,7 @@ def _read_entries(cache: "ReplyCache", damaged: list[str]) -> "Iterator[ReplyEnt
 def open_cache(
     place: "Warehouse", loaded: "Settings", *, read_only: bool = False
 ) -> "tuple[ReplyCache, str]":
-    """The cache that the settings name, and where it is.
+    """The cache of the settings, and its place.
 
     Raises:
         InputError: there is no such warehouse or cache.

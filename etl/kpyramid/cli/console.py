@@ -1,4 +1,4 @@
-"""What a person sees: progress on stderr, results as short text on stdout."""
+"""Output for people: progress on stderr, results as short text on stdout."""
 
 import re
 import sys
@@ -25,37 +25,37 @@ CONTROL = re.compile(
     "\u202a-\u202e\u2066-\u2069"  # change the direction, and so the order in which text is read
     "\ud800-\udfff]"  # of file names that are not UTF-8; no terminal can be sent them
 )
-"""What a terminal obeys, and does not show."""
+"""Characters that a terminal obeys instead of showing them."""
 
 
 def clean(text: str) -> str:
-    r"""The text with control characters written out, such as `\x1b`: a terminal would obey them."""
-    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    r"""The text with control characters escaped, such as `\x1b`: a terminal would obey them."""
+    return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 class SafeConsole(Console):
-    """A console that obeys its own styles only, never what stands in a printed text."""
+    """A console that obeys its own styles only, not control characters in texts."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """See `Console.render`; each text cleaned."""
+        """See `Console.render`; control characters are escaped."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
-        """Raises for whoever runs the command; the library would end the process with 1."""
+        """Raises for the caller of the command; the library would end the process with 1."""
         raise BrokenPipeError
 
 
 out = SafeConsole(soft_wrap=True, highlight=False, markup=False, emoji=False)
 laid_out = SafeConsole(highlight=False)
 LONGEST = 400
-"""Characters of a passage that are shown."""
+"""Most characters of a shown passage."""
 
 
 def shorten(text: str, most: int = LONGEST) -> str:
-    """The text on one line, its end cut off when it is longer than `most` characters."""
+    """The text on one line, cut to `most` characters."""
     plain = " ".join(text.split())
     return plain if len(plain) <= most else f"{plain[:most]}…"
 
@@ -70,7 +70,7 @@ def mark(text: str, words: Iterable[str]) -> str:
 
 
 def find_best_sentence(text: str, question: str) -> str:
-    """The sentence of a text that shares most words with a question, the first of equals."""
+    """The sentence with the most words of a question, the first of equals."""
     from kpyramid.documents.sentences import split_sentences
     from kpyramid.documents.words import STOP, split_words
 
@@ -89,7 +89,7 @@ def excerpt(item: "Item", question: str) -> str:
 
 
 def name_origin(learnt: str) -> str:
-    """Says of a place that it was learnt from an answered question; nothing of what a source says.
+    """A remark if a place was learnt from an answered question; empty for other sources.
 
     See `kpyramid learn`.
     """
@@ -129,7 +129,7 @@ _PAUSE = 10.0
 
 @contextmanager
 def open_bars(*, quiet: bool, transient: bool = False) -> Iterator[Bars]:
-    """Progress on stderr while work goes on; nothing when it is no terminal or quiet is asked."""
+    """Progress bars on stderr; none if it is no terminal or `quiet`."""
     console = SafeConsole(stderr=True)
     columns = (
         TextColumn("{task.description:14}"),
@@ -144,7 +144,7 @@ def open_bars(*, quiet: bool, transient: bool = False) -> Iterator[Bars]:
 
 @contextmanager
 def show_progress(*, quiet: bool) -> Iterator[Progress]:
-    """A bar for each stage of a build, gone at its end; lines where stderr is no terminal."""
+    """A bar for each stage of a build, removed at its end; lines where stderr is no terminal."""
     with open_bars(quiet=quiet, transient=True) as bars:
         over = threading.Event()
         if bars.disable and not quiet:
@@ -156,7 +156,7 @@ def show_progress(*, quiet: bool) -> Iterator[Progress]:
 
 
 def _print_lines(bars: Bars, over: threading.Event) -> None:
-    """Prints how far the work is, a line every ten seconds until it is over."""
+    """Prints the progress, a line every ten seconds until the end."""
     while not over.wait(_PAUSE):
         for task in bars.tasks[-1:]:
             count = f" {task.completed:,.0f} of {task.total:,.0f}" if task.total else ""
@@ -166,6 +166,6 @@ def _print_lines(bars: Bars, over: threading.Event) -> None:
 
 
 def show_count(items: Iterable[T], label: str, *, quiet: bool) -> Iterator[T]:
-    """Passes items on and counts them."""
+    """Yields the items and shows their count."""
     with open_bars(quiet=quiet) as bars:
         yield from bars.track(items, description=label)

@@ -1,4 +1,4 @@
-"""`kpyramid doctor`: what a night needs, looked at before it begins."""
+"""`kpyramid doctor`: checks of all that a night needs."""
 
 import os
 import shutil
@@ -20,14 +20,14 @@ _LEAST_BYTES = 2**30
 """Free space below which even a small first build may fail."""
 _SECONDS = 10.0
 _MOST_NAMED = 200
-"""Characters of an endpoint's list of models that are shown."""
+"""Most characters of an endpoint's list of models."""
 
 State = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found; `advice` says what to do where it is not well."""
+    """The result of a check; `advice`: what to do about a problem."""
 
     check: str
     state: State
@@ -52,7 +52,7 @@ _Check = Callable[["Warehouse", "Settings"], Iterator[Finding]]
 
 
 def _run(check: _Check, place: "Warehouse", settings: "Settings") -> list[Finding]:
-    """What a check finds; an error of it is a finding too."""
+    """The findings of a check; its error is a finding too."""
     try:
         return list(check(place, settings))
     except (PyramidError, OSError, ImportError) as e:
@@ -72,7 +72,7 @@ def _check_disk(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    """The folder of the warehouse does what publishing rests on."""
+    """The warehouse's file system supports the operations of publishing."""
     from kpyramid.storage.store import FolderStore
 
     made, folder, probe = not place.root.is_dir(), FolderStore(place.root), f".{uuid.uuid4().hex}"
@@ -110,15 +110,15 @@ def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    """Those that are given up, of snapshots that their ref is at."""
+    """Exports that were given up although their ref is at their snapshot."""
     from kpyramid.storage.archive import list_exports
     from kpyramid.storage.refs import read_head
 
     advice = "fix that, then start the DAG of the corpus's exports"
-    for one in list_exports(place):
-        head = read_head(place, one.ref) if one.fault else None
-        if head is not None and head.snapshot == one.snapshot:
-            yield Finding("exports", "fail", f"{one.place} was given up: {one.fault}", advice)
+    for e in list_exports(place):
+        head = read_head(place, e.ref) if e.fault else None
+        if head is not None and head.snapshot == e.snapshot:
+            yield Finding("exports", "fail", f"{e.place} was given up: {e.fault}", advice)
 
 
 def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
@@ -133,7 +133,7 @@ def _check_java(_: "Warehouse", __: "Settings") -> Iterator[Finding]:
 
 
 def _check_models(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
-    """The embedding model and the parser are there, and the first embeds a text."""
+    """Embedding model and parser are installed, and the model embeds a text."""
     from kpyramid.embeddings.opening import open_embedder
     from kpyramid.storage.identity import identify_embedding, identify_parser
 
@@ -174,7 +174,7 @@ def _check_endpoint(_: "Warehouse", settings: "Settings") -> Iterator[Finding]:
 def _ask_models(
     section: str, chosen: "LLMSettings | EmbedSettings", settings: "Settings"
 ) -> Finding:
-    """Whether an endpoint lists the model to the key of the settings; nothing is paid."""
+    """Whether an endpoint lists the settings' model; nothing is paid."""
     import openai
 
     from kpyramid.llm.endpoint import open_connection

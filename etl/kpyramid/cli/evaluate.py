@@ -1,4 +1,4 @@
-"""`kpyramid evaluate`: strategies compared on questions whose answers are known."""
+"""`kpyramid evaluate`: strategies compared on questions with known answers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -21,12 +21,12 @@ _DEFAULT = ("naive", "kaping", "polyrag")
 ReaderName = StrEnum("ReaderName", "rules llm")
 """An enumeration, since typer takes no list of a `Literal`."""
 _REASONS = 3
-"""Failures and missing documents that are named; --json has them all."""
+"""Failures and missing documents in words; --json has them all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated(Result):
-    """The figures of each arm, the tables that were asked for, and where files were written."""
+    """The figures of each arm, the requested tables, and the written files."""
 
     results: "Results"
     sheets: Sequence["Sheet"]
@@ -38,7 +38,7 @@ class Evaluated(Result):
         return {**self.results.to_dict(), **({"tables": tables} if tables else {}), "out": self.out}
 
     def show(self) -> Iterator[str]:
-        """The tables, else a line per metric and a column per arm; then what it took."""
+        """The tables, else a line per metric and a column per arm; then the cost."""
         for sheet in self.sheets:
             yield sheet.title
             yield from lay_out(_name_cells(sheet))

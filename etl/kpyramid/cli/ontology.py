@@ -94,7 +94,7 @@ _MOST_NAMED = 8
 
 
 def _warn_of_blind(schema: "Schema") -> list[str]:
-    """What will find next to nothing, and what would help it."""
+    """Warns of classes and properties that hardly any text will fill, with advice."""
     from kpyramid.graph.synonyms.words import load_nouns
     from kpyramid.ontology.population.kinds import infer_entity_types, list_blind
 
@@ -118,7 +118,7 @@ def _warn_of_blind(schema: "Schema") -> list[str]:
 
 
 def choose_target(output: Path | None, name: str) -> Path:
-    """The Turtle file to write: a file that is there may have been reviewed, and is kept.
+    """The Turtle file to write; an existing one may have been reviewed, and stays.
 
     Raises:
         InputError: it is there already, or its name cannot be an ontology's.
@@ -136,7 +136,7 @@ def choose_target(output: Path | None, name: str) -> Path:
 
 
 def write_target(target: Path, text: str) -> None:
-    """Writes a file, with its folder.
+    """Writes a file, and its folder if needed.
 
     Raises:
         InputError: it cannot be written; then it is not there.
@@ -202,8 +202,8 @@ def bootstrap(
         "deeper_left": cut.deeper,
     }
     choices = [
-        f"Sense {at} ({'taken' if at == sense else f'--sense {at} takes it'}): {each.gloss}"
-        for at, each in enumerate(senses, 1)
+        f"Sense {n} ({'taken' if n == sense else f'--sense {n} takes it'}): {each.gloss}"
+        for n, each in enumerate(senses, 1)
     ]
     return name_values(
         sense=sense,
@@ -286,7 +286,7 @@ def check(
 
 
 def _read_seen(opened: "Snapshot") -> dict[str, str]:
-    """The ontology files of a snapshot; where a document is hidden, what is seen and no sources."""
+    """The ontology files of a snapshot; without sources if a document is hidden."""
     if opened.describe_scope():
         return dict(zip(_JUDGED, (*opened._view.read_ontology(), ""), strict=True))
     paths = {name: opened.folder / name for name in _JUDGED}

@@ -22,7 +22,7 @@ from kpyramid.settings import ExtractSettings
 from kpyramid.storage.identity import identify_parser
 
 MAX_BYTES = 100_000
-"""Of a line: no sentence is longer, and a line is held in memory."""
+"""Most bytes of a line: no sentence is longer, and a line is held in memory."""
 
 # What a reader of lines or of tab-separated fields might take for the end of one.
 _BREAKS = re.compile("[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")
@@ -76,7 +76,7 @@ def print_extractions(
 
 @dataclass(slots=True)
 class LeftOut:
-    """Lines that were not read, by reason: how many, and the first."""
+    """Skipped lines by reason: their number, and the first."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: dict[str, int] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class LeftOut:
 
 
 def read_lines(stream: BinaryIO, left_out: LeftOut) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a stream; empty ones are passed over, unusable ones counted."""
+    """The numbered lines of a stream; empty ones are skipped, unusable ones counted."""
     number = 0
     while line := stream.readline(MAX_BYTES + 1):
         number += 1
@@ -110,7 +110,7 @@ def read_lines(stream: BinaryIO, left_out: LeftOut) -> Iterator[tuple[int, str]]
 def screen_lines(
     lines: Iterable[tuple[int, str]], language: str, left_out: LeftOut
 ) -> Iterator[tuple[str, Sequence[Span]]]:
-    """The lines with prose in them, and which parts are; why others are left out is counted."""
+    """The lines with prose, and its parts; other lines are counted by reason."""
     for number, text in lines:
         prose, dropped = screen_text(text, language)
         for reason in sorted({each.reason for each in dropped}):

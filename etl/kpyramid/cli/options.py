@@ -113,7 +113,7 @@ def read_scope(
     documents: Sequence[str] | None = None,
     where: Sequence[str] | None = None,
 ) -> "Scope":
-    """What the options of a command let be seen: the documents without labels unless they say more.
+    """The scope of a command's options: documents without labels unless they allow more.
 
     Raises:
         InputError: `where` is not `field=value`, or all labels and some are given.
@@ -147,17 +147,17 @@ def command(
 
     def register(function: Callable[..., Result | None]) -> Callable[..., Result | None]:
         text, meanings = split_help(function)
-        own = inspect.signature(function).parameters
-        made = {name: _MADE[name] for name in own if name in _MADE}
-        declared = {o.name: o for one in own.values() for o in _declare(one, meanings)}
-        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in own}
-        arguments = [n for n, one in own.items() if one.kind is one.POSITIONAL_ONLY]
+        parameters = inspect.signature(function).parameters
+        made = {name: _MADE[name] for name in parameters if name in _MADE}
+        declared = {o.name: o for p in parameters.values() for o in _declare(p, meanings)}
+        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in parameters}
+        arguments = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
 
         @wraps(function)
         def run(**given: Any) -> None:
             def act() -> None:
                 _refuse_addresses(given.values())
-                values = {n: value for n, value in given.items() if n in own}
+                values = {n: value for n, value in given.items() if n in parameters}
                 for name, (make, parts) in made.items():
                     values[name] = make(*(given[part] for part in parts))
                 positional = [values.pop(name) for name in arguments]
@@ -188,22 +188,22 @@ def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
     return re.sub(r"\n{3,}", "\n\n", _MEANING.sub("", text)).strip(), meanings
 
 
-def _declare(one: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
-    """The options of the command line that a parameter of a function is made of."""
-    if one.name in _MADE:
-        return [_declare_shared(name) for name in _MADE[one.name][1]]
-    kind, default = one.annotation, one.default
-    if one.name in _SHARED and one.kind is one.KEYWORD_ONLY and default is one.empty:
-        return [_declare_shared(one.name, meanings.get(one.name))]
+def _declare(p: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
+    """The command-line options for a function's parameter."""
+    if p.name in _MADE:
+        return [_declare_shared(name) for name in _MADE[p.name][1]]
+    kind, default = p.annotation, p.default
+    if p.name in _SHARED and p.kind is p.KEYWORD_ONLY and default is p.empty:
+        return [_declare_shared(p.name, meanings.get(p.name))]
     base, *extra = get_args(kind) if get_origin(kind) is Annotated else (kind,)
     if extra:
         info = copy.copy(extra[0])
-    elif one.kind is one.POSITIONAL_ONLY:
-        info = typer.Argument(metavar=one.name.upper())
+    elif p.kind is p.POSITIONAL_ONLY:
+        info = typer.Argument(metavar=p.name.upper())
     else:
-        info = typer.Option(f"--{one.name.strip('_').replace('_', '-')}")
-    info.help = meanings.get(one.name, info.help)
-    return [_make_option(one.name, Annotated[base, info], default)]
+        info = typer.Option(f"--{p.name.strip('_').replace('_', '-')}")
+    info.help = meanings.get(p.name, info.help)
+    return [_make_option(p.name, Annotated[base, info], default)]
 
 
 def _declare_shared(name: str, meaning: str | None = None) -> inspect.Parameter:
@@ -232,7 +232,7 @@ def _load(path: Path | None) -> "Settings":
 def open_seen(
     snapshot: str, warehouse: str, access: Sequence[str] | None, everything: bool
 ) -> "Opened":
-    """A snapshot as far as its reader may see it."""
+    """A snapshot in the scope of its reader."""
     from kpyramid.snapshot.snapshot import open_snapshot
 
     return open_snapshot(snapshot, warehouse, scope=read_scope(access, everything))
@@ -247,7 +247,7 @@ _MADE: Mapping[str, tuple[Callable[..., object], tuple[str, ...]]] = {
 
 
 def _refuse_addresses(given: Iterable[object]) -> None:
-    """Passes when no path of a command is an address, which would name a folder `s3:` here."""
+    """Passes when no path of a command is an address, which would name a local folder `s3:`."""
     for path in given:
         if isinstance(path, Path) and re.match("(s3|gs|az):/", str(path)):
             address = str(path).replace("/", "//", 1)
@@ -259,14 +259,14 @@ def _refuse_addresses(given: Iterable[object]) -> None:
 
 @dataclass(slots=True)
 class _Output:
-    """What stdout is to get: one JSON object or text, and whether the object was printed."""
+    """The form of stdout: one JSON object or text, and whether the object was printed."""
 
     as_json: bool = False
     is_done: bool = False
 
 
 _output = _Output()
-_KEPT = "What was finished is kept; run the command again to go on."
+_RESUMABLE = "What was finished is kept; run the command again to go on."
 
 
 class Commands(TyperGroup):
@@ -284,12 +284,12 @@ class Commands(TyperGroup):
         return self._run(lambda: super(Commands, self).invoke(ctx))
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The commands below the headings of their groups."""
+        """Writes the commands below the headings of their groups."""
         groups: dict[str, list[tuple[str, str]]] = {}
         for name in self.list_commands(ctx):
-            one: Any = self.get_command(ctx, name)
-            short = one.get_short_help_str(formatter.width)
-            groups.setdefault(one.rich_help_panel or "Commands", []).append((name, short))
+            entry: Any = self.get_command(ctx, name)
+            short = entry.get_short_help_str(formatter.width)
+            groups.setdefault(entry.rich_help_panel or "Commands", []).append((name, short))
         for group, rows in groups.items():
             with formatter.section(group):
                 formatter.write_dl(rows)
@@ -309,7 +309,7 @@ class Commands(TyperGroup):
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """SIGTERM came: the work ends as it does at Ctrl-C."""
+    """SIGTERM came: the command ends as at Ctrl-C."""
 
     exit_code = 143
 
@@ -345,9 +345,9 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         ended, code = (
             ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
         )
-        said = f"{ended}: {e}" if str(e) else f"{ended}. {_KEPT}"
-        say(said, err=True)
-        _print_error(said, code)
+        text = f"{ended}: {e}" if str(e) else f"{ended}. {_RESUMABLE}"
+        say(text, err=True)
+        _print_error(text, code)
         raise typer.Exit(code) from None
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and not (e.name or "kpyramid").startswith("kpyramid"):
@@ -356,7 +356,7 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         say(traceback.format_exc(), err=True)
         message = (
             f"unexpected {type(e).__name__}: {e}. This is a fault of kpyramid: report it with the "
-            f"lines above. {_KEPT}"
+            f"lines above. {_RESUMABLE}"
         )
         _report_error(message, 1)
         raise typer.Exit(1) from e
@@ -368,7 +368,7 @@ _LESS = {
         ("openai", "httpx2"), "; 'kpyramid[llm]' is enough to ask a model about questions"
     ),
 }
-"""What is enough where not all of the extra `build` is needed."""
+"""Smaller extras that suffice where not all of `build` is needed."""
 
 
 def _start_logging(*, verbose: bool) -> None:
@@ -382,7 +382,7 @@ def _start_logging(*, verbose: bool) -> None:
 
 @contextmanager
 def _interrupt_on_terminate() -> Iterator[None]:
-    """While it lasts SIGTERM raises where the main thread stands, so that all is closed."""
+    """Context in which SIGTERM raises in the main thread, so that everything is closed."""
 
     def interrupt(number: int, frame: object) -> None:
         raise _TerminatedError
@@ -404,13 +404,13 @@ def _report_error(error: str, exit_code: int, report: Mapping[str, object] | Non
 
 
 def _print_error(error: str, exit_code: int, report: Mapping[str, object] | None = None) -> None:
-    """The error as the JSON object, if one is asked for and the command has not printed its own."""
+    """Prints the error as JSON object, if asked for and the command has not printed its own."""
     if _output.as_json and not _output.is_done:
         print_json({**(report or {}), "error": error, "exit_code": exit_code})
 
 
 def _finish(result: Result | None) -> None:
-    """Prints what a command returned, then ends as it says: with its fault or exit code."""
+    """Prints a command's result, then ends with its fault or exit code."""
     if result is None:
         return
     if _output.as_json:
@@ -424,13 +424,13 @@ def _finish(result: Result | None) -> None:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Prints a text for a person; what a terminal would obey in it is written out."""
+    """Prints a text for a person, with control characters escaped."""
     from kpyramid.cli.console import clean
 
     typer.echo(clean(text), err=err)
 
 
 def print_json(value: object) -> None:
-    """The one object of a command."""
+    """Prints the JSON object of a command."""
     _output.is_done = True
     typer.echo(to_json(value))

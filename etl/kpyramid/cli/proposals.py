@@ -18,7 +18,7 @@ State = Literal["open", "accepted", "alias", "rejected"]
 
 
 def _word_proposals(snapshot: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What a person decides by; the words of a definition and of wordings where sentences are."""
+    """The lines by which a person decides; with definitions and wordings if sentences are shown."""
     if not rows:
         yield f"Snapshot {snapshot} has no such proposals."
     names = {"short": "id", "label": "label", "kind": "kind", "stands": "state", "support": "facts"}
@@ -152,17 +152,17 @@ def _decide(
 
 
 def _read_word(p: "Listed", decisions: "Decisions") -> str | None:
-    """What the next build does with a proposal because of the file: accept, reject or neither.
+    """The decision of the file on a proposal in the next build: accept, reject or None.
 
-    What is only like something that the file accepts becomes another name for it if it fits.
+    A proposal similar to an accepted entry becomes another name for it if it fits.
     """
-    own = decisions.find_written_for(asdict(p))
-    entry = own or decisions.find(p.kind, p.label, p.phrases)
-    return entry.decision if entry and (own or entry.decision == "reject") else None
+    exact = decisions.find_written_for(asdict(p))
+    entry = exact or decisions.find(p.kind, p.label, p.phrases)
+    return entry.decision if entry and (exact or entry.decision == "reject") else None
 
 
 def _word_state(p: "Listed", word: str | None, decisions: "Decisions") -> str:
-    """The state of a proposal, and what comes of it by the decisions file."""
+    """The state of a proposal, and the effect of the decisions file on it."""
     waits = {("accept", "open"), ("accept", "rejected"), ("reject", "open")}
     waits |= {("reject", "accepted"), ("reject", "alias")}
     if word is not None and (word, p.state) in waits:

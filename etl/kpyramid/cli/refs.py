@@ -1,4 +1,4 @@
-"""Commands of who operates a warehouse: move refs, list logs, runs and snapshots, clear up."""
+"""Commands for operating a warehouse: move refs, list logs, runs and snapshots, clean up."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpyramid.storage.layout import Warehouse
 
 _LONGEST_AGE = 6
-_LONGEST_SAID = 100
+_LONGEST_SUMMARY = 100
 
 
 def promote(
@@ -177,12 +177,12 @@ def runs(
 
 
 def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A run on a line: when, how long, what it came to, what was wrong."""
+    """A run on a line: start, duration, result, problem."""
     made = row["figures"] if isinstance(row["figures"], Mapping) else {}
     seconds = made.get("seconds")
-    said = made.get("changes") or row["snapshot"]
+    summary = made.get("changes") or row["snapshot"]
     if row["status"] in ("refused", "failed", "killed"):
-        said = row["error"] or f"ended after {row['stages']} of its stages"
+        summary = row["error"] or f"ended after {row['stages']} of its stages"
     return {
         "run": row["run"],
         "status": row["status"],
@@ -190,12 +190,12 @@ def _show_run(row: Mapping[str, Any]) -> dict[str, Any]:
         "took": f"{seconds:.0f} s" if isinstance(seconds, int | float) else None,
         "ref": row["ref"],
         **{n: made.get(n) for n in ("documents", "facts", "unread", "contradictions", "cost")},
-        "came to": shorten(str(said or ""), _LONGEST_SAID),
+        "came to": shorten(str(summary or ""), _LONGEST_SUMMARY),
     }
 
 
 def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, Any]]) -> Result:
-    """What a run said when it ended, and what is known of one that did not come to its end."""
+    """The final output of a finished run, or the known state of another."""
     from kpyramid.pipeline.report.index import find_run
     from kpyramid.pipeline.report.words import word_run
     from kpyramid.storage.runs import read_files
@@ -297,8 +297,8 @@ def verify(
     whole = [identifier for identifier, damage in checked.items() if not damage]
     notes = [f"Snapshot {', '.join(whole)} is whole."] if whole else []
     if problems:
-        at = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
-        notes.append(f"Do not serve it. Move {at} away and build again; the caches make that fast.")
+        paths = ", ".join(where[identifier] for identifier in checked if identifier not in whole)
+        notes.append(f"Do not serve it. Move {paths} away and build again: caches make that fast.")
     return name_values(
         json_only=("snapshots",),
         snapshots=checked,
@@ -310,7 +310,7 @@ def verify(
 
 
 def _check(folder: Path, *, deep: bool) -> list[str]:
-    """What is wrong with a snapshot; `deep`: as far as each file can still be read."""
+    """The problems of a snapshot; `deep`: as far as each file can still be read."""
     from kpyramid.errors import PyramidError
     from kpyramid.ontology.store import check_rdf
     from kpyramid.storage.verification import check_bytes, check_tables
@@ -390,7 +390,7 @@ def _measure_kinds(place: "Warehouse") -> dict[str, int]:
 
 
 def _read_age(text: str) -> timedelta:
-    """An age such as 30d or 12h.
+    """The duration of an age such as 30d or 12h.
 
     Raises:
         SettingsError: it is none.
@@ -441,10 +441,10 @@ def erase(
         if not there.refs:
             notes.append("No ref has it: none is built; removing the row caches costs time.")
     exports = [
-        one
-        for one in list_exports(place)
-        if (one.is_whole or not one.fault)  # of one that was given up nothing is there
-        and (one.snapshot in there.snapshots or not has_snapshot(place, one.snapshot))
+        e
+        for e in list_exports(place)
+        if (e.is_whole or not e.fault)  # of one that was given up nothing is there
+        and (e.snapshot in there.snapshots or not has_snapshot(place, e.snapshot))
     ]
     return name_values(
         json_only=("exports",),
@@ -475,11 +475,11 @@ _NOT_REACHED = (
 
 
 def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[str]:
-    """Where the document may still be."""
+    """Places that may still have the document."""
     made = [
-        f"{one.place}, an export of snapshot {one.snapshot}"
-        + (f"; the next run of export_pyramid_{one.corpus} removes it" if one.corpus else "")
-        for one in exports
+        f"{e.place}, an export of snapshot {e.snapshot}"
+        + (f"; the next run of export_pyramid_{e.corpus} removes it" if e.corpus else "")
+        for e in exports
     ]
     missing = (place for place in caches if "://" not in place and not Path(place).is_dir())
     lost = [f"replies that runs stored in {place}, which does not exist here" for place in missing]
@@ -487,7 +487,7 @@ def _list_missed(caches: Sequence[str], exports: "Sequence[Exported]") -> list[s
 
 
 def _word_changes(compared: Mapping[str, Any]) -> Iterator[str]:
-    """The counts, then the rows, each with the fields that changed."""
+    """The counts, then the rows, each with its changed fields."""
     yield from describe({n: value for n, value in compared.items() if n != "rows"})
     for row in compared["rows"] or ():
         yield f"{_SIGNS[row['change']]} {row['words']}"

@@ -28,26 +28,26 @@ _SPAN = re.compile(r"(?<=^characters )\d+")
 _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
 
-def _word_rejects(found: Mapping[str, Any]) -> Iterator[str]:
-    """The counts, then each row with what exactly was wrong."""
-    yield from lay_out(found["counts"])
-    for row in found["rejects"]:
+def _word_rejects(listed: Mapping[str, Any]) -> Iterator[str]:
+    """The counts, then each row with its problem."""
+    yield from lay_out(listed["counts"])
+    for row in listed["rejects"]:
         yield f"{row['stage']}, {row['reason']}: {row['source'] or row['row_key']}"
         yield f"    {shorten(row['detail'], _DETAIL_CHARACTERS)}"
-    if (left := found["total"] - len(found["rejects"])) > 0:
+    if (left := listed["total"] - len(listed["rejects"])) > 0:
         yield f"and {left:,} more; --limit 0 shows all"
-    if not found["total"]:
-        seen = " that you may see" if found["hidden"] else ""
-        yield f"Snapshot {found['snapshot']}: no such rejects{seen}."
-    if found["hidden"]:
-        yield f"{found['hidden']:,} more are hidden, because some documents are: see --access."
+    if not listed["total"]:
+        seen = " that you may see" if listed["hidden"] else ""
+        yield f"Snapshot {listed['snapshot']}: no such rejects{seen}."
+    if listed["hidden"]:
+        yield f"{listed['hidden']:,} more are hidden, because some documents are: see --access."
 
 
-def _word_failures(found: Mapping[str, Any]) -> Iterator[str]:
+def _word_failures(listed: Mapping[str, Any]) -> Iterator[str]:
     """The numbers, then the first failures."""
-    yield f"{found['cache']}: {count_things(len(found['failures']), 'failed request')}"
-    yield from describe({name: found[name] for name in ("kinds", "forgotten")})
-    yield from name_first(lay_out(map(_shorten, found["failures"])), _EXAMPLES + 1)
+    yield f"{listed['cache']}: {count_things(len(listed['failures']), 'failed request')}"
+    yield from describe({name: listed[name] for name in ("kinds", "forgotten")})
+    yield from name_first(lay_out(map(_shorten, listed["failures"])), _EXAMPLES + 1)
 
 
 def _shorten(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,10 +110,10 @@ def rejects(
     if document is not None:
         places = ("document_id", "row_key", "source")
         chosen = [row for row in chosen if document in [row[name] for name in places]]
-    order = {name: at for at, name in enumerate(stages)}
+    order = {name: index for index, name in enumerate(stages)}
     chosen.sort(key=lambda row: (order.get(row["stage"], len(order)), *_place(row)))
     counts = Counter((row["stage"], row["reason"]) for row in chosen)
-    found = {
+    listed = {
         "snapshot": opened.id,
         "total": len(chosen),
         "hidden": hidden,
@@ -123,17 +123,17 @@ def rejects(
         ],
         "rejects": chosen[: limit or None],
     }
-    return Result(values=found, words=_word_rejects(found))
+    return Result(values=listed, words=_word_rejects(listed))
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
-    """What rejects of a stage are sorted by: reason, document, where it stands there."""
+    """Sort key of a stage's rejects: reason, document, position."""
     numbers = [int(part) for part in _SPAN.findall(row["detail"])]
     return row["reason"], row["source"] or "", numbers, row["row_key"]
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
-    """The rejects of the documents that are seen, and how many others there are."""
+    """The rejects of visible documents, and the number of the others."""
     from kpyramid.storage.contracts import load_contracts, map_column, read_table
 
     path = snapshot.folder / "tables" / "rejects.parquet"
@@ -164,9 +164,9 @@ def _list_requests(
         chosen = _find_keys(retry, chosen)
     for key in chosen:
         cache.drop_failure(key)
-    kept_back = any(not is_due(entry.failure) for entry in entries)
+    given_up = any(not is_due(entry.failure) for entry in entries)
     advice = "`kpyramid rejects --retry all` also retries requests that are given up."
-    found = {
+    listed = {
         "cache": home,
         "kinds": dict(sorted(Counter(str(entry.failure.kind) for entry in entries).items())),
         "failures": [
@@ -180,8 +180,8 @@ def _list_requests(
         "forgotten": len(chosen),
         "keys": chosen,
     }
-    notes = [advice] if kept_back and not retry else []
-    return Result(values=found, words=_word_failures(found), notes=notes)
+    notes = [advice] if given_up and not retry else []
+    return Result(values=listed, words=_word_failures(listed), notes=notes)
 
 
 def _find_keys(given: Sequence[str], known: Sequence[str]) -> list[str]:

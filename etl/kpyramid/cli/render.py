@@ -1,4 +1,4 @@
-"""What a command returns, and the one renderer that prints it: a JSON object, or words."""
+"""The result of a command, and the renderer that prints it as JSON object or words."""
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -12,18 +12,18 @@ from kpyramid.errors import PyramidError
 from kpyramid.keys import to_plain
 
 _ROWS = 20
-"""Rows of a list that words show."""
+"""Most rows of a list in words."""
 _WIDE = 100
-"""Characters of a value in words, unless it has no blank: ids are there to be copied."""
+"""Most characters of a value in words, unless it has no blank, as ids for copying."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a command came to: with --json its `values` are the object, else its `words` say it.
+    """The result of a command: with --json its `values` are printed, else its `words`.
 
-    Without words every value that there is is named, but for those of `json_only`. `notes`: advice
-    in sentences; in the object only when there is any. `fault`: what the command ends with after
-    it is printed, an error or an exit code alone.
+    Without words all values except `json_only` are listed. `notes`: sentences of advice; in the
+    object only if there are any. `fault`: an error or exit code with which the command ends after
+    printing.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Result:
         return {**notes, **to_plain(self.values)}
 
     def show(self) -> Iterator[RenderableType]:
-        """The same in words."""
+        """The result in words."""
         if self.words is not None:
             yield from self.words
             return
@@ -54,22 +54,22 @@ def name_values(
     fault: PyramidError | int | None = None,
     **values: Any,
 ) -> Result:
-    """What a command came to, by the names that its JSON object has."""
+    """The result of a command, by the names in its JSON object."""
     return Result(values=values, words=words, json_only=json_only, notes=notes, fault=fault)
 
 
 def to_json(value: object) -> str:
-    """The one object of a command, on a line.
+    """A command's object on one line.
 
-    What a terminal would obey is escaped, and so is half a surrogate pair, which a raw reply of a
-    model may hold and no UTF-8 can.
+    Control characters are escaped, and so is half a surrogate pair, which a raw reply of a model
+    may contain and no UTF-8 can.
     """
     text = json.dumps(to_plain(value), ensure_ascii=False)
-    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_result(result: Result) -> None:
-    """Prints a result in words, its notes last; lines are not broken, other parts are laid out."""
+    """Prints a result in words, then its notes; lines are not wrapped, other parts are laid out."""
     for part in (*result.show(), *result.notes):
         (out if isinstance(part, str) else laid_out).print(part)
 
@@ -77,8 +77,8 @@ def print_result(result: Result) -> None:
 def describe(values: Mapping[str, Any]) -> Iterator[str]:
     """Named values in words: those that fit a line first, then lists and tables."""
     there = {name: each for name, each in values.items() if each not in (None, "", [], {}, ())}
-    said = {n: each if isinstance(each, str) else phrase(each) for n, each in there.items()}
-    short = {name: words for name, words in said.items() if words is not None}
+    phrases = {n: each if isinstance(each, str) else phrase(each) for n, each in there.items()}
+    short = {name: words for name, words in phrases.items() if words is not None}
     width = max(map(len, short), default=0)
     for name, words in short.items():
         yield f"{_label(name).ljust(width)}  {words}"
@@ -103,7 +103,7 @@ def _name_cells(value: Any) -> Mapping[str, Any]:
 
 
 def _is_deep(row: Any) -> bool:
-    """Whether a row is a list of rows, or holds something that no table has a cell for."""
+    """Whether a row is a list of rows, or has a value that fits no cell."""
     held = row.values() if isinstance(row, Mapping) else [row]
     return any(phrase(each) is None for each in held)
 
@@ -113,7 +113,7 @@ def _is_long(value: Any) -> bool:
 
 
 def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
-    """Each row with its plain values on a line and what it holds below; a place as its words."""
+    """Each row with its plain values on a line and its other values below; places as text."""
     for number, row in enumerate(rows[:_ROWS], 1):
         if isinstance(row, list | tuple):
             yield f"{margin}{number}."
@@ -127,8 +127,8 @@ def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
         else:
             short = {n: each for n, each in row.items() if not _is_long(each)}
             plain = {name: words for name, each in short.items() if (words := phrase(each))}
-            said = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
-            yield margin + ("  ".join(said) or "nothing")
+            phrases = (f"{name.replace('_', ' ')} {words}" for name, words in plain.items())
+            yield margin + ("  ".join(phrases) or "nothing")
             for name, each in row.items():
                 if each and name not in plain:
                     yield f"{margin}  {_label(name)}:"
@@ -139,7 +139,7 @@ def list_blocks(rows: Sequence[Any], margin: str = "") -> Iterator[str]:
 
 
 _PLACE = {"source", "start", "end", "text"}
-"""What a place in a document has."""
+"""Fields of a place in a document."""
 
 
 def _label(name: str) -> str:
@@ -147,7 +147,7 @@ def _label(name: str) -> str:
 
 
 def phrase(value: Any) -> str | None:
-    """A value in a few words; None when it is too long, or is made of lists."""
+    """A value in a few words; None if it is too long, or made of lists."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None or isinstance(value, int | float | str):
@@ -174,9 +174,9 @@ def _show(value: object) -> str:
 
 
 def lay_out(rows: Iterable[Any], /, **headers: str) -> list[str]:
-    """Rows as the lines of a table, headed by the names of their fields or what `headers` says.
+    """Rows as the lines of a table, headed by their fields' names or by `headers`.
 
-    Fields that no row has a value of are left out, unless they have such a header.
+    Fields without a value in any row are left out, unless they are in `headers`.
     """
     plain: list[dict[str, Any]] = [to_plain(row) for row in rows]
     names = [*dict.fromkeys(name for row in plain for name in row)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kpyramid.serve.current import Current
 
 _GIVEN = "SERVED_BY_KPYRAMID"
-"""The variable that tells worker processes what to serve."""
+"""Variable that tells worker processes what to serve."""
 
 Served = Annotated[
     str, typer.Argument(metavar="SNAPSHOT", help=f"{SNAPSHOT_HELP} Or a folder: ./copied.")
@@ -127,7 +127,7 @@ def mcp(
 
 
 def create_app() -> Any:
-    """What a process serves, as the command that started it says."""
+    """The application of a process, by the command that started it."""
     from kpyramid.serve.service import Limits, create_app
 
     snapshot, warehouse, settings, limits = json.loads(os.environ[_GIVEN])

@@ -1,4 +1,4 @@
-"""Strategies compared on questions whose answers are known: metrics, harness, question making.
+"""Strategies compared on questions with known answers: metrics, harness, reading of questions.
 
 Imports `query`; imported by the gates and the command line.
 """

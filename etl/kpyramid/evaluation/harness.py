@@ -26,15 +26,14 @@ from kpyramid.storage.identity import identify_embedding
 def open_measures() -> Mapping[str, Metric]:
     """Every metric by name, with similarity by the MiniLM of the package.
 
-    Whatever a snapshot was embedded with: figures of several snapshots can be compared, and no
-    endpoint is paid for them.
+    The same model for all snapshots: their figures can be compared, and no endpoint is paid.
 
     Raises:
         SettingsError: the model is not installed.
     """
-    found = identify_embedding(EmbedSettings())
-    files = found.files
-    embedder = OnnxEmbedder(found.name, files["model.onnx"], files["tokenizer.json"])
+    identity = identify_embedding(EmbedSettings())
+    files = identity.files
+    embedder = OnnxEmbedder(identity.name, files["model.onnx"], files["tokenizer.json"])
     similarity = build_similarity(embedder)
     return {**METRICS, similarity.name: similarity}
 
@@ -44,7 +43,7 @@ def open_measures() -> Mapping[str, Metric]:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way to answer: a strategy, its options, and who decides.
+    """A configuration under test: a strategy, its options, and the backends of its decisions.
 
     `reader` names who takes the decisions of `backends`.
     """
@@ -63,17 +62,17 @@ class Arm:
 
     @property
     def name(self) -> str:
-        """What it is, in one line: strategy, what was switched, who decides."""
+        """The arm on one line: strategy, changed options, reader."""
         switched = [_say_option(name, value) for name, value in self.options]
-        said = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
-        return said if self.reader == "rules" else f"{said} by {self.reader}"
+        label = f"{self.strategy} ({', '.join(switched)})" if switched else self.strategy
+        return label if self.reader == "rules" else f"{label} by {self.reader}"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One arm's answer to one question; `failure` says why there is none.
+    """One arm's answer to one question; `failure`: why there is none.
 
-    A failed question scores as an empty answer does.
+    A failed question scores as an empty answer.
     """
 
     question: EvalQuestion
@@ -85,10 +84,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """All rows, question by question within an arm, and what came between.
+    """All rows, by arm and question, with what was missing.
 
-    `missing` are gold documents that the corpus does not have; `stopped` is the error that ended
-    the run early, with what was answered till then kept.
+    `missing`: gold documents that the corpus does not have; `stopped`: the error that ended the run
+    early, with the answers until then kept.
     """
 
     questions: tuple[EvalQuestion, ...]
@@ -127,9 +126,9 @@ def answer_all(
 ) -> Answers:
     """Every arm's answer to every question, scored.
 
-    A strategy that fails on a question is a counted failure, and the run goes on. Nothing goes on
-    when a model may not or cannot be asked, or the snapshot is damaged: what was answered is
-    returned with the error in `stopped`.
+    If a strategy fails on a question, the failure is counted, and the run goes on. It stops when a
+    model may not or cannot be asked, or the snapshot is damaged: the answers so far are returned
+    with the error in `stopped`.
 
     Raises:
         InputError: no question or arm, an id or an arm twice, or not one question was answered.
@@ -154,9 +153,9 @@ def answer_all(
 
 
 def score_row(row: Row, metrics: Mapping[str, Metric]) -> dict[str, float]:
-    """What each metric that applies to the question says of the answer."""
-    found = {name: metric.measure(row.question, row.answer) for name, metric in metrics.items()}
-    return {name: float(score) for name, score in found.items() if score is not None}
+    """The answer's score by each metric that applies to the question."""
+    scores = {name: metric.measure(row.question, row.answer) for name, metric in metrics.items()}
+    return {name: float(score) for name, score in scores.items() if score is not None}
 
 
 def resolve_documents(
@@ -164,7 +163,7 @@ def resolve_documents(
 ) -> tuple[list[EvalQuestion], tuple[str, ...]]:
     """The questions with their gold titles as documents, and the gold that the corpus lacks.
 
-    A gold document that is missing stays gold: what was not built cannot be found.
+    A missing gold document stays gold, and counts as not retrieved.
     """
     wanted = {t for q in questions for t in (*q.gold_documents, *q.gold_titles)}
     if not wanted:
@@ -202,7 +201,7 @@ def _check_plan(questions: Sequence[EvalQuestion], arms: Sequence[Arm]) -> None:
 
 
 def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
-    """The answer, or as a failure whatever else went wrong with this one question.
+    """The row of an answer, or of a failure that concerns this question only.
 
     Raises:
         BudgetError, EndpointError, IntegrityError: no question could be answered.
@@ -210,7 +209,7 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     options: Mapping[str, Any] = dict(arm.options)
     before = _read_taken(arm)
     try:
-        found = answer(
+        response = answer(
             question.text,
             snapshot,
             arm.strategy,
@@ -221,16 +220,16 @@ def _ask(question: EvalQuestion, arm: Arm, snapshot: Snapshot) -> Row:
     except (BudgetError, EndpointError, IntegrityError):
         raise
     except Exception as e:  # noqa: BLE001 - one question's defect must not lose the others
-        said = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
-        return Row(question, arm, Answer(), said, {})
+        failure = str(e) if isinstance(e, PyramidError) else f"{type(e).__name__}: {e}"
+        return Row(question, arm, Answer(), failure, {})
     calls, tokens = (now - then for now, then in zip(_read_taken(arm), before, strict=True))
-    return Row(question, arm, replace(found, calls=calls, tokens=tokens), None, {})
+    return Row(question, arm, replace(response, calls=calls, tokens=tokens), None, {})
 
 
 def _read_taken(arm: Arm) -> tuple[int, int]:
-    """The calls and tokens that this thread's answers took so far, paid now or stored before.
+    """The calls and tokens of this thread's answers so far, paid now or stored before.
 
-    So that an evaluation says the same when it is run again with every reply in the cache.
+    So an evaluation has the same figures when it is repeated with all replies in the cache.
     """
     asker = arm.backends.asker
     return (asker.taken.calls, asker.taken.tokens) if isinstance(asker, Caller) else (0, 0)

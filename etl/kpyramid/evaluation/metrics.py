@@ -1,6 +1,6 @@
 """Metrics of answers, wording, meaning and retrieval, over questions and whole sets.
 
-`METRICS` names all that need no model; libraries are loaded at the first score.
+`METRICS` has all that need no model; libraries are loaded at the first score.
 """
 
 import re
@@ -22,7 +22,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.query.types import Answer, list_places
 
-# What was answered, and what a measure of it is.
+# Answers and measures of them.
 
 Better = Literal["higher", "lower", "neither"]
 
@@ -31,9 +31,9 @@ Better = Literal["higher", "lower", "neither"]
 class Metric:
     """A measure of one response to one question.
 
-    `applies` says for which questions it is defined. `score` is None where it does not apply,
-    which no mean counts, and 0 where it applies and there is no answer: who stays silent is not
-    right. `better` says which way is good.
+    `applies`: the questions for which it is defined. `score` is None where it does not apply, which
+    no mean counts, and 0 where it applies and there is no answer: silence is not right. `better`:
+    which direction is good.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Metric:
     better: Better = "higher"
 
     def measure(self, question: EvalQuestion, response: Answer) -> float | None:
-        """The score, or None where the measure does not apply."""
+        """The score, or None where the metric does not apply."""
         return self.score(question, response) if self.applies(question) else None
 
 
@@ -55,18 +55,18 @@ Pair = tuple[EvalQuestion, Answer]
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _SAME = 0.85
-"""How far a date has to say the gold one: a finer one does, a year does not say a day in it."""
+"""Least agreement of dates: a more precise date has it, a year does not agree with a day in it."""
 UNSPACED = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Thai, Lao, Khmer, Japanese and Chinese: words without spaces between them."""
 
 
 def fold(text: str) -> str:
-    """The text in one form of Unicode, small letters, single spaces."""
+    """The text in one form of Unicode, in small letters and single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
 def fold_value(text: str) -> str:
-    """As `fold`, and a plain number in its shortest form: 1.50 is 1.5."""
+    """The text as by `fold`, and a plain number in its shortest form: 1.50 is 1.5."""
     folded = fold(text)
     if _NUMBER.fullmatch(folded):
         number = format(Decimal(folded), "f")
@@ -79,18 +79,18 @@ def normalise_answer(text: str) -> str:
     """SQuAD's normal form: small letters, no punctuation, no articles, single spaces.
 
     The same as the official script's (Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine
-    Comprehension of Text", EMNLP 2016) for ASCII; here the punctuation of all Unicode goes. What
-    consists of nothing else ("A", "?") stays as `fold` leaves it: it would equal every other.
+    Comprehension of Text", EMNLP 2016) for ASCII; here the punctuation of all Unicode is removed. A
+    text of nothing else ("A", "?") stays as `fold` leaves it: it would equal every other.
     """
     folded = fold(text)
-    kept = "".join(
+    plain = "".join(
         c for c in folded if c not in punctuation and not unicodedata.category(c).startswith("P")
     )
-    return " ".join(_ARTICLES.sub(" ", kept).split()) or folded
+    return " ".join(_ARTICLES.sub(" ", plain).split()) or folded
 
 
 def list_tokens(text: str) -> list[str]:
-    """The words of the normal form."""
+    """The words of the text in its normal form."""
     return normalise_answer(text).split()
 
 
@@ -99,54 +99,54 @@ def names_value(text: str, value: str) -> bool:
 
     A value in a script without spaces counts wherever it stands.
     """
-    wanted, said = normalise_answer(value), normalise_answer(text)
+    wanted, words = normalise_answer(value), normalise_answer(text)
     if UNSPACED.search(wanted):
-        return wanted in said
-    return bool(wanted) and f" {wanted} " in f" {said} "
+        return wanted in words
+    return bool(wanted) and f" {wanted} " in f" {words} "
 
 
-def state_same(gold: str, said: str) -> bool:
-    """Whether both are a date or a number, and the one that was said says the gold one.
+def state_same(gold: str, answer: str) -> bool:
+    """Whether both are a date or a number, and the answer implies the gold one.
 
-    28 November 1953 is 1953-11-28, and 12,000 is 12000. Units that both state have to be the same
-    word: 91 metres are not 91 feet. What has a unit is no year: 1953 metres are not in 1953.
+    28 November 1953 is 1953-11-28, and 12,000 is 12000. Units of both have to be the same word: 91
+    metres are not 91 feet. A value with a unit is no year: 1953 metres are not in 1953.
     """
-    wanted, stated = read_value(gold), read_value(said)
+    wanted, stated = read_value(gold), read_value(answer)
     if wanted is None or stated is None or agree(wanted, stated) < _SAME:
         return False
-    one, other = _read_unit(gold), _read_unit(said)
-    return one == other or (isinstance(wanted, Decimal) and not (one and other))
+    left, right = _read_unit(gold), _read_unit(answer)
+    return left == right or (isinstance(wanted, Decimal) and not (left and right))
 
 
 def list_chosen(response: Answer) -> tuple[str, ...]:
-    """The single values of the answer; of an answer without any, its text."""
+    """The single values of the answer; the text of an answer without any."""
     return tuple(c for c in response.choices if c.strip()) or (
         (response.text,) if response.text.strip() else ()
     )
 
 
 def word_answer(response: Answer) -> str:
-    """The answer in words; of an answer without text, its values."""
+    """The answer in words; the values of an answer without text."""
     return response.text if response.text.strip() else "; ".join(list_chosen(response))
 
 
 def is_open(question: EvalQuestion) -> bool:
-    """Whether the question is answered in words and there is an answer to compare with."""
+    """Whether the question is answered in words and has a gold answer."""
     return question.kind == "open" and bool(question.answers)
 
 
 def list_references(question: EvalQuestion) -> list[str]:
-    """All right answers in all their spellings, each once."""
+    """The distinct spellings of all right answers."""
     return list(dict.fromkeys(name for value in question.answers for name in value))
 
 
 def _read_unit(text: str) -> str:
-    """What stands behind the value that a text consists of."""
+    """The unit after the value that a text consists of."""
     plain = text.strip().strip("\"'")
     return fold(plain[find_values(plain)[0].end :])
 
 
-# Metrics of what was chosen: options, single values, yes or no.
+# Metrics of choices: options, single values, yes or no.
 #
 # Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
 # the mean of the questions' F1, not that of the mean precision and recall (its row of GPT-4 with
@@ -156,13 +156,13 @@ _VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false":
 
 
 def score_precision(question: EvalQuestion, response: Answer) -> float:
-    """The share of what was chosen that is right; 0 without an answer."""
+    """The share of the chosen values that are right; 0 without an answer."""
     chosen, gold = _match(question, response)
     return len(chosen & gold) / len(chosen) if chosen else 0.0
 
 
 def score_recall(question: EvalQuestion, response: Answer) -> float:
-    """The share of what is right that was chosen; 0 without an answer."""
+    """The share of the right values that were chosen; 0 without an answer."""
     chosen, gold = _match(question, response)
     return len(chosen & gold) / len(gold)
 
@@ -174,7 +174,7 @@ def score_f1(question: EvalQuestion, response: Answer) -> float:
 
 
 def score_set(question: EvalQuestion, response: Answer) -> float:
-    """1 when exactly what is right was chosen, else 0."""
+    """1 when the chosen values are exactly the right ones, else 0."""
     chosen, gold = _match(question, response)
     return float(chosen == gold)
 
@@ -187,7 +187,7 @@ def score_accuracy(question: EvalQuestion, response: Answer) -> float:
 
 
 def read_verdict(response: Answer) -> str | None:
-    """`yes`, `no` or `maybe`; None when the answer begins with none of them."""
+    """`yes`, `no` or `maybe` at the beginning of the answer; None otherwise."""
     chosen = list_chosen(response)
     if len(chosen) != 1:
         return None
@@ -197,12 +197,12 @@ def read_verdict(response: Answer) -> str | None:
 
 def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
     """The right ones of `yes`, `no` and `maybe`; one as a rule."""
-    found = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
-    return frozenset(verdict for verdict in found if verdict)
+    verdicts = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
+    return frozenset(verdict for verdict in verdicts if verdict)
 
 
 def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]]:
-    """What was chosen and what is right, each under the first spelling of a right value."""
+    """The chosen and the right values, each under the first spelling of a right value."""
     form = _write_plainly if question.kind == "choice" else fold_value
     usual = {form(name): form(value[0]) for value in question.answers for name in value}
     usual |= {form(value[0]): form(value[0]) for value in question.answers}
@@ -212,24 +212,24 @@ def _match(question: EvalQuestion, response: Answer) -> tuple[Set[str], Set[str]
     return {_find_usual(name, usual) for name in chosen}, set(usual.values())
 
 
-def _find_usual(said: str, usual: Mapping[str, str]) -> str:
-    """The first spelling of the right value that was said; what was said if it is none.
+def _find_usual(value: str, usual: Mapping[str, str]) -> str:
+    """The first spelling of the right value that equals the chosen one; itself if none does.
 
-    Articles and punctuation of words do not count: "Glass Orchard" is "The Glass Orchard".
+    Articles and punctuation of words are ignored: "Glass Orchard" is "The Glass Orchard".
     """
-    if said in usual:
-        return usual[said]
-    plain = "" if any(c.isdigit() for c in said) else normalise_answer(said)
+    if value in usual:
+        return usual[value]
+    plain = "" if any(c.isdigit() for c in value) else normalise_answer(value)
     same = (
         right
         for name, right in usual.items()
-        if (plain and normalise_answer(name) == plain) or state_same(name, said)
+        if (plain and normalise_answer(name) == plain) or state_same(name, value)
     )
-    return next(same, said)
+    return next(same, value)
 
 
 def _write_plainly(text: str) -> str:
-    """An option as it is written, in one form of Unicode."""
+    """An option's text in one form of Unicode."""
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
@@ -246,23 +246,22 @@ def _is_decided(question: EvalQuestion) -> bool:
 # Metrics of answers in words against short gold values.
 
 VALUE_WORDS = 10
-"""A longer gold answer is an explanation: an answer is not right or wrong by naming it."""
+"""Most words of a gold value; a longer one is an explanation, which no answer names."""
 
 
 def score_exact(question: EvalQuestion, response: Answer) -> float:
     """1 when the answer is a gold value in any spelling, else 0.
 
-    Of open questions in SQuAD's normal form, the best over the references, where a date or number
-    may be written in another way; of choice questions HyKGE's EM, exactly the right options
-    (§5.1.5).
+    For open questions in SQuAD's normal form, the best over the references, with dates and numbers
+    in any notation; for choice questions HyKGE's EM, exactly the right options (§5.1.5).
     """
     if question.kind == "choice":
         return score_set(question, response)
-    said = word_answer(response)
-    plain = normalise_answer(said)
+    words = word_answer(response)
+    plain = normalise_answer(words)
     return float(
         any(
-            plain == normalise_answer(name) or state_same(name, said)
+            plain == normalise_answer(name) or state_same(name, words)
             for name in list_references(question)
         )
     )
@@ -270,20 +269,20 @@ def score_exact(question: EvalQuestion, response: Answer) -> float:
 
 def score_token_f1(question: EvalQuestion, response: Answer) -> float:
     """F1 of the words as multisets, the best over the references: SQuAD's second measure."""
-    said = list_tokens(word_answer(response))
-    return max(compare_tokens(said, list_tokens(name)) for name in list_references(question))
+    tokens = list_tokens(word_answer(response))
+    return max(compare_tokens(tokens, list_tokens(name)) for name in list_references(question))
 
 
-def compare_tokens(said: list[str], wanted: list[str]) -> float:
+def compare_tokens(tokens: list[str], wanted: list[str]) -> float:
     """2 · shared / (all words of both); 0 when nothing is shared."""
-    shared = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * shared / (len(said) + len(wanted)) if shared else 0.0
+    shared = sum((Counter(tokens) & Counter(wanted)).values())
+    return 2 * shared / (len(tokens) + len(wanted)) if shared else 0.0
 
 
 def score_hit(question: EvalQuestion, response: Answer) -> float:
     """1 when the first value of the answer names a gold value, else 0.
 
-    The sense of Hits@1 on WebQuestions in RoK (§5.1.2), where models answer in sentences.
+    Hits@1 on WebQuestions as in RoK (§5.1.2), where models answer in sentences.
     """
     chosen, wanted = list_chosen(response)[:1], list_references(question)
     return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
@@ -292,17 +291,17 @@ def score_hit(question: EvalQuestion, response: Answer) -> float:
 def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
     """The share of the gold entities that the response names: PolyRAG's HitRate (§V-B).
 
-    The key entities of the question; where it states none, its gold values, in any spelling.
+    Gold are the question's key entities; if it has none, its gold values, in any spelling.
     """
     wanted = [(name,) for name in dict.fromkeys(question.entities)] or question.answers
     return sum(_names_any(response, names) for names in wanted) / len(wanted)
 
 
 def score_right(question: EvalQuestion, response: Answer) -> float | None:
-    """1 when the answer counts as right, else 0, for the measures that need a verdict.
+    """1 when the answer is right, else 0, for the measures that need a verdict.
 
     Chosen values must be exactly the right ones; an answer in words must name a gold value. None
-    where neither says it: gold answers that are explanations.
+    where the gold answers are explanations.
     """
     if question.kind != "open":
         return score_accuracy(question, response)
@@ -312,12 +311,12 @@ def score_right(question: EvalQuestion, response: Answer) -> float | None:
 
 
 def has_verdict(question: EvalQuestion) -> bool:
-    """Whether `score_right` may be asked at all."""
+    """Whether `score_right` is defined for the question."""
     return question.kind != "retrieval" and bool(question.answers)
 
 
 def _names_any(response: Answer, names: Iterable[str]) -> bool:
-    """Whether text or values name it; each for itself, so that no name runs across a border."""
+    """Whether text or values name it, each by itself, so that no match spans two of them."""
     texts = (response.text, *response.choices)
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
 
@@ -334,7 +333,7 @@ def _has_named(question: EvalQuestion) -> bool:
 
 LAYERS = ("ontology", "graph", "text", "model")
 CONFIDENT = 0.5
-"""From here on an answer is stated as more likely right than not."""
+"""Confidence from which an answer claims to be more likely right than not."""
 
 
 def score_wrong_confident(
@@ -342,7 +341,7 @@ def score_wrong_confident(
 ) -> float | None:
     """1 for a wrong answer whose confidence is `level` or more, else 0.
 
-    The mean is a share of all questions, not of those answered. None where no verdict can be had.
+    The mean is a share of all questions, not of the answered ones. None without a verdict.
     """
     right = score_right(question, response)
     if right is None:
@@ -351,7 +350,7 @@ def score_wrong_confident(
 
 
 def count_words(_question: EvalQuestion, response: Answer) -> float:
-    """The words of the context that the reader was given."""
+    """Number of words in the reader's context."""
     return float(sum(len(item.text.split()) for item in response.context))
 
 
@@ -404,7 +403,7 @@ def score_rouge_recall(question: EvalQuestion, response: Answer) -> float:
 
 
 class RougeTokens:
-    """The tokeniser that rouge-score is given."""
+    """The tokeniser for rouge-score."""
 
     def tokenize(self, text: str) -> list[str]:
         """The words in small letters."""
@@ -430,8 +429,8 @@ def _open_rouge() -> Any:
 
 # Metrics of likeness in meaning, by an embedding model that runs here.
 
-_KEPT = 4096
-"""Texts whose vectors are kept: the gold answers of a set, which every arm is compared with."""
+_CACHED = 4096
+"""Texts whose vectors are cached: the gold answers of a set, with which every arm is compared."""
 
 
 def build_similarity(embedder: Embedder) -> Metric:
@@ -441,7 +440,7 @@ def build_similarity(embedder: Embedder) -> Metric:
     given. 0 without an answer.
     """
 
-    @lru_cache(maxsize=_KEPT)
+    @lru_cache(maxsize=_CACHED)
     def embed(text: str) -> Matrix:
         return np.asarray(embedder.embed([text])[0])
 
@@ -449,8 +448,8 @@ def build_similarity(embedder: Embedder) -> Metric:
         answer = word_answer(response)
         if not answer.strip():
             return 0.0
-        said = embed(answer)
-        best = max(float(said @ embed(name)) for name in list_references(question))
+        vector = embed(answer)
+        best = max(float(vector @ embed(name)) for name in list_references(question))
         return min(max(best, -1.0), 1.0)  # unit lengths are rounded
 
     return Metric("similarity", f"cosine of answer and gold by {embedder.name}", is_open, score)
@@ -458,13 +457,13 @@ def build_similarity(embedder: Embedder) -> Metric:
 
 # Metrics of the ranked documents that an answer's context comes from.
 #
-# A document counts once, at its best rank, whatever number of its chunks or facts were found.
+# A document counts once, at its best rank, whatever the number of its retrieved chunks and facts.
 
 RANKS = (2, 5, 8, 10)
 
 
 def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
-    """A measure of ir_measures by its name, such as "nDCG@10", by trec_eval; 0 without gold."""
+    """A measure of ir_measures by name, such as "nDCG@10", by trec_eval; 0 without gold."""
     import ir_measures
 
     ranked = rank_documents(gold, documents)
@@ -476,24 +475,24 @@ def score_ranking(gold: Sequence[str], documents: Sequence[str], measure: str) -
     return float(ir_measures.calc_aggregate([parsed], relevant, run)[parsed])
 
 
-def score_all_at(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
-    """1 when all gold documents are among the first, as the recall there says, else 0."""
+def score_full_recall(gold: Sequence[str], documents: Sequence[str], measure: str) -> float:
+    """1 when all gold documents are among the first, so that `measure`, a recall, is 1, else 0."""
     return float(score_ranking(gold, documents, measure) == 1)
 
 
 def list_sources(response: Answer) -> list[str]:
-    """The documents that an answer's context comes from, best first."""
+    """The source documents of an answer's context, best first."""
     return [place.source for place in list_places(response.context)]
 
 
 def rank_documents(gold: Sequence[str], documents: Sequence[str]) -> list[str]:
-    """The documents, each once at its best rank, gold ones under the names that `gold` has."""
+    """The distinct documents at their best rank, gold ones under their names in `gold`."""
     wanted = set(gold)
     return list(dict.fromkeys(_name_document(source, wanted) for source in documents))
 
 
 def _name_document(source: str, wanted: set[str]) -> str:
-    """The gold name of a source: the source itself, or what stands after one of its '#'."""
+    """The gold name of a source: the source itself, or its part after a '#'."""
     name = source
     while name not in wanted:
         _, mark, name = name.partition("#")
@@ -508,14 +507,14 @@ BINS = 10
 
 
 def band_confidence(pairs: Sequence[Pair]) -> Mapping[int, Sequence[tuple[float, float]]]:
-    """Confidence and rightness of each answer, by which of `BINS` equal ranges it states."""
+    """Pairs of confidence and rightness, by which of `BINS` equal ranges the confidence is in."""
     bands: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for question, response in pairs:
         right = score_right(question, response) if has_verdict(question) else None
         if right is not None and response.answered:
-            at = min(max(int(response.confidence * BINS), 0), BINS - 1)
-            bands[at].append((response.confidence, right))
-    return {at: sorted(band) for at, band in sorted(bands.items())}
+            index = min(max(int(response.confidence * BINS), 0), BINS - 1)
+            bands[index].append((response.confidence, right))
+    return {index: sorted(band) for index, band in sorted(bands.items())}
 
 
 # All metrics by name.
@@ -538,7 +537,7 @@ def _rank(
 
 
 def _count_answered(name: str, about: str, *layers: str) -> Metric:
-    """Answers of some layers; of all without any."""
+    """A metric: 1 for answers from some layers, or from any without `layers`."""
 
     def score(_question: EvalQuestion, response: Answer) -> float:
         return float(response.answered and (not layers or response.layer in layers))
@@ -549,7 +548,7 @@ def _count_answered(name: str, about: str, *layers: str) -> Metric:
 RETRIEVAL_METRICS = (
     *(_rank(f"recall_at_{k}", f"share of the gold in the top {k}", f"R@{k}") for k in RANKS),
     *(
-        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_all_at)
+        _rank(f"all_gold_at_{k}", f"all gold documents in the top {k}", f"R@{k}", score_full_recall)
         for k in RANKS
     ),
     _rank("ndcg_at_10", "discounted gain of the top 10, binary", "nDCG@10"),
@@ -587,4 +586,4 @@ _LISTED = (
     *(_count_answered(f"layer_{n}", f"share answered at the {n} layer", n) for n in LAYERS),
 )
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _LISTED})
-"""The metrics of a response that need no model; the same for the same answers."""
+"""The metrics of a response that need no model; deterministic."""

@@ -17,7 +17,7 @@ KINDS: tuple[str, ...] = get_args(Kind)
 
 @dataclass(frozen=True, slots=True)
 class EvalQuestion:
-    """A question and what is right.
+    """A question with its gold answer.
 
     `answers` holds each gold value with its other spellings, the first the usual one; of a choice
     question the usual ones are among `candidates`. `gold_documents` are ids of the corpus's rows
@@ -65,12 +65,12 @@ class EvalQuestion:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The usual spelling of each gold value."""
+        """The first spelling of each gold value."""
         return tuple(value[0] for value in self.answers)
 
 
 def find_same(options: Iterable[str]) -> tuple[str, str] | None:
-    """The first two options that are one but for case and spaces: whoever answers merges them."""
+    """The first two options that are equal but for case and spaces: answers would merge them."""
     seen: dict[str, str] = {}
     for option in options:
         plain = " ".join(option.split()).casefold()
@@ -113,8 +113,8 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
             problems.append((line, str(e).removeprefix(f"question {line}: ")))
             continue
         if question.id in places:
-            said = f"id {question.id!r} was given in line {places[question.id]}"
-            problems.append((line, said))
+            problem = f"id {question.id!r} was given in line {places[question.id]}"
+            problems.append((line, problem))
         places.setdefault(question.id, line)
         questions.append(question)
     if problems:
@@ -130,14 +130,14 @@ def read_questions(path: str | Path) -> list[EvalQuestion]:
     return questions
 
 
-# Rows of a user's file as questions, by whatever names their fields have.
+# Rows of a user's file as questions, under any of the known field names.
 
 Row = Mapping[str, object]
 
 _NAMES: Mapping[str, str] = tomllib.loads(
     Path(__file__).with_name("fields.toml").read_text("utf-8")
 )
-"""The names that a field may have."""
+"""The names of each field in users' files."""
 _LETTERS = 26
 _YES_NO = {"yes", "no", "maybe", "true", "false"}
 _ANSWERED = set(KINDS) - {"retrieval"}
@@ -180,7 +180,7 @@ def _read_table(text: str, delimiter: str) -> Iterator[tuple[int, Row | str]]:
 
 
 def _split_cell(value: str | None) -> object:
-    """A cell as the list it holds, if it is a JSON list."""
+    """A cell as a list, if it is a JSON list."""
     if value and value.lstrip().startswith("["):
         try:
             return json.loads(value)
@@ -242,14 +242,14 @@ def _pick(row: Row, field: str) -> object:
 
 
 def _text_of(value: object) -> str:
-    """A text, or a number or a truth in words; nothing for anything else."""
+    """A text, or a number or a truth value as text; empty for anything else."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
 def _list_texts(value: object) -> tuple[str, ...]:
-    """A list's texts; a text is parted at "|"."""
+    """The texts of a list; a text is split at "|"."""
     if isinstance(value, str):
         value = value.split("|")
     elif not isinstance(value, list):
@@ -258,7 +258,7 @@ def _list_texts(value: object) -> tuple[str, ...]:
 
 
 def _read_options(row: Row) -> dict[str, str]:
-    """The options by their labels: their own, or letters in order."""
+    """The options by label: their own labels, or letters in order."""
     value = _pick(row, "options")
     if isinstance(value, Mapping):
         options = [(str(label).strip(), _text_of(text)) for label, text in value.items()]
@@ -275,32 +275,32 @@ def _read_options(row: Row) -> dict[str, str]:
 
 
 def _match_gold(row: Row, options: Mapping[str, str]) -> list[tuple[str, ...]]:
-    """The right options, which the row gives as texts or by their labels.
+    """The right options, which the row gives as texts or labels.
 
-    Of one that is given as a list of spellings the first is the option.
+    In a list of spellings the first is the option.
     """
     gold = _pick(row, "gold")
     gold = _pick(row, "answers") if gold is None else gold
     if gold is None:
         raise InputError("nothing says which option is right; give `gold`")
-    found: dict[str, tuple[str, ...]] = {}
+    by_text: dict[str, tuple[str, ...]] = {}
     for item in gold if isinstance(gold, list) else [gold]:
         first, *others = item if isinstance(item, list) and item else [item]
-        text = _match_one(_text_of(first), options)
-        spellings = (spelling for other in others if (spelling := _text_of(other)))
-        found[text] = tuple(dict.fromkeys((text, *spellings)))
-    return list(found.values())
+        text = _match_option(_text_of(first), options)
+        spellings = (spelling for alias in others if (spelling := _text_of(alias)))
+        by_text[text] = tuple(dict.fromkeys((text, *spellings)))
+    return list(by_text.values())
 
 
-def _match_one(gold: str, options: Mapping[str, str]) -> str:
-    """The option of a text or a label, whatever its case; a text goes before a label."""
+def _match_option(gold: str, options: Mapping[str, str]) -> str:
+    """The option with a text or a label, whatever its case; texts take precedence."""
     texts = options.values()
     folded = [text for text in texts if text.casefold() == gold.casefold()]
     labelled = [text for label, text in options.items() if label.casefold() == gold.casefold()]
     if gold in texts:
         return gold
-    if len(found := folded or labelled) == 1:
-        return found[0]
+    if len(matches := folded or labelled) == 1:
+        return matches[0]
     raise InputError(
         f"gold {gold!r} is none of the options {', '.join(texts)}; give its text or its letter, "
         "of several a list"
@@ -308,7 +308,7 @@ def _match_one(gold: str, options: Mapping[str, str]) -> str:
 
 
 def _read_answers(row: Row, kind: str) -> list[tuple[str, ...]]:
-    """Each gold value with its spellings."""
+    """The spellings of each gold value."""
     value = _pick(row, "answers")
     aliases = _list_texts(_pick(row, "aliases"))
     if value is None:

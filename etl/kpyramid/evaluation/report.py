@@ -19,13 +19,13 @@ from kpyramid.snapshot.evidence import Evidence
 CHOICE = ("precision", "recall", "f1")
 """The paper's metrics of questions with options."""
 OPEN = ("bleu_2", "bleu_4", "similarity", "hit_rate")
-"""Its metrics of questions that are answered in words."""
+"""The paper's metrics of questions that are answered in words."""
 _ABSENT = "–"
 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who takes the decisions: its name, and the backends of every arm."""
+    """Who takes the decisions: the name, and the backends of every arm."""
 
     name: str = "rules"
     backends: Backends = RULES
@@ -33,7 +33,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table as it is printed: `rows` have a label for each of `labels`, then a cell a column."""
+    """A printed table: `rows` have a label for each of `labels`, then a cell per column."""
 
     title: str
     labels: tuple[str, ...]
@@ -43,14 +43,14 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """A row of the paper's tables: its name, strategy, and what is switched."""
+    """A row of the paper's tables: name, strategy, and changed options."""
 
     name: str
     strategy: str = "polyrag"
     options: Mapping[str, object] = field(default_factory=dict)
 
     def list_arms(self, reader: Reader) -> Mapping[str, Arm]:
-        """The arms of a row: of polyrag one for each of its modes."""
+        """The arms of a row: for polyrag one for each of its modes."""
         given = self.options.get("mode")
         modes = (given,) if given else get_args(Mode) if self.strategy == "polyrag" else (None,)
         return {
@@ -90,18 +90,18 @@ _TABLES: Mapping[str, tuple[_Way, ...]] = {
     ),
 }
 _USE = ("above_text", "context_words")
-"""What is shown of a pyramid besides how right it answers."""
+"""Metrics of a pyramid's use, besides its right answers."""
 
 
 def plan_grid(readers: Sequence[Reader]) -> tuple[Arm, ...]:
-    """The arms of all tables, each once: polyrag in each of its modes."""
+    """The distinct arms of all tables: polyrag in each of its modes."""
     ways = [way for table in _TABLES.values() for way in table]
     arms = (arm for reader in readers for way in ways for arm in way.list_arms(reader).values())
     return tuple(dict.fromkeys(arms))
 
 
 def lay_out(results: Results, readers: Sequence[Reader]) -> tuple[Sheet, ...]:
-    """The tables of the results; a metric that applies to no question has no column."""
+    """The tables of the results; metrics that apply to no question have no column."""
     known = [name for name in (*CHOICE, *OPEN) if name in results.metrics]
     shares = [name for name in results.metrics if name.startswith(SHARE)]
     used = ("right", *shares, *_USE)
@@ -130,9 +130,9 @@ def _show(results: Results, arm: Arm, metric: str) -> str:
 # The page of an evaluation: one HTML file with everything in it.
 
 WORST = 20
-"""Questions that the page shows in full."""
+"""Questions shown in full on the page."""
 _PLACES = 3
-"""Places of an answer that are linked."""
+"""Linked places of an answer."""
 
 
 def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
@@ -157,11 +157,11 @@ def render_page(results: Results, sheets: Sequence[Sheet] = ()) -> str:
 
 
 def _list_metrics(results: Results) -> list[dict[str, Any]]:
-    """Each metric with every arm's figure."""
+    """Each metric with the figures of all arms."""
     listed = []
     for metric in results.metrics:
-        found = (results.find(arm, metric) for arm in results.rows_by_arm)
-        figures = [figure for figure in found if figure is not None]
+        cells = (results.find(arm, metric) for arm in results.rows_by_arm)
+        figures = [figure for figure in cells if figure is not None]
         about = METRICS[metric].about if metric in METRICS else ""
         listed.append({"name": metric, "about": about, "figures": figures})
     return listed

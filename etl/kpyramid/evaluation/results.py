@@ -1,4 +1,4 @@
-"""What the answers of an evaluation add up to: figures with intervals, comparisons, tables."""
+"""The results of an evaluation: figures with intervals, comparisons, tables."""
 
 import json
 from collections import defaultdict
@@ -27,14 +27,14 @@ T = TypeVar("T")
 _DRAWS = 10_000
 LEVEL = 0.95
 _EXACT = 14
-"""With so many differences or fewer all 2 ** 14 signs are tried: no more than are drawn else."""
+"""Most differences for which all signs are tried: 2 ** 14 are no more than are drawn else."""
 _CELLS = 2_000_000
 """Values drawn at a time, 16 MB: the peak does not grow with the number of questions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean of `count` values and the bounds between which the true one is to be expected."""
+    """A mean of `count` values with the bounds of its confidence interval."""
 
     mean: float
     low: float
@@ -44,7 +44,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The mean difference of `count` pairs, its interval, the chance of one so large by luck."""
+    """The mean difference of `count` pairs, its interval, and its p-value."""
 
     difference: float
     low: float
@@ -77,7 +77,7 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
     from scipy import special, stats
 
     tail = special.ndtr(sqrt(count / (count - 1)) * special.stdtrit(count - 1, (1 - LEVEL) / 2))
-    found = stats.bootstrap(
+    interval = stats.bootstrap(
         (row,),
         np.mean,
         n_resamples=samples,
@@ -86,25 +86,25 @@ def bootstrap(values: Sequence[float] | Floats, seed: int, samples: int = _DRAWS
         method="percentile",
         rng=seed,
     ).confidence_interval
-    return Interval(mean, float(found.low), float(found.high), count)
+    return Interval(mean, float(interval.low), float(interval.high), count)
 
 
 def compare_paired(
     a: Sequence[float], b: Sequence[float], seed: int, samples: int = _DRAWS
 ) -> Comparison:
-    """How much better `a` is than `b` on the same questions, in the same order.
+    """The mean difference of `a` and `b` on the same questions, in the same order.
 
     The interval is the bootstrap's of the differences. `p` is the two-sided sign-flip permutation
-    test (Fisher; Good, "Permutation, Parametric and Bootstrap Tests of Hypotheses", 2005): were
-    the arms alike, each difference might as well have the other sign. Exact over all signs for 14
-    differences or fewer, else over `samples` random ones, the observed signs counted among them,
-    so that p is never 0; by scipy. Questions without a difference say nothing and change nothing.
+    test (Fisher; Good, "Permutation, Parametric and Bootstrap Tests of Hypotheses", 2005): if the
+    arms were alike, each difference could have the other sign. Exact over all signs for 14
+    differences or fewer, else over `samples` random ones, the observed signs included, so that p is
+    never 0; by scipy. Questions without a difference do not change it.
 
     Raises:
         ValueError: there is no pair, the lengths differ, or a value is not a finite number.
     """
     differences = np.sort([x - y for x, y in zip(a, b, strict=True)])
-    found = bootstrap(differences, seed, samples)
+    interval = bootstrap(differences, seed, samples)
     p, moved = 1.0, differences[differences != 0]
     if len(moved) > 1:
         from scipy import stats
@@ -113,11 +113,11 @@ def compare_paired(
         batch = max(1, _CELLS // len(moved))
         p = stats.permutation_test((moved,), np.sum, permutation_type="samples", vectorized=True,
                                    n_resamples=drawn, batch=batch, rng=seed).pvalue  # fmt: skip
-    return Comparison(found.mean, found.low, found.high, float(p), found.count)
+    return Comparison(interval.mean, interval.low, interval.high, float(p), interval.count)
 
 
 def correct_holm(chances: Sequence[float]) -> list[float]:
-    """The chances corrected for being several, in the order given.
+    """The p-values corrected for multiple testing, in the given order.
 
     Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of
     Statistics 1979: the smallest times their number, the next times one fewer, never falling.
@@ -130,12 +130,12 @@ def correct_holm(chances: Sequence[float]) -> list[float]:
 
 
 SHARE = "layer_"
-"""Before the name of a layer: the metric that says how many questions it answers."""
+"""Prefix of the metric that counts the questions answered by a layer."""
 SURE = 0.05
-"""Arms differ where a difference so large by luck has a smaller chance, corrected."""
+"""Significance level: arms differ where the corrected p-value is smaller."""
 SEED = 0
 SAMPLES = 2000
-"""Draws of an interval or a test: the ends of an interval move by a few per cent of its width."""
+"""Draws of an interval or a test: its ends vary by a few per cent of its width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +156,9 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An arm's mean less the baseline's on the questions that both have, and the chance of it.
+    """An arm's mean less the baseline's on the questions of both, and the p-value.
 
-    `p` is that of this comparison alone, `p_holm` corrected for the metric's arms being several.
+    `p` is that of this comparison alone, `p_holm` corrected for the number of the metric's arms.
     """
 
     arm: str
@@ -174,7 +174,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Expense:
-    """What an arm's answers took: of seconds the mean, the median and the 95th percentile."""
+    """Cost of an arm's answers: of seconds the mean, the median and the 95th percentile."""
 
     arm: str
     questions: int
@@ -189,9 +189,9 @@ class Expense:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Answers of an arm that state a probability from `low` to `high`, and the share that is right.
+    """Answers of an arm with a confidence from `low` to `high`, and the share that is right.
 
-    `stated` is their mean probability; the 95 % interval is of the share `right`.
+    `stated` is their mean confidence; the 95 % interval is that of the share `right`.
     """
 
     arm: str
@@ -205,7 +205,7 @@ class Band:
 
 
 class Results:
-    """Answers with all that is told of them; the same for the same answers."""
+    """Answers with all figures about them; deterministic."""
 
     def __init__(self, answers: Answers, snapshot: str, *, baseline: str | None = None) -> None:
         """`baseline` is the arm that the others are compared with, by default the first.
@@ -220,10 +220,10 @@ class Results:
     @cached_property
     def rows_by_arm(self) -> Mapping[str, Sequence[Row]]:
         """The rows of each arm, in the order of the questions."""
-        found: dict[str, list[Row]] = {arm.name: [] for arm in self.answers.arms}
+        by_arm: dict[str, list[Row]] = {arm.name: [] for arm in self.answers.arms}
         for row in self.answers.rows:
-            found[row.arm.name].append(row)
-        return found
+            by_arm[row.arm.name].append(row)
+        return by_arm
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
@@ -233,12 +233,12 @@ class Results:
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
-        """Every arm's figures, of all questions and of each group where there are several."""
+        """The figures of every arm, over all questions and over each group of several."""
         return tuple(
             self._measure(arm, metric, group, rows)
-            for arm, own in self.rows_by_arm.items()
+            for arm, arm_rows in self.rows_by_arm.items()
             for metric in self.metrics
-            for group, rows in self._list_groups(own)
+            for group, rows in self._list_groups(arm_rows)
             if any(metric in row.scores for row in rows)
         )
 
@@ -252,40 +252,40 @@ class Results:
 
     @cached_property
     def comparisons(self) -> tuple[Compared, ...]:
-        """Each other arm with the baseline, question by question."""
-        return tuple(found for metric in self.metrics for found in self._compare(metric))
+        """The other arms compared with the baseline, question by question."""
+        return tuple(compared for metric in self.metrics for compared in self._compare(metric))
 
     @cached_property
     def bands(self) -> tuple[Band, ...]:
-        """What each arm states of its answers and what is right of them, by tenths."""
-        found = []
+        """Each arm's confidence and share of right answers, by tenths."""
+        bands = []
         for arm, rows in self.rows_by_arm.items():
             pairs = [(row.question, row.answer) for row in rows]
-            for at, band in band_confidence(pairs).items():
+            for index, band in band_confidence(pairs).items():
                 stated, right = zip(*band, strict=True)
                 share = bootstrap(right, SEED, SAMPLES)
-                ends = (round(at / BINS, 3), round((at + 1) / BINS, 3))
-                said = fsum(stated) / len(stated)
-                means = (said, share.mean, share.low, share.high)
-                found.append(Band(arm, *ends, len(band), *means))
-        return tuple(found)
+                ends = (round(index / BINS, 3), round((index + 1) / BINS, 3))
+                mean = fsum(stated) / len(stated)
+                means = (mean, share.mean, share.low, share.high)
+                bands.append(Band(arm, *ends, len(band), *means))
+        return tuple(bands)
 
     @cached_property
     def expenses(self) -> tuple[Expense, ...]:
-        """What each arm took."""
+        """The cost of each arm."""
         return tuple(_add_up(arm, rows) for arm, rows in self.rows_by_arm.items() if rows)
 
     def _measure(self, arm: str, metric: str, group: str, rows: Sequence[Row]) -> Figure:
         scores = [row.scores[metric] for row in rows if metric in row.scores]
-        found = bootstrap(scores, SEED, SAMPLES)
-        return Figure(arm, metric, group, len(scores), found.mean, found.low, found.high)
+        interval = bootstrap(scores, SEED, SAMPLES)
+        return Figure(arm, metric, group, len(scores), interval.mean, interval.low, interval.high)
 
-    def compare(self, arm: str, other: str, metric: str) -> Comparison | None:
-        """An arm less another, question by question; None where no question has both scores.
+    def compare(self, arm: str, baseline: str, metric: str) -> Comparison | None:
+        """An arm less a baseline, question by question; None where no question has both scores.
 
         An answer without a finite score is left out.
         """
-        mine, theirs = (self._score_by_question(name, metric) for name in (arm, other))
+        mine, theirs = (self._score_by_question(name, metric) for name in (arm, baseline))
         both = [key for key in mine if key in theirs]
         if not both:
             return None
@@ -296,11 +296,11 @@ class Results:
         """The comparisons with the baseline by one metric."""
         arms = [arm for arm in self.rows_by_arm if arm != self.baseline]
         compared = ((arm, self.compare(arm, self.baseline, metric)) for arm in arms)
-        found = [(arm, one) for arm, one in compared if one is not None]
-        corrected = correct_holm([c.p for _, c in found])
+        pairs = [(arm, c) for arm, c in compared if c is not None]
+        corrected = correct_holm([c.p for _, c in pairs])
         return [
             Compared(arm, self.baseline, metric, c.count, c.difference, c.low, c.high, c.p, holm)
-            for (arm, c), holm in zip(found, corrected, strict=True)
+            for (arm, c), holm in zip(pairs, corrected, strict=True)
         ]
 
     def _score_by_question(self, arm: str, metric: str) -> dict[str, float]:
@@ -312,7 +312,7 @@ class Results:
 
     @staticmethod
     def _list_groups(rows: Sequence[Row]) -> list[tuple[str, Sequence[Row]]]:
-        found: list[tuple[str, Sequence[Row]]] = [("", rows)]
+        groups: list[tuple[str, Sequence[Row]]] = [("", rows)]
         readings: Mapping[str, Callable[[Row], str]] = {
             "kind": lambda row: row.question.kind,
             "group": lambda row: row.question.group,
@@ -322,8 +322,8 @@ class Results:
             for row in rows:
                 parts[read(row)].append(row)
             if len(parts) > 1:
-                found += [(f"{name}: {key}", parts[key]) for key in sorted(parts) if key]
-        return found
+                groups += [(f"{name}: {key}", parts[key]) for key in sorted(parts) if key]
+        return groups
 
     def build_tables(self) -> dict[str, pa.Table]:
         """The tables `answers`, `metrics`, `comparisons` and `expenses`.
@@ -373,13 +373,13 @@ def choose_baseline(arms: Sequence[Arm], wanted: str | None) -> str:
 
 
 def name_layer(row: Row) -> str:
-    """The layer that an answer came from, `none` where nothing was answered."""
-    found = row.answer
-    return found.layer if found.layer and (found.text or found.choices) else "none"
+    """The layer of an answer, `none` if there is no answer."""
+    answer = row.answer
+    return answer.layer if answer.layer and (answer.text or answer.choices) else "none"
 
 
 def describe_arm(arm: Arm) -> dict[str, Any]:
-    """What was switched in an arm."""
+    """The configuration of an arm."""
     return {
         "name": arm.name,
         "strategy": arm.strategy,
@@ -412,7 +412,7 @@ _ANSWERS: Mapping[str, _Column] = {
     "context": (pa.list_(pa.struct(_ITEM)), lambda row: _pick(row.answer.context, _ITEM)),
     "evidence": (pa.list_(pa.struct(_PLACE)), lambda row: _pick(row.answer.evidence, _PLACE)),
 }
-"""The columns of `answers` besides the scores: their types, and what they hold of a row."""
+"""The columns of `answers` besides the scores: types, and values of a row."""
 _EXPENSES: Mapping[str, _Column] = {
     "question_id": _ANSWERS["question_id"],
     "arm": _ANSWERS["arm"],

@@ -16,8 +16,8 @@ class PyramidRetriever:
     @component.output_types(documents=list[Document])
     def run(self, query: str) -> dict[str, list[Document]]:
         """Documents with layer, score and source as metadata."""
-        found = retrieve(query, self.snapshot, facts=self.facts, passages=self.passages)
-        pieces = list_pieces(found)
+        retrieved = retrieve(query, self.snapshot, facts=self.facts, passages=self.passages)
+        pieces = list_pieces(retrieved)
         return {
             "documents": [
                 Document(content=text, meta=about, score=about["score"]) for text, about in pieces

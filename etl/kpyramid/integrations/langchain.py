@@ -23,8 +23,8 @@ class PyramidRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        found = retrieve(query, self.snapshot, facts=self.facts, passages=self.passages)
-        return [Document(page_content=text, metadata=about) for text, about in list_pieces(found)]
+        results = retrieve(query, self.snapshot, facts=self.facts, passages=self.passages)
+        return [Document(page_content=text, metadata=about) for text, about in list_pieces(results)]
 
 
 def list_tools(snapshot: Snapshot) -> list[StructuredTool]:

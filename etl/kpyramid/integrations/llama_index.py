@@ -23,12 +23,12 @@ class PyramidRetriever(BaseRetriever):
         self._facts, self._passages = facts, passages
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        found = retrieve(
+        retrieved = retrieve(
             query_bundle.query_str, self._snapshot, facts=self._facts, passages=self._passages
         )
         return [
             NodeWithScore(node=TextNode(text=text, id_=about["id"], metadata=about), score=score)
-            for text, about in list_pieces(found)
+            for text, about in list_pieces(retrieved)
             for score in (about["score"],)
         ]
 
@@ -52,12 +52,12 @@ class PyramidGraphStore(types.PropertyGraphStore):
         self._snapshot = snapshot
 
     def get(self, properties: Fields = None, ids: Names = None) -> list[types.LabelledNode]:
-        """The things that ids or names mean, or all, as far as they have the properties."""
+        """The things with these ids or names, or all, filtered by properties."""
         kinds, names = self._snapshot.types, self._snapshot.names
         keys = names if ids is None else self._link(ids)
-        found = [_make_thing(key, names[key], kinds[key]) for key in keys]
+        things = [_make_thing(key, names[key], kinds[key]) for key in keys]
         wanted = (properties or {}).items()
-        return [thing for thing in found if wanted <= thing.properties.items()]
+        return [thing for thing in things if wanted <= thing.properties.items()]
 
     def get_triplets(
         self,
@@ -66,7 +66,7 @@ class PyramidGraphStore(types.PropertyGraphStore):
         properties: Fields = None,
         ids: Names = None,
     ) -> list[types.Triplet]:
-        """The facts of things, or all, as far as they have one of the relations and properties."""
+        """The facts of things, or all, filtered by relations and properties."""
         if entity_names is None and ids is None:
             facts = self._snapshot.table("condensed")["condensed_id"].to_pylist()
         else:
@@ -83,14 +83,14 @@ class PyramidGraphStore(types.PropertyGraphStore):
         self, graph_nodes: Any, depth: int = 2, limit: int = 30, ignore_rels: Names = None
     ) -> list[types.Triplet]:
         """The first facts around things, the nearest first."""
-        found: dict[str, types.Triplet] = {}
+        collected: dict[str, types.Triplet] = {}
         near = [node.id for node in graph_nodes]
         for _ in range(depth):
             facts = {key: self._read(key) for key in self._snapshot.facts_about(near, limit)}
-            found |= {key: fact for key, fact in facts.items() if key not in found}
+            collected |= {key: fact for key, fact in facts.items() if key not in collected}
             near = [end.id for fact in facts.values() for end in (fact[0], fact[2])]
-        kept = (fact for fact in found.values() if fact[1].label not in (ignore_rels or ()))
-        return [*kept][:limit]
+        wanted = (fact for fact in collected.values() if fact[1].label not in (ignore_rels or ()))
+        return [*wanted][:limit]
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
         """The passages that facts name as their source."""

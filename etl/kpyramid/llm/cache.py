@@ -1,4 +1,4 @@
-"""The cache of replies and failures by request key: where they are kept, exported, imported."""
+"""The cache of replies and failures by request key: storage, export, import."""
 
 import contextlib
 import gzip
@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 _REPLIES, _FAILED = "replies", "failed"
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUBJECT_CHARACTERS = 200
-"""Of a failure's subject: enough to know it by; the messages hold it whole."""
+"""Characters of a failure's subject for identification; the messages have all of it."""
 _HEAD, _MIDDLE, _TAIL = b'{"sha256":"', b'","entry":', b"}\n"
-_BODY_AT = len(_HEAD) + 64 + len(_MIDDLE)
+_BODY_START = len(_HEAD) + 64 + len(_MIDDLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ReplyEntry:
 
 @dataclass(frozen=True, slots=True)
 class FailureEntry:
-    """A stored failure with what diagnosis needs; `response` is None when none came."""
+    """A stored failure with its diagnosis; `response` is None if none came."""
 
     failure: Failure
     task: str
@@ -73,19 +73,19 @@ class ReplyCache:
         return None if entry is None else entry.response
 
     def read_reply_entry(self, key: str) -> ReplyEntry | None:
-        """The reply to a request with what is known of it, or None."""
+        """The stored entry of a reply, or None."""
         return self._read(_REPLIES, key, _read_reply_values)
 
     def keep_reply(
         self, key: str, request: Request, raw: Mapping[str, JsonValue]
     ) -> Mapping[str, JsonValue]:
-        """Stores a reply; returns the one that stands: whoever was first wins."""
+        """Stores a reply unless there is one; returns the stored one."""
         model = raw.get("model")
         named = model if isinstance(model, str) else ""
         return self.keep_entry(ReplyEntry(key, request.task, request.version, named, raw)).response
 
     def keep_entry(self, entry: ReplyEntry) -> ReplyEntry:
-        """Stores an entry; returns the one that stands: whoever was first wins."""
+        """Stores an entry unless there is one; returns the stored one."""
         if self._read_only:
             return entry
         name, data = _name_blob(_REPLIES, entry.key), _pack(_list_values(entry))
@@ -98,7 +98,7 @@ class ReplyCache:
         return winner or entry
 
     def copy_reply(self, source: str, target: str) -> None:
-        """Makes a stored reply the one to another request as well."""
+        """Stores a reply for another request as well."""
         entry = self.read_reply_entry(source)
         if entry is not None:
             self.keep_entry(replace(entry, key=target))
@@ -113,18 +113,18 @@ class ReplyCache:
         return self._list(_REPLIES)
 
     def read_failure(self, key: str) -> Failure | None:
-        """How a request failed before, or None."""
+        """The stored failure of a request, or None."""
         entry = self.read_failure_entry(key)
         return None if entry is None else entry.failure
 
     def read_failure_entry(self, key: str) -> FailureEntry | None:
-        """How a request failed before, with what diagnosis needs, or None."""
+        """The stored entry of a failure, or None."""
         return self._read(_FAILED, key, _read_failure_values)
 
     def keep_failure(
         self, failure: Failure, request: Request, raw: Mapping[str, JsonValue] | None
     ) -> None:
-        """Stores a failure in place of an earlier one."""
+        """Stores a failure, replacing an earlier one."""
         self._write_failure(
             FailureEntry(
                 failure,
@@ -140,7 +140,7 @@ class ReplyCache:
         )
 
     def move_failure(self, source: str, target: str) -> None:
-        """Makes a request's failure that of another one, in place of an earlier one."""
+        """Moves a failure to another request, replacing an earlier one."""
         entry = self.read_failure_entry(source)
         if entry is None:
             return
@@ -148,7 +148,7 @@ class ReplyCache:
         self.drop_failure(source)
 
     def drop_failure(self, key: str) -> None:
-        """Forgets a failure, if there is one: the request is asked again."""
+        """Deletes a failure, if there is one, so that the request is sent again."""
         if not self._read_only:
             self._blobs.delete(_name_blob(_FAILED, key))
 
@@ -185,12 +185,12 @@ class ReplyCache:
 
 
 def _list_values(entry: ReplyEntry | FailureEntry | Failure) -> dict[str, JsonValue]:
-    """An entry's fields as plain values: its form in the store and in recordings."""
+    """An entry's fields as plain values, for the store and for recordings."""
     return {field.name: getattr(entry, field.name) for field in fields(entry)}
 
 
 def _read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) -> ReplyEntry:
-    """A reply's entry from plain values, which must be that of `key` if one is given.
+    """A reply's entry from plain values, for `key` if one is given.
 
     Raises:
         ValueError: says what is missing or of the wrong type.
@@ -208,7 +208,7 @@ def _read_reply_values(values: Mapping[str, JsonValue], key: str | None = None) 
 
 
 def dump_json(value: JsonValue) -> bytes:
-    """One byte form per value that any reply has, also one with lone surrogates or NaN."""
+    """The canonical bytes of any value in replies, with lone surrogates and NaN too."""
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -222,12 +222,12 @@ def _pack(values: Mapping[str, JsonValue]) -> bytes:
 
 
 def _unpack(data: bytes) -> Mapping[str, JsonValue]:
-    """The values that were packed.
+    """The values of packed bytes.
 
     Raises:
         ValueError: the bytes are not those that were written.
     """
-    body = data[_BODY_AT : -len(_TAIL)]
+    body = data[_BODY_START : -len(_TAIL)]
     frame = _HEAD + hash_bytes(body).encode() + _MIDDLE
     if not data.startswith(frame) or not data.endswith(_TAIL):
         raise ValueError("its bytes are not those that were written")
@@ -244,7 +244,7 @@ def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEn
     return FailureEntry(Failure(key, FailureKind(failure[1]), *failure[2:]), **facts)
 
 
-# Replies as lines of JSON: what a cache exports, imports, and provider `replay` answers from.
+# Replies as lines of JSON: exported, imported, and replayed by provider `replay`.
 # A line is a reply's entry (`key`, `task`, `version`, `model`, `response`) and `sha256`, the hash
 # of the entry's canonical JSON; a line written by hand may lack it. A name that ends in `.gz`
 # says that the file is compressed.
@@ -252,16 +252,16 @@ def _read_failure_values(values: Mapping[str, JsonValue], key: str) -> FailureEn
 
 @dataclass(frozen=True, slots=True)
 class DamagedLine:
-    """A line that holds no reply; `number` counts from 1."""
+    """A line without a valid reply; `number` counts from 1."""
 
     number: int
     detail: str
 
 
 def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
-    """Writes entries, sorted by key as they come, and returns their number.
+    """Writes entries, which come sorted by key; returns their number.
 
-    The same entries give the same bytes. The file is there whole or not at all.
+    Equal entries give equal bytes. The file is complete or not there.
 
     Raises:
         InputError: the file cannot be written.
@@ -281,7 +281,7 @@ def write_recording(path: Path, entries: Iterable[ReplyEntry]) -> int:
 
 
 def read_recording(path: Path) -> Iterator[ReplyEntry | DamagedLine]:
-    """The replies of a recording; a line that is none comes as `DamagedLine`. Empty lines are left.
+    """The replies of a recording; invalid lines as `DamagedLine`, empty ones skipped.
 
     Raises:
         InputError: the file cannot be opened.
@@ -324,7 +324,7 @@ def _is_packed(path: Path) -> bool:
 # Answering from a recording: no endpoint, no key, no cost.
 
 Answer = Callable[[Request], str | Mapping[str, JsonValue] | None]
-"""The text of a reply, or a whole recorded completion; None for what was not recorded."""
+"""The text of a reply, or a whole recorded completion; None for an unrecorded request."""
 
 _NOTHING: Mapping[str, JsonValue] = {
     "prompt_tokens": 0,
@@ -334,7 +334,7 @@ _NOTHING: Mapping[str, JsonValue] = {
 
 
 def describe_source(settings: LLMSettings) -> dict[str, JsonValue]:
-    """What replies are kept under: the model, and for a recording its content besides.
+    """The part of a reply's key for its source: the model, and a recording's content.
 
     So a live model of that name is never answered from a recording, nor from an older one.
 
@@ -351,13 +351,13 @@ def describe_source(settings: LLMSettings) -> dict[str, JsonValue]:
 
 
 class ReplayTransport:
-    """A `Transport` that asks nobody. What it answers was paid for by whoever recorded it."""
+    """A `Transport` that replays recorded answers and calls nobody."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
 
     def send(self, request: Request) -> Mapping[str, JsonValue]:
-        """See `Transport.send`; usage is none, and `replayed` says that this is so.
+        """See `Transport.send`; usage is zero, marked by `replayed`.
 
         Raises:
             ReplyError: the recording has no answer to this.
@@ -376,7 +376,7 @@ class ReplayTransport:
 
 
 def _write_completion(content: str) -> dict[str, JsonValue]:
-    """A chat completion as a server would send it."""
+    """A chat completion in a server's form."""
     return {
         "id": f"replay-{hash_value(content)[:20]}",
         "object": "chat.completion",

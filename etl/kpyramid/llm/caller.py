@@ -1,4 +1,4 @@
-"""Asking a model: what is stored is not asked again, what comes is stored before it is read."""
+"""Asking a model: stored replies are not requested again, new ones are stored before reading."""
 
 import contextlib
 import fcntl
@@ -27,13 +27,13 @@ from kpyramid.llm.task import (
 from kpyramid.llm.task import Parse as Parse
 from kpyramid.storage.items import do_at_once
 
-# One at a time per key, over threads and processes; what a killed holder held is free.
+# One holder per key, over threads and processes; a killed holder's key is free.
 
 _DIGITS = 3
-"""Hex digits of a key that choose its lock. Lock files stay, so there are 4,096 and not one per
-question; of 64 keys held at a time one in 64 waits for another with the same digits."""
+"""Hex digits of a key that select its lock file. Lock files stay, so there are 4,096 and not one
+per question; of 64 held keys one in 64 waits for another with the same digits."""
 _POLL = 0.01
-"""Seconds between two looks at a key that another process holds."""
+"""Seconds between two tries to lock a key that another process holds."""
 
 
 class KeyLocks:
@@ -45,7 +45,7 @@ class KeyLocks:
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
         self._guard = threading.Lock()
-        self._own: dict[str, threading.Lock] = {}
+        self._thread_locks: dict[str, threading.Lock] = {}
 
     @contextlib.contextmanager
     def hold(self, key: str) -> Iterator[None]:
@@ -53,7 +53,7 @@ class KeyLocks:
         name = key[:_DIGITS]
         if self._folder is None:
             with self._guard:
-                lock = self._own.setdefault(name, threading.Lock())
+                lock = self._thread_locks.setdefault(name, threading.Lock())
             with lock:
                 yield
         else:
@@ -64,9 +64,9 @@ class KeyLocks:
 
 @contextlib.contextmanager
 def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
-    """Holds a file together with others, waiting for whoever holds it alone; or `alone`.
+    """Locks a file, shared or `alone`; a shared lock waits for an exclusive one.
 
-    `filelock` has no lock on a file that several may hold.
+    `filelock` has no shared lock.
 
     Raises:
         BlockingIOError: it is to be held alone and others hold it.
@@ -77,19 +77,19 @@ def hold_file(path: Path, *, alone: bool) -> Iterator[None]:
         yield
 
 
-# Asking: what is stored, what is due again, and what came of it.
+# Asking: stored replies, requests that are due again, and the outcomes.
 
 T = TypeVar("T")
 
 MAX_ATTEMPTS = 3
-"""Runs that ask again for an item whose replies are bad; then only `rejects --retry` does."""
+"""Runs that repeat a request with bad replies; then only `rejects --retry` does."""
 
 _NEVER_DUE = frozenset({FailureKind.REFUSED})
 _ALWAYS_DUE = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED, FailureKind.UNRECORDED})
 
 
 class Source(Protocol):
-    """Where replies come from that are not stored."""
+    """The source of replies that are not stored."""
 
     def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
         """The raw reply.
@@ -103,7 +103,7 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class Counts:
-    """What happened to the requests of one process."""
+    """The outcomes of one process's requests."""
 
     asked: int = 0
     hits: int = 0
@@ -111,14 +111,14 @@ class Counts:
 
 
 def is_due(failure: Failure) -> bool:
-    """Whether a run asks again for what failed before."""
+    """Whether a run repeats a failed request."""
     if failure.kind in _ALWAYS_DUE:
         return True
     return failure.kind not in _NEVER_DUE and failure.attempts < MAX_ATTEMPTS
 
 
 class Caller:
-    """An `Asker` that keeps replies; threads may share it, processes the cache and the locks."""
+    """An `Asker` that stores replies; threads may share it, processes the cache and the locks."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Caller:
 
     @property
     def failed(self) -> dict[str, Failure]:
-        """The requests that had no usable reply, by key."""
+        """The requests without a usable reply, by key."""
         return dict(self._failed_now)
 
     def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
@@ -218,7 +218,7 @@ class Caller:
 
 
 class Collector:
-    """A `Source` that asks nobody and notes what would be asked: for plans and batches."""
+    """A `Source` that calls nobody and notes the requests: for plans and batches."""
 
     def __init__(self) -> None:
         self.pending: dict[str, Request] = {}
@@ -230,14 +230,14 @@ class Collector:
 
 
 class AfterBatches:
-    """A `Source` that does not ask for what an open batch will answer: it would be paid twice."""
+    """A `Source` that leaves out requests in open batches: they would be paid twice."""
 
     def __init__(self, source: Source, open_keys: Collection[str]) -> None:
         self._source = source
         self._open = frozenset(open_keys)
 
     def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
-        """See `Source.obtain`; what is in an open batch is left for the next run."""
+        """See `Source.obtain`; requests in open batches are left for the next run."""
         if key in self._open:
             detail = "it is in an open batch: `kpyramid batch collect` fetches it, then build again"
             raise ReplyError(FailureKind.DEFERRED, detail)
@@ -254,7 +254,7 @@ _CUT = 8
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """An answer, or a part of one, that cannot be used, as a reject says it."""
+    """An unusable answer, or a part of one, in the form of a reject."""
 
     reason: str
     key: str
@@ -264,9 +264,9 @@ class Loss:
 def cut_batches(
     items: Iterable[T], *, name: Callable[[T], str], weigh: Callable[[T], int], size: int
 ) -> Iterator[tuple[T, ...]]:
-    """The items in runs of about `size`; where a run ends depends on its items alone.
+    """The items in runs of about `size`; the end of a run depends on its items alone.
 
-    `name` gives an item's own text, which orders the items and cuts the runs by its hash.
+    `name` gives an item's text, which orders the items and cuts the runs by its hash.
     """
     batch: list[T] = []
     filled = 0
@@ -285,7 +285,7 @@ def cut_batches(
 def ask_all(
     asker: Asker, questions: Sequence[tuple[Request, Parse[A]]], concurrency: int
 ) -> list[A | Failure]:
-    """The answers in order, so many under way at a time.
+    """The answers in order, several requests in flight at a time.
 
     Raises:
         BudgetError, EndpointError: no further call can be made; the answers so far are kept.
@@ -299,7 +299,7 @@ def ask_batches(
     pose: Callable[[T], tuple[Request, Parse[A]]],
     concurrency: int,
 ) -> list[tuple[T, A | Failure]]:
-    """Each batch with its answer, in order; `pose` gives its request and how a reply is read.
+    """Each batch with its answer, in order; `pose` gives its request and the reply's parser.
 
     Raises:
         BudgetError, EndpointError: as `ask_all`.

@@ -1,4 +1,4 @@
-"""An endpoint that speaks OpenAI's API: its words and errors, its limits, and when it is down."""
+"""An endpoint with OpenAI's API: its requests and errors, its limits, and its outages."""
 
 import ipaddress
 import json
@@ -48,7 +48,7 @@ Raw: TypeAlias = Mapping[str, JsonValue]
 
 log = logging.getLogger(__name__)
 
-# What a failed call means: try again, give up this item, or give up all.
+# Consequence of a failed call: try again, give up this item, or give up all.
 #
 # The client sorts failures by status and retries by itself. Ours stand where that is wrong, in
 # brackets the test (tests/test_llm_*.py) that shows it:
@@ -80,7 +80,7 @@ _BUSY = frozenset("rate_limit_exceeded rate_limit_error requests tokens overload
 
 
 class PageError(TransientError):
-    """A web page came instead of JSON: a proxy's error, or another address than the API's."""
+    """A web page came instead of JSON: a proxy's error, or the wrong address."""
 
 
 class UnconnectedError(TransientError):
@@ -89,9 +89,9 @@ class UnconnectedError(TransientError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call went, for the messages; never the key itself. `section` of the settings.
+    """The target of a call, for messages; never the key itself. `section`: of the settings.
 
-    `decided_by`: the setting or the variable that holds the address.
+    `decided_by`: the setting or the variable with the address.
     """
 
     base_url: str
@@ -106,7 +106,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """What a server says about a call that it did not answer."""
+    """A server's error on a call."""
 
     status: int
     codes: frozenset[str]
@@ -114,7 +114,7 @@ class Complaint:
 
 
 def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
-    """The error in a body, in any of the shapes that servers give it; `text` where it has none."""
+    """The error in a body, in any server's form; `text` where it has none."""
     if isinstance(body, list) and body:
         body = body[0]
     error = body.get("error", body) if isinstance(body, Mapping) else body
@@ -138,7 +138,7 @@ def read_complaint(status: int, body: JsonValue, text: str) -> Complaint:
 def raise_complaint(
     complaint: Complaint, place: Place, retry_after: float | None = None
 ) -> NoReturn:
-    """Raises what the complaint means.
+    """Raises the exception for an error.
 
     Raises:
         TransientError: it may work later. After 429 `retry_after` is never None: 0 is "not said".
@@ -168,7 +168,7 @@ def raise_complaint(
 
 
 def _advise(complaint: Complaint, place: Place) -> str | None:
-    """What no request survives, and what to mend; None for what another request may survive."""
+    """The cause of an error of all requests, and advice; None for one of this request."""
     status, codes, section = complaint.status, complaint.codes, place.section
     if codes & _QUOTA or status == 402:
         return "is out of quota or credit for this account"
@@ -192,7 +192,7 @@ def _advise(complaint: Complaint, place: Place) -> str | None:
 
 
 def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds that a server asks to wait, by names in lower case; None for none or nonsense.
+    """Seconds that a server asks to wait, from lower-case headers; None if absent or invalid.
 
     `now` in seconds since 1970, for a date.
     """
@@ -208,19 +208,19 @@ def read_retry_after(headers: Mapping[str, str], now: float) -> float | None:
         return None
 
 
-# One call to the server each; what fails is classified.
+# One call to the server each; failures are classified.
 
 OPENAI = "https://api.openai.com/v1"
 _NO_KEY = "none"
-"""Sent to a server of one's own that wants no key; the client insists on one."""
+"""Sent to servers that need no key, as the client requires one."""
 _SHORTEST_SECRET = 8
-"""Characters from which a key is looked for in what a server says; "none" is in many texts."""
+"""Least length of a key that is removed from a server's texts; "none" is in many."""
 _CONNECT_TIMEOUT = 10.0
 _MOST_BYTES = 64_000_000
 
 
 class Connection:
-    """A pool of connections to one server; threads may share it. Nothing it says holds the key."""
+    """A pool of connections to one server; threads may share it. Errors never contain the key."""
 
     def __init__(self, settings: LLMSettings, key: str, section: str) -> None:
         self.place = find_place(settings, section)
@@ -309,7 +309,7 @@ class Connection:
 def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
     """A connection to the endpoint of the settings; nothing is sent yet.
 
-    `section` is what the messages call the settings.
+    `section`: the name of the settings in messages.
 
     Raises:
         SettingsError: there is no key, or none that can be sent.
@@ -320,7 +320,7 @@ def open_connection(settings: LLMSettings, section: str = "llm") -> Connection:
 
 
 def find_place(settings: LLMSettings | EmbedSettings, section: str = "llm") -> Place:
-    """The endpoint: at the address of the settings, of the variable that clients know, OpenAI's.
+    """The endpoint's address: from the settings, the clients' usual variable, or OpenAI's.
 
     Raises:
         SettingsError: the variable holds no address that can be used, or Azure's has none.
@@ -340,7 +340,7 @@ def find_place(settings: LLMSettings | EmbedSettings, section: str = "llm") -> P
 
 
 def read_key(settings: LLMSettings, section: str = "llm") -> str:
-    """The key that the variable of the settings holds.
+    """The key in the variable of the settings.
 
     Raises:
         SettingsError: there is none for OpenAI, none that can be sent, or no address for it.
@@ -402,7 +402,7 @@ def _is_loopback(base_url: str) -> bool:
 
 
 def _read_all(chunks: Iterable[bytes], deadline: float) -> bytes:
-    """The body; a server that sends drop by drop is cut off at the deadline."""
+    """The body; reading stops at the deadline."""
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -419,14 +419,14 @@ def _is_page(data: bytes) -> bool:
     return data.lstrip()[:1] == b"<"
 
 
-# Trying an endpoint out once: what it takes, and whether it keeps to a schema.
+# Probing an endpoint once: accepted parameters, and whether it enforces a schema.
 
 Limit: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 Format: TypeAlias = Literal["json_schema", "json_object", "tools", "plain"]
-"""How a reply is held to its form, the strictest first."""
+"""Means of enforcing a reply's form, the strictest first."""
 
 _ONLY_ANSWER = "k7-heron"
-"""What no model says of its own accord: only a constraint brings it."""
+"""A word that no model writes by itself: only a constraint yields it."""
 
 PROBE = Request(
     task="probe",
@@ -448,7 +448,7 @@ PROBE = Request(
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What servers disagree about: names of parameters, and whether they are taken."""
+    """Parameters in which servers differ: their names, and whether they are accepted."""
 
     limit: Limit
     seed: bool = True
@@ -457,7 +457,7 @@ class Dialect:
     form: Format = "json_schema"
 
     def give_way(self, refusal: str) -> "Dialect | None":
-        """What to try after a refusal that names a parameter; None where it names none of ours."""
+        """The dialect to try after a refusal of a parameter; None if it names none of ours."""
         if self.limit in refusal or "max_completion_tokens" in refusal:
             names = get_args(Limit)
             return replace(self, limit=names[1 - names.index(self.limit)])
@@ -479,9 +479,9 @@ _FORM = re.compile(
 def probe_endpoint(
     send: Callable[[Request, Dialect], Raw], dialect: Dialect, place: Place
 ) -> tuple[Dialect, dict[str, JsonValue]]:
-    """The dialect that the endpoint takes, and a record of the probe for the run.
+    """The dialect that the endpoint accepts, and a record of the probe for the run.
 
-    `dialect` is tried first. One call, and one more for each parameter that is refused.
+    `dialect` is tried first. One call, and one more for each refused parameter.
 
     Raises:
         EndpointError: the endpoint is no use as it is set; the message says what to mend.
@@ -503,13 +503,13 @@ def probe_endpoint(
                 f"{place.decided_by} right? {e}"
             ) from None
         except ReplyError as e:
-            other = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
-            if other is None or other in tried:
+            fallback = dialect.give_way(e.detail) if e.kind is FailureKind.UNACCEPTED else None
+            if fallback is None or fallback in tried:
                 raise RefusedError(
                     f"{place.base_url} does not take requests for {place.model!r}: {e.detail}; "
                     f"mend {place.section}.model or {place.decided_by}"
                 ) from None
-            dialect = other
+            dialect = fallback
             tried.add(dialect)
     if dialect.form != "json_schema":
         log.info("%s takes no JSON schema; replies come as %s", place.base_url, dialect.form)
@@ -535,15 +535,15 @@ def probe_endpoint(
 
 
 def _read_dialect(record: Path, place: Place) -> Dialect | None:
-    """The dialect that an earlier stage of a run found, perhaps in another process.
+    """The dialect in the record of an earlier stage's probe, perhaps in another process.
 
-    None where nothing was found out, or of another endpoint.
+    None without a record, or for another endpoint.
     """
     try:
-        said = json.loads(record.read_bytes())
-        if (said["base_url"], said["model"]) != (place.base_url, place.model):
+        noted = json.loads(record.read_bytes())
+        if (noted["base_url"], noted["model"]) != (place.base_url, place.model):
             return None
-        known = {field.name: said[field.name] for field in fields(Dialect) if field.name in said}
+        known = {field.name: noted[field.name] for field in fields(Dialect) if field.name in noted}
         return TypeAdapter(Dialect).validate_python(known)
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -592,10 +592,10 @@ class HttpTransport:
 
 
 def open_transport(settings: LLMSettings, record: Path, pay: Pay | None = None) -> HttpTransport:
-    """A transport to the endpoint of the settings, which was probed and can be used.
+    """A transport to the probed endpoint of the settings.
 
-    `record`: the file of a run that says what the probe found; one of this endpoint is not
-    repeated. `pay` makes the probe's calls; without it they are just made.
+    `record`: the run's file of the probe; that of this endpoint is not repeated. `pay` books the
+    probe's calls, if given.
 
     Raises:
         SettingsError: there is no key, or none that can be sent.
@@ -615,16 +615,16 @@ def open_transport(settings: LLMSettings, record: Path, pay: Pay | None = None) 
     dialect = _read_dialect(record, connection.place)
     if dialect is None:
         try:
-            dialect, said = probe_endpoint(send, Dialect(limit), connection.place)
+            dialect, probed = probe_endpoint(send, Dialect(limit), connection.place)
         except BaseException:
             connection.close()
             raise
-        write_durably(record, json.dumps(said, indent=1).encode())
+        write_durably(record, json.dumps(probed, indent=1).encode())
     return HttpTransport(settings, connection, dialect)
 
 
 def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> dict[str, Any]:
-    """What is sent: nothing but what all servers that speak the API are to know."""
+    """The body of a request, with parameters that all servers of the API know."""
     name = re.sub(r"[^a-zA-Z0-9_-]", "_", request.task)[:64] or "reply"
     body: dict[str, Any] = {
         "model": settings.model,
@@ -650,26 +650,26 @@ def shape_request(request: Request, dialect: Dialect, settings: LLMSettings) -> 
     return body
 
 
-# Getting replies from an endpoint: budget, limits, retries, and knowing when it is down.
+# Getting replies from an endpoint: budget, limits, retries, and detection of outages.
 
 T = TypeVar("T")
 
 _TRIES = 5
-"""HTTP calls for one item in one run when the endpoint fails; one that is only busy is asked
-again until llm.max_wait is over."""
+"""HTTP calls for one item in one run when the endpoint fails; a busy one is called again until
+llm.max_wait is over."""
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0
 """Seconds before the second try, doubled from try to try up to the longest."""
 _GIVE_UP_AFTER = 8
-"""Items in a row that the endpoint failed: then it is down, and the rest would only wait too."""
+"""Failed items in a row after which the endpoint counts as down."""
 _DOWN = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 
 
 class Endpoint:
     """A `Source` over a transport; threads may share it. `calls` counts HTTP calls.
 
-    `open_transport` is called before the first call, so that a run without calls opens nothing;
-    it is given what pays for the calls that it makes itself. `describe` says what the books say
-    of a request, by default what they say of a chat completion.
+    `open_transport` is called before the first call, so that a run without calls opens nothing; its
+    argument pays for its own calls. `describe` gives the ledger's entry for a request, by default
+    that of a chat completion.
     """
 
     def __init__(
@@ -699,7 +699,7 @@ class Endpoint:
         """Replies by the model that they name."""
 
     def obtain(self, key: str, request: Request) -> Raw:
-        """See `Source.obtain`: one reply, over as many calls as it takes, each counted."""
+        """See `Source.obtain`: one reply, over as many calls as needed, each booked."""
         self._check()
         try:
             transport = self._open(key, request)
@@ -716,14 +716,14 @@ class Endpoint:
         named = quote_text(str(raw.get("model", "")))
         with self._guard:
             self._down_in_a_row = 0
-            is_other = bool(self.answered_by) and named not in self.answered_by
+            differs = bool(self.answered_by) and named not in self.answered_by
             self.answered_by[named] += 1
-        if is_other:
+        if differs:
             log.warning("replies are of several models: %s is another than before", named)
         return raw
 
     def _check(self) -> None:
-        """Spares the other items what one has found out for all.
+        """Fails at once if one item has proved that none can be answered.
 
         Raises:
             EndpointError: no request can be answered.
@@ -759,7 +759,7 @@ class Endpoint:
             return self._transport
 
     def _persist(self, key: str, call: Callable[[], T]) -> T:
-        """What a call gives, made again while that may help.
+        """The result of a call, repeated while that may help.
 
         Raises:
             ReplyError: it was made often enough, or would have to wait too long.
@@ -785,7 +785,7 @@ class Endpoint:
                     self._sleep(wait)
 
     def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
-        """Makes one call that is within the budget, when none is to wait, and books it."""
+        """Makes and books one call within the budget, when no wait is imposed."""
         begun = self._clock()
         while (left := self._busy_until - self._clock()) > 0:
             if self._busy_until - begun > self._max_wait:

@@ -1,4 +1,4 @@
-"""Estimates of tokens and cost between low and high, learned from earlier runs."""
+"""Estimates of tokens and cost between low and high, calibrated by earlier runs."""
 
 import math
 from collections import defaultdict
@@ -12,13 +12,13 @@ from kpyramid.llm.task import Expected, Request, Task, Usage
 from kpyramid.settings import ModelPrice
 
 FEW = 5
-"""Items below which their spread says nothing yet."""
+"""Items below which their spread is not estimated."""
 _MISFIT = 0.08
-"""What a rate may be off from one corpus to the next, besides the spread between items."""
+"""Deviation of a rate between corpora, besides the spread between items."""
 _ENOUGH = 5_000
-"""Calls that a calibration looks back on, the latest first."""
+"""Calls used for calibration, the latest first."""
 _CALLS, _CALLS_BEFORE = 1.15, 1.25
-"""Calls per expected call at most: what is asked again scatters, and more so before experience."""
+"""Most calls per expected call: repeats vary, and more so before calibration."""
 
 # Tokens per character before anything was asked, between low, expected and high. Nothing is
 # downloaded to count them.
@@ -27,7 +27,7 @@ _PROMPT_RATE = (1 / 4.7, 1 / 3.8, 1 / 3.0)
 """Of our prompts about English prose: 1/3.7 measured with a vocabulary of 50,000, 1/3.85 with
 150,000; prose alone has 1/4.2."""
 _FOREIGN_RATE = (0.3, 0.7, 2.0)
-"""Outside of ASCII: from accents in large vocabularies to Chinese in small."""
+"""Outside ASCII: from accents in large vocabularies to Chinese in small ones."""
 _REPLY_RATE = (0.4 / 3.7, 1 / 3.7, 2.5 / 3.7)
 """Of replies: 1/3.3 measured for bare triples, 1/4 with sentences between."""
 
@@ -48,13 +48,13 @@ class Range:
         return Range(self.low * low, self.expected * expected, self.high * high)
 
     def cap(self, most: float) -> "Range":
-        """No bound above the most that there can be."""
+        """The range with no bound above `most`."""
         return Range(min(self.low, most), min(self.expected, most), min(self.high, most))
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What requests will take."""
+    """Expected calls and tokens of requests."""
 
     calls: Range = Range()
     prompt: Range = Range()
@@ -68,22 +68,22 @@ class Estimate:
         )
 
     def scale(self, *factors: float) -> "Estimate":
-        """Every amount times a factor of its own per bound."""
+        """The estimate with each bound times its factor."""
         low, expected, high = factors
         by = (low, expected, high)
         return Estimate(self.calls * by, self.prompt * by, self.completion * by)
 
     def at_least(self, other: "Estimate") -> "Estimate":
-        """The one of more calls: what is known of something, and what is expected of all of it."""
+        """The estimate with more calls: of a known part, or of the expected whole."""
         return max(self, other, key=lambda estimate: estimate.calls.expected)
 
     @property
     def tokens(self) -> Range:
-        """Prompts and replies together."""
+        """Tokens of prompts and replies together."""
         return self.prompt + self.completion
 
     def price(self, price: ModelPrice, *, batch: bool = False) -> Range:
-        """Dollars; the lowest as if the server kept all of the prompts, the others none."""
+        """Dollars; the lowest bound with all prompts cached by the server, the others with none."""
 
         def pay(bound: str, share: int) -> float:
             prompt, completion = (round(getattr(n, bound)) for n in (self.prompt, self.completion))
@@ -94,13 +94,13 @@ class Estimate:
 
 @dataclass(slots=True)
 class Rate:
-    """y per x over items, with what the spread of a sum of further items follows from."""
+    """y per x over items, with the variance that predictions of sums need."""
 
     items: list[tuple[float, float]] = field(default_factory=list)
 
     @property
     def x(self) -> float:
-        """The sum over the items."""
+        """The sum of x over the items."""
         return sum(x for x, _ in self.items)
 
     def predict(self, count: int, x: float) -> Range:
@@ -120,7 +120,7 @@ class Rate:
 
 @dataclass(slots=True)
 class _Task:
-    """What the books say of a model's calls for one task.
+    """The ledgers' data on a model's calls for one task.
 
     `prompt`: tokens per character of all messages. `completion`: tokens per character of the
     subject, over the calls that have one.
@@ -133,7 +133,7 @@ class _Task:
 
 
 class Estimator:
-    """Estimates for one model: of tasks in its books by experience, of others as `expected`."""
+    """Estimates for one model: calibrated for tasks in its ledgers, else as `expected`."""
 
     def __init__(
         self, lines: Iterable[Line], model: str, expected: Mapping[str, Expected] | None = None
@@ -146,27 +146,27 @@ class Estimator:
 
     @property
     def seen(self) -> dict[str, int]:
-        """Calls that were learned from, by task."""
+        """Calls used for calibration, by task."""
         counts = {name: len(task.prompt.items) for name, task in sorted(self._tasks.items())}
         return {name: count for name, count in counts.items() if count}
 
     def compare_tasks(self, task: str, base: Sequence[str]) -> tuple[float, int] | None:
-        """Requests of a task per request of those it follows, and how many; None without any."""
+        """Requests of a task per request of those before it, and their number; None if too few."""
         counted = sum(len(self._tasks[name].keys) for name in base)
         mine = len(self._tasks[task].keys)
         return (mine / counted, mine) if mine and counted >= FEW else None
 
     def mean_subject(self, task: str) -> float | None:
-        """Characters that a request of the task is about; None without experience."""
+        """Mean characters of the subject of a task's requests; None without data."""
         seen = self._tasks[task].completion
         return seen.x / len(seen.items) if seen.items else None
 
     def estimate(self, requests: Iterable[Request]) -> dict[str, Estimate]:
-        """What requests that are known will take, by task."""
+        """The estimate of known requests, by task."""
         tasks: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
             tasks[request.task].append(request)
-        found: dict[str, Estimate] = {}
+        estimates: dict[str, Estimate] = {}
         for task, asked in sorted(tasks.items()):
             texts = [message.content for request in asked for message in request.messages]
             foreign = sum(len(text) - len(text.encode("ascii", "ignore")) for text in texts)
@@ -174,16 +174,16 @@ class Estimator:
             subject = sum(len(request.subject) for request in asked)
             most = max(request.max_tokens for request in asked)
             prompt = self._predict_prompt(task, len(asked), sum(map(len, texts)), schema, foreign)
-            found[task] = self._combine(task, len(asked), prompt, subject, most)
-        return found
+            estimates[task] = self._combine(task, len(asked), prompt, subject, most)
+        return estimates
 
     def foresee(
         self, task: Task, static: str, subjects: Iterable[int], max_tokens: int
     ) -> Estimate:
-        """What requests will take whose prompts are not known yet.
+        """The estimate of requests whose prompts are not known yet.
 
-        `static`: the message that all of them share. `subjects`: the characters of the text that
-        each is about.
+        `static`: the message that all of them share. `subjects`: the characters of each one's
+        subject.
         """
         lengths = list(subjects)
         count, subject, material = len(lengths), sum(lengths), task.expected.material
@@ -197,7 +197,7 @@ class Estimator:
         return self._combine(task.name, count, prompt, subject, max_tokens)
 
     def foresee_texts(self, calls: float, characters: float) -> Estimate:
-        """What it takes to embed texts of so many characters."""
+        """The estimate of embedding texts of so many characters."""
         prompt = self._predict_prompt("embed", round(calls), characters, 0)
         return Estimate(Range(calls, calls, calls * _CALLS_BEFORE), prompt)
 
@@ -241,10 +241,10 @@ class Estimator:
 
 
 def calibrate(runs: Path, model: str, expected: Mapping[str, Expected] | None = None) -> Estimator:
-    """An estimator that knows what the latest runs of a warehouse paid."""
-    found = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
+    """An estimator calibrated by the ledgers of a warehouse's latest runs."""
+    ledgers = [(path.stat().st_mtime_ns, path) for path in runs.glob(f"*/{LEDGER}")]
     lines: list[Line] = []
-    for _, path in sorted(found, reverse=True):
+    for _, path in sorted(ledgers, reverse=True):
         lines.extend(read_lines(path)[0])
         if len(lines) >= 2 * _ENOUGH:  # a call has two lines
             break

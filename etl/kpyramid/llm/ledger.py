@@ -1,4 +1,4 @@
-"""The ledger: every call reserved at its highest price, settled at what it used, summed per run."""
+"""The ledger: every call is reserved at its highest cost, settled at its usage, summed per run."""
 
 import contextlib
 import fcntl
@@ -25,11 +25,11 @@ from kpyramid.llm.task import (
 )
 from kpyramid.settings import LLMSettings, ModelPrice
 
-# Money: what tokens cost, and sums of it that are exact.
+# Money: the cost of tokens, and exact sums.
 
 _MILLION = 1_000_000
 _PICO = 10**12
-"""Sums are kept in whole picodollars: a millionth of a cent per million tokens is one of them."""
+"""Sums are in whole picodollars: one is a millionth of a cent per million tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ NOTHING = Spent()
 
 
 def count_picodollars(dollars: float) -> int:
-    """An amount as a whole number."""
+    """An amount of dollars as whole picodollars."""
     return round(dollars * _PICO)
 
 
@@ -68,7 +68,7 @@ def cost_of(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float:
 
 
 def bound_cost(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float:
-    """The most that a call of so many tokens can cost, whatever of it the server had cached."""
+    """The most that a call of so many tokens can cost, whatever part the server had cached."""
     cached = usage.prompt if (price.cached_input or 0.0) > price.input else 0
     return cost_of(replace(usage, cached=cached), price, batch=batch)
 
@@ -77,17 +77,17 @@ def bound_cost(usage: Usage, price: ModelPrice, *, batch: bool = False) -> float
 # No text that was sent or received stands in one, and no secret.
 
 LEDGER = "ledger.jsonl"
-"""The file's name in a run's folder."""
+"""Name of the ledger's file in a run's folder."""
 
 _FRAME_TOKENS, _MESSAGE_TOKENS = 64, 16
-"""What servers add around a prompt and each message; chat templates stay well below."""
+"""Tokens that servers add to a prompt and to each message; chat templates stay well below."""
 
 Line = Mapping[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What the books say of a call besides its usage; bounds are the most tokens it can take."""
+    """The ledger's description of a call without its usage; bounds are its most tokens."""
 
     key: str
     task: str
@@ -103,20 +103,20 @@ class Call:
 
     @property
     def most(self) -> Usage:
-        """The most tokens that it can take."""
+        """The most tokens of the call."""
         return Usage(self.prompt_bound, self.completion_bound)
 
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A reservation: settled once, or it counts at its highest for ever."""
+    """A reservation: settled once, or counted at its highest cost for ever."""
 
     name: str
     call: Call
 
 
 def describe_call(request: Request, key: str, model: str, *, batch: bool = False) -> Call:
-    """What the books say of a request.
+    """The ledger's description of a request.
 
     No text has more tokens than bytes in any byte-level vocabulary; the schema is sent too.
     """
@@ -137,12 +137,12 @@ def describe_call(request: Request, key: str, model: str, *, batch: bool = False
 
 
 def batch_ticket(batch: str, call: Call) -> Ticket:
-    """The one reservation of a call in a batch, the same for every process that collects it."""
+    """The reservation of a call in a batch, the same for every process that collects it."""
     return Ticket(f"{batch}/{call.key}", call)
 
 
 def write_reserved(ticket: Ticket, most: Spent) -> Line:
-    """The line that sets the most a call can cost aside."""
+    """The line that reserves the highest cost of a call."""
     cost = most.dollars if most.picodollars else None
     return {"event": "reserved", **_describe(ticket), "tokens": most.tokens, "cost": cost}
 
@@ -150,7 +150,7 @@ def write_reserved(ticket: Ticket, most: Spent) -> Line:
 def write_settled(
     ticket: Ticket, usage: Usage | None, outcome: str, billed: bool, price: ModelPrice | None
 ) -> Line:
-    """The line of a finished call; a billed one without usage counts at its highest."""
+    """The line of a finished call; a billed one without usage counts at its highest cost."""
     call = ticket.call
     assumed = billed and usage is None
     used = (usage or call.most) if billed else Usage()
@@ -175,13 +175,13 @@ def _describe(ticket: Ticket) -> dict[str, JsonValue]:
 
 
 def read_spent(line: Line) -> Spent:
-    """What a line counts for."""
+    """The tokens and money of a line."""
     cost = cast("float | None", line["cost"])
     return Spent(cast("int", line["tokens"]), count_picodollars(cost or 0.0))
 
 
 def parse_lines(data: bytes) -> tuple[list[Line], int]:
-    """The lines, and how many are none because a crash cut them."""
+    """The lines, and the number of those that a crash cut."""
     lines: list[Line] = []
     torn = 0
     for text in data.splitlines():
@@ -197,23 +197,23 @@ def parse_lines(data: bytes) -> tuple[list[Line], int]:
 
 
 def read_lines(path: Path) -> tuple[list[Line], int]:
-    """The lines of a ledger, empty when there is none, and how many a crash cut."""
+    """The lines of a ledger, empty if there is none, and the number of those that a crash cut."""
     try:
         return parse_lines(path.read_bytes())
     except FileNotFoundError:
         return [], 0
 
 
-# What ledgers count for while they grow: a run's own, and those of other runs of its ref.
+# Sums of growing ledgers: a run's own, and those of other runs of its ref.
 
 log = logging.getLogger(__name__)
 
 LAST_STAGE = "publish"
-"""The stage whose mark says that a run is finished."""
+"""The stage whose mark shows that a run is finished."""
 
 
 class Tally:
-    """The sums of one ledger, read on from where it was read to before."""
+    """The sums of one growing ledger; reading goes on where it ended."""
 
     def __init__(self) -> None:
         self.settled = NOTHING
@@ -225,7 +225,7 @@ class Tally:
         self._whole = True
 
     def apply(self, line: Line) -> None:
-        """Counts a line; of a call that is settled no further one counts."""
+        """Counts a line; further lines of a settled call do not count."""
         name, spent = str(line["name"]), read_spent(line)
         if name in self.closed:
             return
@@ -238,7 +238,7 @@ class Tally:
             self.settled += spent
 
     def read_on(self, file: int) -> bool:
-        """Counts the lines that came; whether the last of all is whole, not cut."""
+        """Counts the new lines; returns whether the last line is complete."""
         size = os.fstat(file).st_size
         if size <= self._offset:
             return self._whole
@@ -253,8 +253,8 @@ class Tally:
 class Siblings:
     """The other runs of a ref that spend under the same budget as the run `leave_out`.
 
-    They are those that are not finished and were not started before the last that is, and all
-    that start while this one looks.
+    These are the unfinished ones that started after the last finished one, and all that start while
+    this object exists.
     """
 
     def __init__(self, runs: Path, ref: str, leave_out: str | None = None) -> None:
@@ -272,7 +272,7 @@ class Siblings:
         self._follow(name for name, start in started.items() if start >= finished)
 
     def count(self) -> Spent:
-        """What they have spent and reserved by now; nobody may be writing."""
+        """Their spending and reservations so far; no process may be writing."""
         self._follow(self._find_new())
         return sum((self._count_run(path) for path in self._tallies), NOTHING)
 
@@ -293,38 +293,38 @@ class Siblings:
             self._tallies[str(self.runs / name / LEDGER)] = Tally()
 
     def _find_new(self) -> dict[str, str]:
-        """When the runs of the ref were started that were not seen before."""
-        found: dict[str, str] = {}
+        """The start times of the ref's new runs, by name."""
+        started: dict[str, str] = {}
         try:
             with os.scandir(self.runs) as entries:  # before every call, so no paths are made
                 names = sorted({entry.name for entry in entries} - self._known)
         except FileNotFoundError:
-            return found
+            return started
         for name in names:
             record = self.runs / name / "run.json"
             try:
                 values = json.loads(record.read_bytes())
                 if values["ref"] == self._ref:
-                    found[name] = str(values["started"])
+                    started[name] = str(values["started"])
             except (FileNotFoundError, NotADirectoryError):
                 continue  # it may be written yet
             except (OSError, ValueError, KeyError, TypeError) as e:
                 log.warning("%s cannot be read, its spending is not counted: %s", record, e)
             self._known.add(name)
-        return found
+        return started
 
 
-# What the books of a run add up to: per stage, per task, per document, in all.
+# The sums of a run's ledger: per stage, per task, per document, in all.
 
 _DEAREST = 10
 
 
 @dataclass(slots=True)
 class Sum:
-    """Calls and what they used; `open` and `assumed` count at the highest they can have cost.
+    """Calls and their usage; `open` and `assumed` count at their highest cost.
 
-    `open`: never settled, because their process was killed. `assumed`: the reply was lost, so
-    nobody knows what it used. `unpriced`: of models without a price.
+    `open`: never settled, because their process was killed. `assumed`: the reply was lost, so their
+    usage is unknown. `unpriced`: of models without a price.
     """
 
     calls: int = 0
@@ -350,7 +350,7 @@ class Sum:
 
     @property
     def cost(self) -> float | None:
-        """Dollars; None when a call has no known price."""
+        """Dollars; None if no call has a known price."""
         return None if self.unpriced else round(self.dollars, 9)
 
     def describe(self) -> dict[str, JsonValue]:
@@ -371,7 +371,7 @@ class Totals:
     torn: int = 0
 
     def list_dearest(self) -> list[tuple[str, Sum]]:
-        """The documents that cost most, by money, then by tokens."""
+        """The most expensive documents, by money, then by tokens."""
 
         def rank(item: tuple[str, Sum]) -> tuple[float, int, str]:
             return (-item[1].dollars, -item[1].tokens, item[0])
@@ -397,20 +397,20 @@ def add_up(lines: Iterable[Line], torn: int = 0) -> Totals:
 
 
 def read_totals(run: Path) -> Totals:
-    """The sums of a run's folder; all zero when it asked nothing."""
+    """The sums of a run's folder; all zero if it made no call."""
     return add_up(*read_lines(run / LEDGER))
 
 
-# The books of a run: every call is reserved at its highest, then settled at what it used.
+# The ledger of a run: every call is reserved at its highest cost, then settled at its usage.
 # All processes of the run append to one file under a lock, so that a budget holds for them
 # together.
 
 _LOCK = ".ledger.lock"
-"""Beside the runs of a warehouse: held while one of them reads or writes its books."""
+"""Lock beside the runs of a warehouse, held while one of them reads or writes its ledger."""
 
 
 class Ledger:
-    """The books of one run; threads share one, every process opens its own on the same path.
+    """The ledger of one run; threads share one, every process opens its own on the same path.
 
     `siblings` spend under the same budget.
     """
@@ -427,7 +427,7 @@ class Ledger:
         """What each thread's calls were settled at; its callers count the calls."""
 
     def describe(self, request: Request, key: str) -> Call:
-        """What the books say of a request to the model of the settings."""
+        """The entry for a request to the model of the settings."""
         return describe_call(request, key, self._settings.model)
 
     def pay(
@@ -436,7 +436,7 @@ class Ledger:
         request: Request,
         obtain: Callable[[], Mapping[str, JsonValue]],
     ) -> Mapping[str, JsonValue]:
-        """The raw reply that `obtain` gives, reserved before and settled after.
+        """The raw reply of `obtain`, reserved before and settled after.
 
         Raises:
             BudgetError: it might pass the budget; `obtain` was not called.
@@ -458,7 +458,7 @@ class Ledger:
         return raw
 
     def reserve(self, call: Call) -> Ticket:
-        """Sets the most that a call can cost aside; waits while calls in flight may free room.
+        """Reserves the highest cost of a call; waits while calls in flight may release some.
 
         Raises:
             BudgetError: it might pass the budget.
@@ -478,7 +478,7 @@ class Ledger:
                 self._changed.wait()
 
     def check(self, call: Call) -> None:
-        """Passes when the most that a call can cost may still be set aside.
+        """Passes when the highest cost of a call can still be reserved.
 
         Raises:
             BudgetError: `reserve` would refuse it.
@@ -492,11 +492,10 @@ class Ledger:
                 raise self._refuse(call, most, total)
 
     def settle(self, ticket: Ticket, usage: Usage | None, outcome: str, *, billed: bool) -> bool:
-        """Books what a call used; without a usage a billed one counts at its highest.
+        """Books the usage of a call; without one a billed call counts at its highest cost.
 
-        False when that was done before, by whatever process; then nothing changes. Never raises:
-        the reply was paid for and matters more; what cannot be written stays reserved at its
-        highest.
+        Returns False, without any change, if a process did so before. Never raises: the reply was
+        paid for and matters more; if the line cannot be written, the reservation stays.
         """
         price = self._settings.prices.get(ticket.call.model)
         line = write_settled(ticket, usage, outcome, billed, price)
@@ -518,7 +517,7 @@ class Ledger:
         return fresh
 
     def reserve_batch(self, name: str, calls: Sequence[Call]) -> None:
-        """Sets the most that the calls of a batch can cost aside, all or none; again: no change.
+        """Reserves the highest cost of a batch's calls, all or none; repeated: no change.
 
         Raises:
             BudgetError: they might pass the budget together.
@@ -535,12 +534,12 @@ class Ledger:
                 append(write_reserved(ticket, bound))
 
     def spent(self) -> Spent:
-        """What counts against the budget now: settled, and reserved at its highest."""
+        """The amount that counts against the budget: settled, and reserved at its highest cost."""
         with self._changed, self._books():
             return self._total()
 
     def count_fitting(self, calls: Sequence[Call]) -> tuple[int, BudgetError | None]:
-        """How many of the calls, from the first on, may be set aside together, and why no more."""
+        """The number of leading calls that can be reserved, and the error for the next one."""
         total = self.spent()
         for count, call in enumerate(calls):
             most = self._bound(call)
@@ -597,7 +596,7 @@ class Ledger:
 
     @contextlib.contextmanager
     def _books(self) -> Iterator[Callable[[Line], None]]:
-        """All lines read and nobody else writing; gives what appends one."""
+        """Locks the ledgers and reads all lines; gives a function that appends one."""
         with contextlib.ExitStack() as stack:
             lock, file = _open_shared(self._lock), _open_shared(self._path)
             stack.callback(os.close, lock)
@@ -618,7 +617,7 @@ class Ledger:
 
 
 def merge_books(runs: Path, run: str, data: bytes) -> None:
-    """Adds lines that another machine booked to the books of a run, those that are new."""
+    """Adds the new lines of another machine's ledger to that of a run."""
     path, lock = runs / run / LEDGER, _open_shared(runs / _LOCK)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -32,7 +32,7 @@ CHARACTERISTICS = {
 
 
 def write_axioms(triples: Iterable[ox.Triple]) -> tuple[str, ...]:
-    """Sorted N-Triples lines, each once; blank nodes are named by what they and their users say.
+    """Sorted distinct N-Triples lines; blank nodes are named by their statements and referrers.
 
     Raises:
         InputError: blank nodes that refer to each other in a circle, or a statement as a term.
@@ -47,33 +47,33 @@ def read_axioms(lines: Iterable[str]) -> list[ox.Triple]:
 
 
 def name_blank_nodes(triples: Sequence[ox.Triple]) -> list[ox.Triple]:
-    """The statements with each blank node named by a hash: the same graph has the same names.
+    """The statements with each blank node named by a hash: equal graphs get equal names.
 
-    First from the leaves up, by what a node says; then from the roots down, by who refers to it,
-    so that two restrictions of equal content stay two when two classes state them. Equal nodes
-    with equal referrers become one, which says the same.
+    Hashes go first from the leaves up, over a node's statements; then from the roots down, over its
+    referrers, so that restrictions of equal content stay apart when different classes state them.
+    Equal nodes with equal referrers become one, with the same meaning.
 
     Raises:
         InputError: blank nodes that refer to each other in a circle, or a statement as a term.
     """
-    said: defaultdict[str, list[tuple[str, ox.Triple]]] = defaultdict(list)
+    stated: defaultdict[str, list[tuple[str, ox.Triple]]] = defaultdict(list)
     users: defaultdict[str, list[tuple[Subject, str]]] = defaultdict(list)
     for triple in triples:
         for term in (triple.subject, triple.object):
             if isinstance(term, ox.Triple):
                 raise InputError(f"a statement about the statement {term}: only plain RDF is kept")
             if isinstance(term, ox.BlankNode):
-                said[term.value]  # a node that is only referred to says nothing, but is there
+                stated[term.value]  # a node that is only referred to says nothing, but is there
         if isinstance(triple.subject, ox.BlankNode):
-            said[triple.subject.value].append((triple.predicate.value, triple))
+            stated[triple.subject.value].append((triple.predicate.value, triple))
         if isinstance(triple.object, ox.BlankNode):
             users[triple.object.value].append((triple.subject, triple.predicate.value))
-    if not said:
+    if not stated:
         return list(triples)
-    order = _sort_leaves_first(said)
+    order = _sort_leaves_first(stated)
     content: dict[str, str] = {}
     for node in order:
-        lines = {f"{p} {_show(t.object, content)}" for p, t in said[node]}
+        lines = {f"{p} {_show(t.object, content)}" for p, t in stated[node]}
         content[node] = _hash_lines(lines)
     name: dict[str, str] = {}
     for node in reversed(order):
@@ -98,17 +98,17 @@ def _show(term: object, names: Mapping[str, str]) -> str:
     return f"_:{names[term.value]}" if isinstance(term, ox.BlankNode) else str(term)
 
 
-def _sort_leaves_first(said: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
-    """Each blank node after all it refers to."""
+def _sort_leaves_first(stated: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> list[str]:
+    """The blank nodes, each after all nodes it refers to."""
     ends = {
         node: [t.object.value for _, t in statements if isinstance(t.object, ox.BlankNode)]
-        for node, statements in said.items()
+        for node, statements in stated.items()
     }
     try:
         return [*TopologicalSorter(ends).static_order()]
     except CycleError as e:
         circle = {*e.args[1]}
-        left = sorted({p for node in circle for p, _ in said[node]})
+        left = sorted({p for node in circle for p, _ in stated[node]})
         raise InputError(
             f"{len(circle)} blank nodes refer to each other in a circle (by "
             f"{', '.join(left[:_MOST_NAMED])}): they cannot be told apart; give one of them an IRI"
@@ -117,10 +117,10 @@ def _sort_leaves_first(said: Mapping[str, Sequence[tuple[str, ox.Triple]]]) -> l
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits that axioms set: disjoint groups of classes, and greatest numbers of values.
+    """Limits from axioms: disjoint groups of classes, and greatest numbers of values.
 
     `most` is by class and property; `characteristics` are a property's further types; `wider` are
-    the properties that hold wherever it does.
+    the properties that a property implies.
     """
 
     disjoint: tuple[frozenset[str], ...]
@@ -130,14 +130,14 @@ class Limits:
 
     @cached_property
     def _groups(self) -> dict[str, set[frozenset[str]]]:
-        found: dict[str, set[frozenset[str]]] = {}
+        by_iri: dict[str, set[frozenset[str]]] = {}
         for group in self.disjoint:
             for iri in group:
-                found.setdefault(iri, set()).add(group)
-        return found
+                by_iri.setdefault(iri, set()).add(group)
+        return by_iri
 
     def are_disjoint(self, first: AbstractSet[str], second: AbstractSet[str]) -> bool:
-        """Whether nothing is an instance of both classes, each given with all classes above it."""
+        """Whether two classes, each given with all classes above it, share no instance."""
         if not self.disjoint:
             return False
         for group in {group for iri in first for group in self._groups.get(iri, ())}:
@@ -148,15 +148,15 @@ class Limits:
 
 
 def find_limits(triples: Iterable[ox.Triple]) -> Limits:
-    """Disjointness of named classes, cardinalities from above, and what is said of properties."""
+    """Disjointness of named classes, upper cardinalities, and characteristics of properties."""
     graph = Graph(triples)
     disjoint: set[frozenset[str]] = set()
     most: dict[tuple[str, str], int] = {}
     characteristics: dict[str, frozenset[str]] = {}
     wider: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
     for subject in graph.list_subjects():
-        for other in graph.find(subject, n.DISJOINT_WITH):
-            disjoint.add(_keep_named((subject, other)))
+        for value in graph.find(subject, n.DISJOINT_WITH):
+            disjoint.add(_keep_named((subject, value)))
         lists = graph.find(subject, n.DISJOINT_UNION_OF)
         if n.ALL_DISJOINT_CLASSES in graph.find_types(subject):
             lists = graph.find(subject, n.MEMBERS)
@@ -183,7 +183,7 @@ def _keep_named(terms: Iterable[object]) -> frozenset[str]:
 
 
 def _read_bound(restriction: ox.BlankNode, graph: Graph) -> Iterator[tuple[str, int]]:
-    """The property a restriction bounds, and its most values; qualified ones bound only a part."""
+    """The property and the upper bound of a restriction; none for qualified ones."""
     for predicate in (n.OWL + "maxCardinality", n.OWL + "cardinality"):
         for count in graph.find(restriction, predicate):
             if isinstance(count, ox.Literal) and count.value.isdecimal():

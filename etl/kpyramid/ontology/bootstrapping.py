@@ -45,7 +45,7 @@ class Pointer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Synset:
-    """One meaning: its words, most usual first, its gloss and pointers.
+    """One meaning: its words, the most usual first, its gloss and pointers.
 
     `field` is the number of its lexicographer file, such as 17 for natural objects.
     """
@@ -65,12 +65,12 @@ def parse_synset(line: str) -> Synset:
     """The synset of a line of `data.*`; IndexError or ValueError where it is broken."""
     head, _, gloss = line.partition("|")
     parts = head.split()
-    at = 4 + 2 * int(parts[3], 16)
+    index = 4 + 2 * int(parts[3], 16)
     pointers = []
-    for first in range(at + 1, at + 1 + 4 * int(parts[at]), 4):
+    for first in range(index + 1, index + 1 + 4 * int(parts[index]), 4):
         symbol, key, part, ends = parts[first : first + 4]
         pointers.append(Pointer(symbol, key, part, int(ends[:2], 16), int(ends[2:], 16)))
-    words = tuple(word.replace("_", " ") for word in parts[4:at:2])
+    words = tuple(word.replace("_", " ") for word in parts[4:index:2])
     return Synset(parts[0], int(parts[1]), words, gloss.strip(), tuple(pointers))
 
 
@@ -87,14 +87,14 @@ def parse_senses(line: str) -> tuple[str, list[str]]:
 
 
 def list_entries(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a file of WordNet's that are not of its licence."""
+    """The lines of a WordNet file after its licence."""
     return (line for line in lines if not line.startswith("  "))
 
 
 class WordNet:
-    """Nouns by word and by key; keys are the offsets that WordNet names synsets by.
+    """Nouns by word and by key; keys are WordNet's offsets of synsets.
 
-    `licence`: what its files begin with, which every copy must carry.
+    `licence`: the beginning of its files, which every copy must contain.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -160,9 +160,9 @@ def _read_nouns(path: Path) -> list[str]:
 # The cut: classes below one meaning of a word.
 
 BASE = "https://w3id.org/kpyramid/bootstrap/"
-"""A cut's namespace is this, the name of its topmost class and #."""
+"""A cut's namespace is this, then the name of its topmost class, then #."""
 MOST_CLASSES = 5000
-"""More than that nobody reviews; WordNet below "disease" has 606."""
+"""More classes than this are not reviewable; WordNet below "disease" has 606."""
 _MOST_EXAMPLES = 5
 
 
@@ -182,13 +182,13 @@ class Relation(NamedTuple):
 
 @cache
 def load_relations() -> Mapping[str, Relation]:
-    """The properties a cut may have, by name and by each of their links: `relations.toml`."""
+    """The properties that a cut may have, by name and by each of their links."""
     rows = tomllib.loads(Path(__file__).with_name("relations.toml").read_text("utf-8"))
     relations = [Relation(name, **row) for name, row in rows.items()]
     return {key: each for each in relations for key in (each.name, *each.links)}
 
 
-# What the entity recogniser calls the instances of a field, by WordNet's lexicographer file:
+# The entity recogniser's labels for the instances of WordNet's lexicographer files:
 # artifact, communication, event, group, location, object, person.
 _ENTITY_TYPES = {
     **{6: "FAC PRODUCT", 10: "LAW WORK_OF_ART", 11: "EVENT", 14: "NORP ORG", 15: "GPE LOC"},
@@ -202,8 +202,8 @@ _COMMON_NOUNS = frozenset({5, 8, 13, 20, 26, 27})
 class Cut:
     """Classes by key, the topmost first; links by relation as (key, key or None, in words).
 
-    A key stands where an IRI will. `levels` count from the topmost; `instances` and `deeper` what
-    was left: single things, and meanings below the depth.
+    Keys stand for IRIs to come. `levels` count from the topmost; `instances` and `deeper` count
+    what was left out: individuals, and meanings below the depth.
     """
 
     notices: list[str]
@@ -225,7 +225,7 @@ class Cut:
         )
 
     def check_size(self, count: int) -> None:
-        """Passes as long as a person can review so many classes.
+        """Passes while a person can review the number of classes.
 
         Raises:
             InputError: they are too many.
@@ -238,7 +238,7 @@ class Cut:
 
 
 def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
-    """The meanings below one, at most `depth` levels, with what WordNet links them by.
+    """The meanings below one, at most `depth` levels, with WordNet's links between them.
 
     Raises:
         InputError: over `MOST_CLASSES` meanings, or WordNet's files are broken or lead in a circle.
@@ -285,7 +285,7 @@ def cut_wordnet(wordnet: WordNet, top: Synset, *, depth: int) -> Cut:
 def build_schema(cut: Cut, *, title: str) -> Schema:
     """The cut as a schema, with one property for each kind of link.
 
-    IRIs are made of labels; where two have the same, the later takes its key.
+    IRIs are made from labels; of two equal ones the later gets its key appended.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()
@@ -296,8 +296,8 @@ def build_schema(cut: Cut, *, title: str) -> Schema:
     base = f"{BASE}{next(iter(names.values()))}#"
     iris: dict[str | None, str] = {None: n.THING, **{k: base + name for k, name in names.items()}}
     classes = [
-        replace(found, iri=iris[key], parents=tuple(iris[parent] for parent in found.parents))
-        for key, found in cut.concepts.items()
+        replace(concept, iri=iris[key], parents=tuple(iris[parent] for parent in concept.parents))
+        for key, concept in cut.concepts.items()
     ]
     advice = "Cut from word nets, to be reviewed: classes that are wrong or not needed go."
     stated = [
@@ -349,7 +349,7 @@ LICENCE = (
 _ENGLISH = "/c/en/"
 _LEAST_WEIGHT = 1.0
 _MOST_WORDS = 3
-"""Words of a class's name; longer terms are half sentences that a volunteer typed."""
+"""Most words of a class's name; longer terms are half sentences that a volunteer typed."""
 _LONGEST_LINE = 1_000_000
 _WEIGHT = re.compile(r'"weight":\s*([0-9]+(?:\.[0-9]+)?)')
 _COLUMNS = 5
@@ -359,7 +359,7 @@ Assertion = tuple[str, str, str]
 
 
 def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
-    """Adds to the cut what the dump states of it; the number of classes that are new.
+    """Adds the dump's assertions on the cut; returns the number of new classes.
 
     The dump is a table of assertions separated by tabs: the assertion's address, the relation, the
     start, the end, and details as JSON with the weight. Only English is read, and only what at
@@ -401,7 +401,7 @@ def merge_conceptnet(cut: Cut, path: Path, *, depth: int, watch: Watch) -> int:
 
 
 def _read_assertions(path: Path, relations: set[str], watch: Watch) -> Iterator[Assertion]:
-    """Relation, start and end of the English assertions of some relations, as plain words."""
+    """Relation, start and end of the English assertions of these relations, as plain words."""
     good = bad = 0
     for line in watch(_read_dump(path)):
         parts = line.split("\t", _COLUMNS - 1)

@@ -1,7 +1,7 @@
-"""Constraints of shapes and axioms on single values, so that a bad one is refused by itself.
+"""Constraints on single values from shapes and axioms, so that each bad value is rejected.
 
-The gate at publish validates the whole ontology by all of SHACL. Here are the parts of it that a
-single value can break, in a form that is quick to ask for every value.
+The gate at publish validates the whole ontology by all of SHACL. Here are the constraints that a
+single value can violate, in a form that is fast for every value.
 """
 
 import re
@@ -32,10 +32,10 @@ _READ = ("datatype", "class", "pattern", "minLength", "maxLength", "maxCount", "
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """One demand on the values of a property.
+    """One constraint on the values of a property.
 
-    `target`: the class whose individuals it is made of; None: whoever has the property. `kind`:
-    the name of the SHACL component, such as `pattern`, with its `values`: one, or those of sh:in.
+    `target`: the class that it constrains; None: all subjects of the property. `kind`: the name of
+    the SHACL component, such as `pattern`, with its `values`: one, or those of sh:in.
     """
 
     target: str | None
@@ -46,7 +46,7 @@ class Constraint:
     message: str = ""
 
     def allows(self, literal: str, datatype: str) -> bool:
-        """Whether a literal meets it; demands on other things than literals are met."""
+        """Whether a literal satisfies it; constraints on individuals are satisfied."""
         (first, *_) = self.values
         match self.kind:
             case "datatype":
@@ -72,30 +72,30 @@ class Constraint:
 
 @lru_cache(maxsize=2**16)
 def _search(pattern: str, flags: str, text: str) -> bool | None:
-    """Whether a text has a pattern in it, None if SPARQL's REGEX, as SHACL uses it, has no such.
+    """Whether a text matches a pattern; None if SPARQL's REGEX, as SHACL uses it, refuses it.
 
-    This engine needs time by the text's length, whatever the pattern; Python's may need for ever.
+    This engine is linear in the text's length, whatever the pattern; Python's may be exponential.
     """
     known = "".join(letter for letter in "imsx" if letter in flags)
     words = [ox.Literal(part) for part in (text, pattern, known)]
     rows = _EMPTY.query("SELECT (REGEX({}, {}, {}) AS ?found) {{}}".format(*words))
     assert isinstance(rows, ox.QuerySolutions)
-    found = next(rows)["found"]
-    return found.value == "true" if isinstance(found, ox.Literal) else None
+    match = next(rows)["found"]
+    return match.value == "true" if isinstance(match, ox.Literal) else None
 
 
 def read_constraints(turtle: str, *, source: str) -> tuple[Constraint, ...]:
-    """The demands on single values that a text of SHACL shapes makes, sorted.
+    """The constraints on single values in a text of SHACL shapes, sorted.
 
-    Shapes with other targets, paths of several steps, what combines shapes, and patterns that look
-    ahead or behind are left to the validator; so is what is only a warning.
+    Shapes with other targets, paths of several steps, logical combinations, and patterns that look
+    ahead or behind are left to the validator; so are warnings.
 
     Raises:
         InputError: not Turtle, or a pattern that is none.
     """
     graph = Graph(parse_turtle(turtle, source=source))
-    found = {c for shape in graph.list_subjects() for c in _read_shape(shape, graph, source)}
-    return tuple(sorted(found, key=_order))
+    constraints = {c for shape in graph.list_subjects() for c in _read_shape(shape, graph, source)}
+    return tuple(sorted(constraints, key=_order))
 
 
 def _order(c: Constraint) -> tuple[object, ...]:
@@ -147,7 +147,7 @@ def _is_off(part: Node, graph: Graph) -> bool:
 
 
 def _check(kind: str, values: tuple[str, ...], flags: str, source: str) -> bool:
-    """Whether values can be held against it one by one."""
+    """Whether a constraint can be checked value by value."""
     try:
         if kind in ("pattern", _NOT_PATTERN):
             re.compile(values[0])
@@ -165,31 +165,31 @@ def _text(term: object) -> str:
 
 @dataclass(frozen=True)
 class Rules:
-    """A schema with the demands of its shapes, asked value by value."""
+    """A schema with the constraints of its shapes, checked value by value."""
 
     schema: Schema
     constraints: tuple[Constraint, ...] = ()
 
     @cached_property
     def _by_property(self) -> dict[str, list[Constraint]]:
-        found: dict[str, list[Constraint]] = {}
+        by_iri: dict[str, list[Constraint]] = {}
         for constraint in self.constraints:
-            found.setdefault(constraint.property_iri, []).append(constraint)
-        return found
+            by_iri.setdefault(constraint.property_iri, []).append(constraint)
+        return by_iri
 
     def _list(self, classes: Collection[str], property_iri: str) -> Iterator[Constraint]:
         for constraint in self._by_property.get(property_iri, ()):
             if constraint.target is None or any(
-                self.schema.is_subclass(own, constraint.target) for own in classes
+                self.schema.is_subclass(iri, constraint.target) for iri in classes
             ):
                 yield constraint
 
     def max_values(
         self, classes: Collection[str], property_iri: str, *, inferred: bool = False
     ) -> int | None:
-        """At most how many values an individual of these classes may have; None for any number.
+        """The most values of an individual of these classes; None for any number.
 
-        Shapes do not count what is only `inferred`.
+        Shapes do not count `inferred` values.
         """
         bounds = [self.schema.max_values(iri, property_iri) for iri in classes or (n.THING,)]
         demands = () if inferred else self._list(classes, property_iri)
@@ -199,20 +199,20 @@ class Rules:
     def find_broken(
         self, classes: Collection[str], property_iri: str, literal: str, datatype: str
     ) -> Constraint | None:
-        """The first demand that a literal of an individual of these classes does not meet."""
+        """The first constraint that a literal of an individual of these classes violates."""
         demands = self._list(classes, property_iri)
         return next((c for c in demands if not c.allows(literal, datatype)), None)
 
     def find_missing(
         self, classes: Collection[str], property_iri: str, value_classes: Iterable[str]
     ) -> Constraint | None:
-        """The first class that the individual at the other end had to be in and is not."""
-        own = list(value_classes)
+        """The first class constraint that the individual at the other end violates."""
+        value_iris = list(value_classes)
         for constraint in self._list(classes, property_iri):
             if constraint.kind == "datatype":
                 return constraint
             if constraint.kind == "class" and not any(
-                self.schema.is_subclass(iri, constraint.values[0]) for iri in own
+                self.schema.is_subclass(iri, constraint.values[0]) for iri in value_iris
             ):
                 return constraint
         return None

@@ -62,7 +62,7 @@ _DEEPEST = 2
 
 
 def parse_literal(text: str, datatype: str) -> str | None:
-    """The canonical lexical form of a surface text for a datatype, or None when it is no value.
+    """The canonical lexical form of a text for a datatype; None if it is no such value.
 
     Units are not converted ("3,189 feet" is 3189); a text with two numbers, a range, a decade
     or a vague date has no value. `datatype` is an IRI of `DATATYPES`, else None.
@@ -100,18 +100,18 @@ def _parse_number(text: str) -> Decimal | None:
     # A bracket repeats the number in another unit: "3,189 feet (972 m)".
     plain = re.sub(r"\([^)]*\)", " ", text.lower().replace("\N{MINUS SIGN}", "-"))
     words = [word.strip(";:.,").lstrip("$€£¥~") for word in plain.split()]
-    found = [
-        (at, word)
-        for at, word in enumerate(words)
+    numbers = [
+        (index, word)
+        for index, word in enumerate(words)
         if re.search("[0-9]", word) and not re.fullmatch(_UNIT, word)
     ]
-    if len(found) != 1:
+    if len(numbers) != 1:
         return None
-    at, word = found[0]
+    index, word = numbers[0]
     match = _NUMBER.fullmatch(word)
     if match is None or len(word) > _MOST_DIGITS:
         return None
-    following = words[at + 1] if at + 1 < len(words) else ""
+    following = words[index + 1] if index + 1 < len(words) else ""
     return Decimal(match["number"].replace(",", "")) * SCALES.get(following, 1)
 
 
@@ -146,7 +146,7 @@ def _parse_double(text: str) -> str | None:
 
 
 def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
-    """The date a text states, its unstated month and day being 1."""
+    """The date that a text states; an unstated month or day is 1."""
     if len(text) > _LONGEST_VALUE:
         return None
     plain = text.lower().rstrip(".,; ")
@@ -163,8 +163,8 @@ def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
 
 def _make_date_parser(length: int, *patterns: re.Pattern[str]) -> Callable[[str], str | None]:
     def parse_date(text: str) -> str | None:
-        found = _match_date(text, patterns)
-        return found.isoformat()[:length] if found else None
+        day = _match_date(text, patterns)
+        return day.isoformat()[:length] if day else None
 
     return parse_date
 

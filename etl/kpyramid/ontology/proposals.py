@@ -28,15 +28,15 @@ FORMS = {
     XSD + "string": "words of the text",
     RDFS + "Literal": "words of the text",
 }
-"""How values of a datatype are to be written; the others are whole numbers."""
+"""The form of a datatype's values in words; other datatypes are whole numbers."""
 
 
 def name_class(iri: str, schema: Schema) -> str:
-    """A class's label; `anything` of the most general."""
+    """A class's label; `anything` for the most general one."""
     if iri == THING:
         return "anything"
-    found = schema.class_by_iri.get(iri)
-    return found.label if found else iri
+    c = schema.class_by_iri.get(iri)
+    return c.label if c else iri
 
 
 def name_range(iri: str, schema: Schema) -> str:
@@ -47,21 +47,21 @@ def name_range(iri: str, schema: Schema) -> str:
 
 
 def show_ends(prop: OntologyProperty, schema: Schema) -> str:
-    """From what to what a property leads."""
+    """Domain and range of a property in words."""
     return f"{name_class(prop.domain, schema)} → {name_range(prop.range, schema)}"
 
 
 # Accepted proposals.
 
 Row = Mapping[str, object]
-"""A row of the table `proposals`; only what the schema takes from it need be there."""
+"""A row of the table `proposals`, with at least the columns that the schema takes."""
 
 
 def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
     """The schema with the accepted rows of the table `proposals`, and the words of its aliases.
 
-    What splits a property is stated as its sub-property. An inverse that is not in the schema, as
-    it was not accepted itself, is left out.
+    A property that splits another is its sub-property. An inverse that was not accepted itself is
+    left out.
 
     Raises:
         InputError: a domain or range is not in the schema.
@@ -81,18 +81,18 @@ def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
 
 
 def name_by_wording(row: Row) -> Row:
-    """The row as facts are read by it: a name that is none of its wordings gives way to the first.
+    """The row with its first wording as label, unless its label is one of its wordings.
 
-    A name that a person or a model chose says what is meant; that a fact says it means nothing.
+    A name chosen by a person or a model need not occur in any fact.
     """
     phrases = cast("Sequence[str]", row["phrases"])
     return row if row["label"] in phrases else {**row, "label": phrases[0]}
 
 
 def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:
-    """An IRI under a base, of the percent-encoded label: `Village`, `is_king_of`.
+    """An IRI under a base, from the percent-encoded label: `Village`, `is_king_of`.
 
-    One that is taken, for something else, gets a suffix.
+    An IRI that is taken gets a suffix.
     """
     words = label.casefold().split()
     name = "".join(w.capitalize() for w in words) if kind == "class" else "_".join(words)
@@ -122,7 +122,7 @@ def _list_words(row: Row) -> list[str]:
 
 
 def _add_words(schema: Schema, rows: Iterable[Row]) -> Schema:
-    """With the phrases of each alias as alternative labels of what it names."""
+    """The terms with the phrases of their aliases as alternative labels."""
     known: dict[str, OntologyClass | OntologyProperty] = {
         **schema.class_by_iri,
         **schema.property_by_iri,
@@ -143,5 +143,5 @@ def _extend(schema: Schema, terms: Iterable[OntologyClass | OntologyProperty]) -
 
 
 def identify_proposal(row: Row) -> tuple[str, ...]:
-    """What tells a proposal from others."""
+    """The key of a proposal: kind, domain, label and range."""
     return tuple(cast("str", row[name]) for name in ("kind", "domain", "label", "range"))

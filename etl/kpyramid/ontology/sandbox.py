@@ -13,26 +13,26 @@ from collections.abc import Sequence
 
 # Commands run to their end.
 
-_KEPT = (
+_INHERITED = (
     *("PATH", "HOME", "LANG", "LC_ALL", "JAVA_HOME", "LD_LIBRARY_PATH"),
     *("PYTHONHOME", "VIRTUAL_ENV"),
 )
-"""The variables that Java and Python need to start."""
+"""Environment variables that Java and Python need to start."""
 _MARGIN = 10
 """Seconds after which the system ends a child whose parent is gone."""
 _running: set[subprocess.Popen[bytes]] = set()
 
 
 def list_environment() -> dict[str, str]:
-    """The environment of a child process: no keys, no settings.
+    """The environment of a child process, without keys and settings.
 
-    A Python child is given `sys.path` with its code.
+    A Python child gets `sys.path` with its code.
     """
-    return {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -> tuple[int, bytes]:
-    """Exit code and standard output, with what was said on standard error after it.
+    """Runs a command; exit code, and standard output followed by standard error.
 
     Raises:
         TimeoutError: it was stopped after `seconds`, with every process it had started.
@@ -65,10 +65,10 @@ def run_limited(command: Sequence[str], *, seconds: float, given: bytes = b"") -
 
 
 def ask_function(name: str, given: object, *, seconds: float) -> tuple[object, str]:
-    """The answer of a function of ours, `module:function`, in a process of its own.
+    """Calls a function of ours, `module:function`, in a child process; its answer.
 
-    It reads `given` as JSON on standard input and writes JSON as its last line. If it ended
-    without, the answer is None, and the second value says how it ended.
+    It reads `given` as JSON on standard input and writes JSON as its last line. If it ends without,
+    the answer is None, and the second value tells how it ended.
 
     Raises:
         TimeoutError: as `run_limited`.
@@ -83,7 +83,7 @@ def ask_function(name: str, given: object, *, seconds: float) -> tuple[object, s
 
 
 def list_python(name: str, *arguments: object) -> list[str]:
-    """The command that calls a function of ours, `module:function`, in a Python of its own."""
+    """The command that calls a function of ours, `module:function`, in a new Python."""
     module, _, function = name.partition(":")
     call = f"{function}({', '.join(map(repr, arguments))})"
     code = f"import sys; sys.path[:] = {sys.path!r}; from {module} import {function}; {call}"
@@ -91,7 +91,7 @@ def list_python(name: str, *arguments: object) -> list[str]:
 
 
 def end_running() -> None:
-    """Ends what other threads run by `run_limited`; there it is as if the command had failed."""
+    """Ends the commands that other threads run by `run_limited`, which see a failed command."""
     for process in _running.copy():
         if process.poll() is None:
             _kill_group(process)
@@ -108,9 +108,9 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 class Child:
-    """A function of ours, `module:function`, in a Python of its own that answers a line a message.
+    """A function of ours, `module:function`, in a child process that answers message by message.
 
-    It is started by the first message, and again by the next one after an answer that did not come.
+    The first message starts it; so does the next one after an answer that did not come.
     """
 
     def __init__(self, name: str, *arguments: object) -> None:
@@ -121,7 +121,7 @@ class Child:
 
     @property
     def is_running(self) -> bool:
-        """Whether the next message goes to a process that is there already."""
+        """Whether the process for the next message is running."""
         return self._process is not None and self._process.poll() is None
 
     def ask(self, message: bytes, seconds: float) -> bytes:
@@ -141,9 +141,9 @@ class Child:
             process.stdin.flush()
             return _read_line(process.stdout.fileno(), deadline)
         except (EOFError, BrokenPipeError) as e:
-            said = name_end(process.wait())
+            end = name_end(process.wait())
             self.close()
-            raise EOFError(said) from e
+            raise EOFError(end) from e
         except BaseException:
             # Late, or interrupted between question and answer: the next answer would be this one.
             self.close()
@@ -156,7 +156,7 @@ class Child:
         self._process = self._stop = None
 
     def stop(self) -> None:
-        """Ends it for good, also while another thread waits for its answer."""
+        """Ends the child for good, also while another thread waits for its answer."""
         self.is_over = True
         if self._process is not None:
             self._process.kill()

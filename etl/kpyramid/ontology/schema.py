@@ -20,7 +20,7 @@ from kpyramid.ontology.turtle import Graph, make_iri, parse_turtle, walk, write_
 class OntologyClass:
     """A class; `entity_types` are the NER labels that name its instances.
 
-    With `common_nouns` its instances are named in small letters too, as substances are.
+    With `common_nouns` its instances have names in small letters too, as substances do.
     """
 
     iri: str
@@ -95,8 +95,8 @@ def list_statements(
 
 def _list_words(row: OntologyClass | OntologyProperty) -> Iterator[ox.Triple]:
     yield _state(row.iri, n.LABEL, ox.Literal(row.label, language="en"))
-    for other in row.alt_labels:
-        yield _state(row.iri, n.ALT_LABEL, ox.Literal(other, language="en"))
+    for label in row.alt_labels:
+        yield _state(row.iri, n.ALT_LABEL, ox.Literal(label, language="en"))
     if row.comment:
         yield _state(row.iri, n.COMMENT, ox.Literal(row.comment, language="en"))
 
@@ -118,8 +118,8 @@ def find_nearest_common(
     return min(sorted(common), key=lambda iri: sum(climb[iri] for climb in climbs), default=None)
 
 
-_LARGEST_KEPT = 1000
-"""Ancestors of one class that are remembered: no real hierarchy is as deep, and a chain of ten
+_LARGEST_CACHED = 1000
+"""Most ancestors of a class that is cached: no real hierarchy is as deep, and a chain of ten
 thousand classes would fill the memory with fifty million."""
 
 
@@ -156,12 +156,12 @@ class Schema:
 
     @cached_property
     def class_by_iri(self) -> dict[str, OntologyClass]:
-        """The classes under their IRIs."""
+        """The classes by IRI."""
         return {c.iri: c for c in self.classes}
 
     @cached_property
     def property_by_iri(self) -> dict[str, OntologyProperty]:
-        """The properties under their IRIs."""
+        """The properties by IRI."""
         return {p.iri: p for p in self.properties}
 
     @cached_property
@@ -170,21 +170,21 @@ class Schema:
 
     def find_ancestors(self, iri: str) -> frozenset[str]:
         """A class and all classes above it; without owl:Thing, unless it is stated."""
-        found = self._ancestors.get(iri)
-        if found is None:
-            found = frozenset(walk([iri], self._list_parents))
-            if len(found) <= _LARGEST_KEPT:
-                self._ancestors[iri] = found
-        return found
+        ancestors = self._ancestors.get(iri)
+        if ancestors is None:
+            ancestors = frozenset(walk([iri], self._list_parents))
+            if len(ancestors) <= _LARGEST_CACHED:
+                self._ancestors[iri] = ancestors
+        return ancestors
 
     def list_above(self, iri: str) -> Iterator[OntologyClass]:
-        """A class and all classes above it, those that are declared."""
+        """A class and the declared classes above it."""
         above = map(self.class_by_iri.get, self.find_ancestors(iri))
-        return (found for found in above if found)
+        return (c for c in above if c)
 
     def _list_parents(self, iri: str) -> Sequence[str]:
-        found = self.class_by_iri.get(iri)
-        return found.parents if found else ()
+        entry = self.class_by_iri.get(iri)
+        return entry.parents if entry else ()
 
     @cached_property
     def _classes_by_type(self) -> dict[str, tuple[str, ...]]:
@@ -208,13 +208,13 @@ class Schema:
         return self._classes_by_type.get(entity_type, ())
 
     def class_for_type(self, entity_type: str) -> str | None:
-        """The class that an NER label tells: the most general; None where several stand apart."""
+        """The most general class with an NER label; None where several stand apart."""
         claims = self.list_classes_for_type(entity_type)
         return claims[0] if len(claims) == 1 else None
 
     @property
     def knows_types(self) -> bool:
-        """Whether NER labels tell classes."""
+        """Whether any class has NER labels."""
         return bool(self._classes_by_type)
 
     def is_subclass(self, child: str, parent: str) -> bool:
@@ -222,18 +222,18 @@ class Schema:
         return child == parent or parent == n.THING or parent in self.find_ancestors(child)
 
     def are_disjoint(self, first: str, second: str) -> bool:
-        """Whether nothing can be an instance of both: stated of them, or of classes above them."""
+        """Whether the two classes can share no instance, by axioms on them or on classes above."""
         above, others = self.find_ancestors(first), self.find_ancestors(second)
         return self._limits.are_disjoint(above, others)
 
     def max_values(self, class_iri: str, property_iri: str) -> int | None:
-        """At most how many values an instance may have; None for any number.
+        """The most values of an instance; None for any number.
 
         One if the property is functional, else the least owl:maxCardinality or owl:cardinality
         of the class and the classes above it.
         """
-        found = self.property_by_iri.get(property_iri)
-        bounds = [1] if found and found.is_functional else []
+        prop = self.property_by_iri.get(property_iri)
+        bounds = [1] if prop and prop.is_functional else []
         if self._limits.most:
             pairs = ((iri, property_iri) for iri in self.find_ancestors(class_iri))
             bounds += [self._limits.most[pair] for pair in pairs if pair in self._limits.most]
@@ -244,15 +244,15 @@ class Schema:
         return self._limits.characteristics.get(property_iri, frozenset())
 
     def find_entailed(self, property_iri: str) -> Sequence[tuple[str, bool]]:
-        """The properties that hold wherever one does, itself first, and whether ends are swapped.
+        """The properties that one entails, itself first, each with whether the ends are swapped.
 
-        By inverses, symmetry, and the properties above it.
+        By inverses, symmetry, and super-properties.
         """
-        found = self._entailed.get(property_iri)
-        if found is None:
-            found = list(walk([(property_iri, False)], self._list_wider))
-            self._entailed[property_iri] = found
-        return found
+        entailed = self._entailed.get(property_iri)
+        if entailed is None:
+            entailed = list(walk([(property_iri, False)], self._list_wider))
+            self._entailed[property_iri] = entailed
+        return entailed
 
     @cached_property
     def _entailed(self) -> dict[str, Sequence[tuple[str, bool]]]:
@@ -265,23 +265,23 @@ class Schema:
             turned = turned | {iri}
         straight = self._limits.wider.get(iri, frozenset())
         return [
-            *((other, not swapped) for other in sorted(turned)),
+            *((inverse, not swapped) for inverse in sorted(turned)),
             *((wider, swapped) for wider in sorted(straight)),
         ]
 
     @cached_property
     def _inverses(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        inverses: dict[str, set[str]] = {}
         for prop in self.properties:
             if prop.inverse_of:
-                found.setdefault(prop.iri, set()).add(prop.inverse_of)
-                found.setdefault(prop.inverse_of, set()).add(prop.iri)
-        return found
+                inverses.setdefault(prop.iri, set()).add(prop.inverse_of)
+                inverses.setdefault(prop.inverse_of, set()).add(prop.iri)
+        return inverses
 
     def extend(
         self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
     ) -> "Schema":
-        """The schema with these added; one whose IRI is there already replaces the old one.
+        """The schema with these added; an existing IRI's class or property is replaced.
 
         Raises:
             InputError: something added points to a class or property that is nowhere declared.
@@ -307,29 +307,29 @@ def parse_schema(turtle: str, *, source: str) -> Schema:
 
 
 def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
-    """The same of statements.
+    """The schema that statements declare; see `parse_schema`.
 
     Raises:
         InputError: incomplete; names every problem.
     """
     triples = list(triples)
-    found = Graph(triples)
+    graph = Graph(triples)
     problems: list[str] = []
-    headers = found.find_typed(n.ONTOLOGY)
+    headers = graph.find_typed(n.ONTOLOGY)
     if len(headers) != 1:
         problems.append(
             f"{len(headers)} owl:Ontology headers: state one, as in `<https://…> a owl:Ontology .`"
         )
-    classes = [_read_class(iri, found, problems) for iri in found.find_typed(n.CLASS)]
+    classes = [_read_class(iri, graph, problems) for iri in graph.find_typed(n.CLASS)]
     if not classes:
         problems.append("no owl:Class: declare at least one")
     kinds = (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
-    objects, datatypes = (found.find_typed(kind) for kind in kinds)
+    objects, datatypes = (graph.find_typed(kind) for kind in kinds)
     properties = [
-        _read_property(iri, found, problems, is_datatype=iri in datatypes)
+        _read_property(iri, graph, problems, is_datatype=iri in datatypes)
         for iri in sorted({*objects, *datatypes})
     ]
-    problems += _find_unread(found)
+    problems += _find_unread(graph)
     problems += [
         f"{subject} <{predicate}>: tools that read this run the Python module it names; "
         "remove the statement"
@@ -346,7 +346,7 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
 
 
 def write_schema(schema: Schema) -> str:
-    """The schema as Turtle, the same for equal schemas; `parse_schema` gives it back.
+    """The schema as Turtle, equal for equal schemas; `parse_schema` reads it back.
 
     Raises:
         InputError: an IRI of the schema is none.
@@ -379,7 +379,7 @@ def _read_axioms(
 
 
 def _tag_english(triple: ox.Triple) -> ox.Triple:
-    """Untagged text is written as English."""
+    """The statement with untagged text tagged as English."""
     value = triple.object
     if isinstance(value, ox.Literal) and value.datatype == make_iri(n.XSD + "string"):
         value = ox.Literal(value.value, language="en")
@@ -392,8 +392,8 @@ def _refuse(problems: Sequence[str], source: str) -> None:
         raise InputError(f"{source}: {len(problems)} to correct in the ontology:{listed}")
 
 
-def _find_unread(found: Graph) -> list[str]:
-    """Declarations of a kind that is not read: left alone, they would vanish without a word."""
+def _find_unread(graph: Graph) -> list[str]:
+    """Problems: declarations of kinds that are not read, which would be lost silently."""
     wanted = {
         n.RDFS + "Class": (n.CLASS,),
         n.RDF + "Property": (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY, n.ANNOTATION_PROPERTY),
@@ -403,13 +403,13 @@ def _find_unread(found: Graph) -> list[str]:
         f"<{iri}>: only a {kind.rpartition('#')[2]}; make it an owl:{kinds[0].rpartition('#')[2]}"
         + (" or owl:DatatypeProperty" if len(kinds) > 1 else "")
         for kind, kinds in wanted.items()
-        for iri in found.find_typed(kind)
-        if not {*kinds} & {*found.find_iris(iri, n.RDF_TYPE)}
+        for iri in graph.find_typed(kind)
+        if not {*kinds} & {*graph.find_iris(iri, n.RDF_TYPE)}
     ]
 
 
 def _find_dangling(schema: Schema) -> list[str]:
-    """References to nothing, or to a datatype whose values cannot be checked."""
+    """Problems: references to undeclared terms, and datatypes that cannot be checked."""
     classes = {*schema.class_by_iri, n.THING}
     problems = [
         f"<{c.iri}>: rdfs:subClassOf <{parent}>, which is no class declared here"
@@ -431,55 +431,55 @@ def _find_dangling(schema: Schema) -> list[str]:
     return problems
 
 
-def _read_class(iri: str, found: Graph, problems: list[str]) -> OntologyClass:
+def _read_class(iri: str, graph: Graph, problems: list[str]) -> OntologyClass:
     return OntologyClass(
         iri=iri,
-        label=_read_label(iri, found, problems),
-        alt_labels=tuple(found.find_texts(iri, n.ALT_LABEL)),
-        comment=_read_text(iri, n.COMMENT, found),
-        parents=tuple(found.find_iris(iri, n.SUBCLASS)),
-        entity_types=tuple(found.find_texts(iri, n.ENTITY_TYPE)),
-        common_nouns=found.is_true(iri, n.COMMON_NOUNS),
+        label=_read_label(iri, graph, problems),
+        alt_labels=tuple(graph.find_texts(iri, n.ALT_LABEL)),
+        comment=_read_text(iri, n.COMMENT, graph),
+        parents=tuple(graph.find_iris(iri, n.SUBCLASS)),
+        entity_types=tuple(graph.find_texts(iri, n.ENTITY_TYPE)),
+        common_nouns=graph.is_true(iri, n.COMMON_NOUNS),
     )
 
 
 def _read_property(
-    iri: str, found: Graph, problems: list[str], *, is_datatype: bool
+    iri: str, graph: Graph, problems: list[str], *, is_datatype: bool
 ) -> OntologyProperty:
-    inverses = found.find_iris(iri, n.INVERSE_OF)
+    inverses = graph.find_iris(iri, n.INVERSE_OF)
     if len(inverses) > 1:
         problems.append(f"<{iri}>: {len(inverses)} owl:inverseOf: keep one")
     return OntologyProperty(
         iri=iri,
-        label=_read_label(iri, found, problems),
-        alt_labels=tuple(found.find_texts(iri, n.ALT_LABEL)),
-        comment=_read_text(iri, n.COMMENT, found),
-        domain=_read_end(iri, n.DOMAIN, found, problems),
-        range=_read_end(iri, n.RANGE, found, problems),
+        label=_read_label(iri, graph, problems),
+        alt_labels=tuple(graph.find_texts(iri, n.ALT_LABEL)),
+        comment=_read_text(iri, n.COMMENT, graph),
+        domain=_read_end(iri, n.DOMAIN, graph, problems),
+        range=_read_end(iri, n.RANGE, graph, problems),
         is_datatype=is_datatype,
-        is_functional=n.FUNCTIONAL_PROPERTY in found.find_iris(iri, n.RDF_TYPE),
+        is_functional=n.FUNCTIONAL_PROPERTY in graph.find_iris(iri, n.RDF_TYPE),
         inverse_of=inverses[0] if inverses else None,
-        competency_question=_read_text(iri, n.COMPETENCY_QUESTION, found),
+        competency_question=_read_text(iri, n.COMPETENCY_QUESTION, graph),
     )
 
 
-def _read_text(iri: str, predicate: str, found: Graph) -> str:
-    texts = found.find_texts(iri, predicate)
+def _read_text(iri: str, predicate: str, graph: Graph) -> str:
+    texts = graph.find_texts(iri, predicate)
     return texts[0] if texts else ""
 
 
-def _read_label(iri: str, found: Graph, problems: list[str]) -> str:
-    label = _read_text(iri, n.LABEL, found)
+def _read_label(iri: str, graph: Graph, problems: list[str]) -> str:
+    label = _read_text(iri, n.LABEL, graph)
     if not label:
         problems.append(f"<{iri}>: no rdfs:label in English; add one")
     return label
 
 
-def _read_end(iri: str, predicate: str, found: Graph, problems: list[str]) -> str:
-    """The one domain or range; two would mean their intersection, which is seldom what is meant."""
-    ends = found.find_iris(iri, predicate)
+def _read_end(iri: str, predicate: str, graph: Graph, problems: list[str]) -> str:
+    """The domain or range; two would mean their intersection, which is seldom meant."""
+    ends = graph.find_iris(iri, predicate)
     name = f"rdfs:{predicate.rpartition('#')[2]}"
-    if any(isinstance(end, ox.BlankNode) for end in found.find(iri, predicate)):
+    if any(isinstance(end, ox.BlankNode) for end in graph.find(iri, predicate)):
         problems.append(f"<{iri}>: {name} is an unnamed class; name one class that covers it")
     elif len(ends) != 1:
         problems.append(f"<{iri}>: {len(ends) or 'no'} {name}; state exactly one")

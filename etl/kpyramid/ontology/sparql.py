@@ -1,4 +1,4 @@
-"""SPARQL from outside: checked, run in a child process, matched back to statements.
+"""SPARQL from outside: checked, run in a child process, traced back to statements.
 
 Two walls stand between a query and the machine. `check_query` lets only plain SELECT and ASK
 through. And because two SPARQL parsers never agree on every byte, the child can, by its own
@@ -26,7 +26,7 @@ from kpyramid.ontology import names as n
 Rows = list[dict[str, str]]
 
 LONGEST_QUERY = 20_000
-"""Characters; the longest query of a benchmark has under 2,000."""
+"""Most characters of a query; the longest of a benchmark has under 2,000."""
 MOST_REPLY_BYTES = 64 * 2**20
 
 _REFUSED = {
@@ -42,7 +42,7 @@ _PREFIXES = {
 
 
 class Data(TypedDict):
-    """The first line the child reads."""
+    """The first line to the child: the data."""
 
     schema: str
     instances: str
@@ -51,7 +51,7 @@ class Data(TypedDict):
 
 
 class Request(TypedDict):
-    """Every further line the child reads."""
+    """A further line to the child: a query."""
 
     query: str
     limit: int
@@ -59,7 +59,7 @@ class Request(TypedDict):
 
 
 class Reply(TypedDict, total=False):
-    """The child's answer to each line: one of the three."""
+    """The child's answer to a line: one of the three."""
 
     rows: Rows
     error: str
@@ -108,18 +108,18 @@ def run_query(
         InputError: the query cannot be parsed or run, or is neither SELECT nor ASK.
     """
     try:
-        found = store.query(query, prefixes=dict(prefixes or {}))
-        if isinstance(found, ox.QueryBoolean):
-            return [{"ask": "true" if found else "false"}]
-        if isinstance(found, ox.QuerySolutions):
-            names = [variable.value for variable in found.variables]
+        results = store.query(query, prefixes=dict(prefixes or {}))
+        if isinstance(results, ox.QueryBoolean):
+            return [{"ask": "true" if results else "false"}]
+        if isinstance(results, ox.QuerySolutions):
+            names = [variable.value for variable in results.variables]
             return [
                 {
                     name: term.value if isinstance(term, ox.NamedNode | ox.Literal) else str(term)
                     for name in names
                     if (term := solution[name]) is not None
                 }
-                for solution in islice(found, limit)
+                for solution in islice(results, limit)
             ]
     except (SyntaxError, OSError, RuntimeError, ValueError) as e:
         raise InputError(f"SPARQL query: {e}; correct the query: {query[:200]!r}") from e
@@ -178,32 +178,32 @@ _IRI = re.compile(
     r"""|"{3}.*?(?<!\\)"{3}|'{3}.*?(?<!\\)'{3}|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\#[^\n]*""",
     re.DOTALL | re.IGNORECASE,
 )
-"""Base, IRIs, prefixes and prefixed names; texts and comments, which have none, are skipped."""
+"""Base, IRIs, prefixes and prefixed names; string literals and comments are skipped."""
 
 
 def list_iris(query: str) -> set[str]:
-    """All IRIs that a query names, prefixed ones written out; it must have passed `check_query`.
+    """All IRIs in a query that has passed `check_query`, prefixed ones expanded.
 
-    Without a parser: to load rdflib for them takes longer than to run the queries.
+    By regular expression: loading rdflib takes longer than running the queries.
     """
     prefixes: dict[str, str] = {}
-    found: set[str] = set()
+    iris: set[str] = set()
     base = ""
     for match in _IRI.finditer(query):
-        own, iri, declared, place, prefix, local = match.groups()
-        if own is not None:
-            base = own
+        base_iri, iri, declared, place, prefix, local = match.groups()
+        if base_iri is not None:
+            base = base_iri
         elif declared is not None:
             prefixes[declared] = place
         elif prefix in prefixes:
-            found.add(prefixes[prefix] + local.rstrip(".").replace("\\", ""))
+            iris.add(prefixes[prefix] + local.rstrip(".").replace("\\", ""))
         elif iri:
-            found.add(iri if ":" in iri else urljoin(base, iri) if "//" in base else base + iri)
-    return found
+            iris.add(iri if ":" in iri else urljoin(base, iri) if "//" in base else base + iri)
+    return iris
 
 
 def serve() -> None:
-    """Reads data, then requests, from stdin as JSON lines; answers each with one on stdout."""
+    """Reads data, then requests, from stdin as JSON lines; answers each on stdout."""
     data: Data = json.loads(sys.stdin.readline())
     try:
         store = load_store(data["schema"], data["instances"], data["facts"])
@@ -240,7 +240,7 @@ def _send(reply: Reply) -> None:
 
 
 def shut_doors(memory_bytes: int) -> None:
-    """No new file or socket, no core dump, and only so much more memory than now."""
+    """Forbids this process new files, sockets, core dumps, and more memory than `memory_bytes`."""
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
         most = pages * resource.getpagesize() + memory_bytes
@@ -259,7 +259,7 @@ _TOKEN = re.compile(
     r"<[^<>\"{}|^`\\\s]*>|\#[^\n]*|[{}]|(?<![\w:?$@-])(?:select|ask)\b(?!:)",
     re.DOTALL | re.IGNORECASE,
 )
-"""Braces and the query's first word, or what may hold such characters: strings, IRIs, comments."""
+"""Braces and the query's first word, and tokens that may contain them: strings, IRIs, comments."""
 
 
 def select_all(query: str) -> str:
@@ -285,38 +285,39 @@ def select_all(query: str) -> str:
 
 
 def list_patterns(query: str) -> list[Pattern]:
-    """The triple patterns that must or may match, in an order of their own.
+    """The triple patterns of a query, sorted, optional ones among them.
 
-    Those of MINUS and NOT EXISTS match nothing of an answer; paths of several steps and blank
-    nodes have no values in a row, so they are left out. The query must have passed `check_query`.
+    Patterns in MINUS and NOT EXISTS, which match nothing of an answer, and paths of several steps
+    and blank nodes, which have no values in a row, are left out. The query must have passed
+    `check_query`.
     """
     from rdflib.paths import InvPath
 
-    found = []
+    patterns = []
     for subject, predicate, value in _list_triples(query):
         if isinstance(predicate, InvPath):
             subject, predicate, value = value, predicate.arg, subject
         ends = _write_term(subject), _write_term(predicate), _write_term(value)
         if ends[0] and ends[1] and ends[2]:
-            found.append((ends[0], ends[1], ends[2]))
-    return sorted(found)
+            patterns.append((ends[0], ends[1], ends[2]))
+    return sorted(patterns)
 
 
 Steps = tuple[tuple[str, bool], ...]
-"""The properties that a path takes, each with whether it is taken from value to subject."""
+"""The properties of a path, each with whether it is followed from value to subject."""
 
 
 def list_paths(query: str) -> list[tuple[Steps, Pattern]]:
-    """The patterns that `list_patterns` leaves out for their paths, with the paths' properties."""
+    """The property paths of a query with their ends, which `list_patterns` leaves out."""
     from rdflib.paths import Path as PropertyPath
 
-    found = []
+    paths = []
     for subject, predicate, value in _list_triples(query):
         ends = _write_term(subject), _write_term(value)
         if isinstance(predicate, PropertyPath) and ends[0] and ends[1]:
             steps = tuple(sorted({*_walk_path(predicate, turned=False)}))
-            found.append((steps, (ends[0], "=", ends[1])))
-    return sorted(found)
+            paths.append((steps, (ends[0], "=", ends[1])))
+    return sorted(paths)
 
 
 def _walk_path(path: object, *, turned: bool) -> Iterator[tuple[str, bool]]:

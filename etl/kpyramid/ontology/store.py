@@ -25,13 +25,13 @@ from kpyramid.ontology.turtle import make_iri, parse_turtle
 
 
 def entity_iri(entity_id: str) -> str:
-    """The IRI of whatever has an id, made of it alone: labels change, with any character."""
+    """The IRI of an id, which does not depend on labels."""
     return n.ENTITY + quote(entity_id, safe="")
 
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """Characters `start` to `end` of a document's text, and what stands there.
+    """Characters `start` to `end` of a document's text, with the text.
 
     In RDF a node (RFC 5147, `#char=120,250`) that is quoted from the document; its `prov:value`
     is the text, and individuals are derived from it.
@@ -53,7 +53,7 @@ class Quotation:
 
 
 def describe_quotation(place: Quotation) -> Iterator[ox.Triple]:
-    """Statements of a place: its text, its document, and that document's source."""
+    """Statements about a place: its text, its document, and that document's source."""
     node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
     yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
     yield ox.Triple(node, make_iri(n.QUOTED_FROM), document)
@@ -157,47 +157,46 @@ def write_instances(rows: Iterable[InstanceStatement]) -> str:
 
 
 def write_provenance(rows: Sequence[InstanceStatement]) -> str:
-    """Sorted N-Triples that say of each statement where it was read, at all its places.
+    """Sorted N-Triples with the places of each statement.
 
-    A statement is an `rdf:Statement` under the id of its row in the table `instances`. What
-    stands at a place is said here only if `write_instances` does not say it.
+    A statement is an `rdf:Statement` under the id of its row in the table `instances`. Places that
+    `write_instances` describes are not described again.
 
     Raises:
         InputError: as above.
     """
-    said = {place for row in rows for place in row.places[:1]}
-    more = {place for row in rows for place in row.places} - said
+    written = {place for row in rows for place in row.places[:1]}
+    more = {place for row in rows for place in row.places} - written
     statements = (triple for row in rows for triple in _list_sources(row))
     return write_sorted(chain(statements, *map(describe_quotation, more)))
 
 
 def write_ontology(schema_turtle: str, instances_nt: str) -> str:
-    """Schema and instances as one text of sorted N-Triples, which every reader of OWL reads.
+    """Schema and instances as one text of sorted N-Triples, for every reader of OWL.
 
-    Individuals are declared, as tools demand that list them. What would be fetched from elsewhere
-    (`owl:imports`) is left out.
+    Individuals are declared, as tools that list them require. `owl:imports` are left out.
     """
     schema = name_blank_nodes(parse_turtle(schema_turtle, source="the schema"))
     individual = f"<{n.RDF_TYPE}> <{n.NAMED_INDIVIDUAL}> .\n"
     lines = instances_nt.splitlines(keepends=True)
     named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
     declared = {f"{subject} {individual}" for subject in named}
-    kept = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
-    return "".join(sorted(map(_fit_datatype, {*kept, *lines, *declared})))
+    stated = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
+    return "".join(sorted(map(_fit_datatype, {*stated, *lines, *declared})))
 
 
 _OWL_TYPES = {"gYear": "integer", "gYearMonth": "string", "date": "dateTime"}
-"""Datatypes that OWL 2 does not have, and those that stand for them."""
+"""Datatypes that OWL 2 lacks, with their replacements."""
 _OUTSIDE = re.compile(rf"(?:\"\^\^)?<{re.escape(n.XSD)}({'|'.join(_OWL_TYPES)})>( \.\n)$")
 
 
 def _fit_datatype(line: str) -> str:
-    """A line of N-Triples within the datatypes of OWL 2: of its value, or of a range."""
+    """A line of N-Triples with the datatypes of OWL 2, for its value or a range."""
 
-    def fit(found: re.Match[str]) -> str:
-        hour = "T00:00:00" if found[1] == "date" else ""
-        mark = f'{hour}"^^' if found[0].startswith('"') else ""
-        return f"{mark}<{n.XSD}{_OWL_TYPES[found[1]]}>{found[2]}"
+    def fit(match: re.Match[str]) -> str:
+        hour = "T00:00:00" if match[1] == "date" else ""
+        mark = f'{hour}"^^' if match[0].startswith('"') else ""
+        return f"{mark}<{n.XSD}{_OWL_TYPES[match[1]]}>{match[2]}"
 
     return _OUTSIDE.sub(fit, line)
 
@@ -222,7 +221,7 @@ def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:
 
 
 def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
-    """The one value of a row with a property, None of one without.
+    """The value of a row with a property; None for a row without.
 
     Raises:
         InputError: the row has no property but a value, or not exactly one value.
@@ -249,7 +248,7 @@ StandardFact = tuple[str, str, str, str | None, str]
 def write_facts(facts: Iterable[StandardFact]) -> str:
     """Sorted N-Triples of facts by their standard relations, with labels of ends and relations.
 
-    Values stand as they are written in the texts, as plain strings.
+    Values are plain strings, as written in the texts.
     """
 
     def list_triples() -> Iterator[ox.Triple]:
@@ -276,7 +275,7 @@ def write_json_ld(turtle: Path, path: Path) -> None:
 
 
 def check_rdf(folder: Path) -> list[str]:
-    """What of a snapshot's RDF files is no RDF, each file with the place in it."""
+    """The syntax errors in a snapshot's RDF files, each with file and position."""
     forms = {".ttl": ox.RdfFormat.TURTLE, ".nt": ox.RdfFormat.N_TRIPLES}
     problems = []
     for path in sorted((*folder.glob("graph.*"), *(folder / "ontology").glob("*"))):
@@ -294,14 +293,14 @@ _LOAD_SECONDS = 300.0
 
 
 class QueryStoppedError(InputError):
-    """A query came to its time or memory limit; what it would have found is not known."""
+    """A query reached its limit of time or memory; its result is unknown."""
 
 
 class OntologyStore:
-    """Schema and instances as one graph, to be queried; close it, or use it in a `with`.
+    """Schema and instances as one graph for queries; close it, or use it in a `with`.
 
-    Facts, where they are given, are the named graph `kp:graph`. A child process that holds a copy
-    of it answers one query from outside at a time.
+    Facts, if given, are the named graph `kp:graph`. A child process with a copy of it answers one
+    query from outside at a time.
     """
 
     def __init__(
@@ -313,7 +312,7 @@ class OntologyStore:
         seconds: float = 10.0,
         memory_bytes: int = 2**30,
     ) -> None:
-        """Opens nothing yet.
+        """Sets the limits; the child process starts with the first query.
 
         `seconds` and `memory_bytes`, on top of the data's own, bound each query of `select`.
         """
@@ -376,7 +375,7 @@ class OntologyStore:
         return run_query(self._store, query, _check_limit(limit))
 
     def stop(self) -> None:
-        """Ends what `select` runs in another thread; it answers no more."""
+        """Ends what `select` runs in another thread; no further query is answered."""
         self._child.stop()
 
     def close(self) -> None:

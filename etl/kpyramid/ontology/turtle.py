@@ -1,4 +1,4 @@
-"""Turtle in, looked up by subject; statements out as Turtle that is the same every time."""
+"""Turtle read into a graph by subject; statements written as reproducible Turtle."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ XML_SIGNS = ("<?xml", "<!doctype", "<!--", "<rdf:rdf")
 
 
 def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
-    """The statements of a text; nothing it points to is ever fetched.
+    """The statements of a text; nothing it refers to is fetched.
 
     Raises:
         InputError: it is not Turtle; names the source and the line.
@@ -32,8 +32,8 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
             "convert it first with `kpyramid ontology import`"
         )
     try:
-        found = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
-        return [quad.triple for quad in found]
+        quads = ox.parse(turtle.removeprefix("\ufeff"), format=ox.RdfFormat.TURTLE)
+        return [quad.triple for quad in quads]
     except SyntaxError as e:
         raise InputError(
             f"{source}, line {e.lineno or 1}: not valid Turtle: {e.msg}; "
@@ -42,7 +42,7 @@ def parse_turtle(turtle: str, *, source: str) -> list[ox.Triple]:
 
 
 def walk(starts: Iterable[_Node], step: Callable[[_Node], Iterable[_Node]]) -> dict[_Node, int]:
-    """All that steps lead to, the starts included, each with the least number of steps to it."""
+    """All nodes reachable by steps, the starts included, with the least number of steps."""
     reached = dict.fromkeys(starts, 0)
     queue = list(reached)
     for current in queue:  # grows as it goes; circles are legal
@@ -54,36 +54,36 @@ def walk(starts: Iterable[_Node], step: Callable[[_Node], Iterable[_Node]]) -> d
 
 
 class Graph:
-    """Statements by subject and predicate, in the order in which they came; they can be changed.
+    """Statements by subject and predicate, in order of insertion; it can be changed.
 
     A subject that is text is an IRI. Statements about statements are left out.
     """
 
     def __init__(self, triples: Iterable[ox.Triple]) -> None:
-        self._said: dict[Node, dict[str, dict[Object, None]]] = {}
+        self._values: dict[Node, dict[str, dict[Object, None]]] = {}
         self._users: Counter[Object] = Counter()
         for triple in triples:
             if not isinstance(triple.subject, ox.Triple):
                 self.add(triple.subject, triple.predicate.value, triple.object)
 
     def __iter__(self) -> Iterator[ox.Triple]:
-        for subject, said in self._said.items():
-            for predicate, values in said.items():
+        for subject, by_predicate in self._values.items():
+            for predicate, values in by_predicate.items():
                 for value in values:
                     yield ox.Triple(subject, ox.NamedNode(predicate), value)
 
     def add(self, subject: Node | str, predicate: str, value: Object) -> None:
-        """States it."""
+        """Adds a statement."""
         subject = _make_node(subject)
-        values = self._said.setdefault(subject, {}).setdefault(predicate, {})
+        values = self._values.setdefault(subject, {}).setdefault(predicate, {})
         if value not in values:
             values[value] = None
             self._users[value] += 1
 
     def remove(self, subject: Node | str, predicate: str, value: Object | None = None) -> None:
-        """Withdraws one value, or all; what only a withdrawn blank node said goes too."""
+        """Removes one value, or all, with the statements of blank nodes that become unused."""
         subject = _make_node(subject)
-        values = self._said.get(subject, {}).get(predicate, {})
+        values = self._values.get(subject, {}).get(predicate, {})
         gone = [v for v in values if value is None or v == value]
         for each in gone:
             del values[each]
@@ -91,50 +91,50 @@ class Graph:
             node = gone.pop()
             self._users[node] -= 1
             if isinstance(node, ox.BlankNode) and not self._users[node]:
-                gone += [v for said in self._said.pop(node, {}).values() for v in said]
+                gone += [v for values in self._values.pop(node, {}).values() for v in values]
 
     def find(self, subject: Node | str, predicate: str) -> list[Object]:
-        """The values, in the order they came."""
-        return list(self._said.get(_make_node(subject), {}).get(predicate, ()))
+        """The values, in order of insertion."""
+        return list(self._values.get(_make_node(subject), {}).get(predicate, ()))
 
     def find_iris(self, subject: Node | str, predicate: str) -> list[str]:
-        """The named values, sorted."""
+        """The values that are IRIs, sorted."""
         return sorted(v.value for v in self.find(subject, predicate) if isinstance(v, ox.NamedNode))
 
     def find_types(self, subject: Node | str) -> set[str]:
-        """The named types."""
+        """The types that are IRIs."""
         return {*self.find_iris(subject, RDF_TYPE)}
 
     def find_texts(self, subject: Node | str, predicate: str) -> list[str]:
-        """The texts in English or in no stated language, sorted; blank ones left out."""
+        """The texts in English or without a language, sorted, without blank ones."""
         literals = (v for v in self.find(subject, predicate) if isinstance(v, ox.Literal))
         english = {v.value for v in literals if (v.language or "en").lower().split("-")[0] == "en"}
         return sorted(text for text in english if text.strip())
 
     def is_true(self, subject: Node | str, predicate: str) -> bool:
-        """Whether the boolean is stated, and as true."""
+        """Whether the value is the boolean true."""
         values = self.find(subject, predicate)
         return any(isinstance(v, ox.Literal) and v.value in ("true", "1") for v in values)
 
     def list_subjects(self) -> list[Node]:
-        """All subjects, in the order they came."""
-        return list(self._said)
+        """All subjects, in order of insertion."""
+        return list(self._values)
 
     def list_predicates(self, subject: Node | str) -> list[str]:
         """The predicates of a subject."""
-        return [p for p, values in self._said.get(_make_node(subject), {}).items() if values]
+        return [p for p, values in self._values.get(_make_node(subject), {}).items() if values]
 
     def find_typed(self, *types: str) -> list[str]:
-        """The named subjects of one of these types, sorted."""
+        """The IRIs of subjects of one of these types, sorted."""
         wanted = {ox.NamedNode(t) for t in types}
         return sorted(
             s.value
-            for s, said in self._said.items()
-            if isinstance(s, ox.NamedNode) and wanted & said.get(RDF_TYPE, {}).keys()
+            for s, by_predicate in self._values.items()
+            if isinstance(s, ox.NamedNode) and wanted & by_predicate.get(RDF_TYPE, {}).keys()
         )
 
     def add_list(self, members: Iterable[Object]) -> Node:
-        """The head of a new RDF list."""
+        """Adds an RDF list; returns its head."""
         head: Node = ox.NamedNode(RDF_NIL)
         for member in reversed([*members]):
             rest, head = head, ox.BlankNode()
@@ -171,9 +171,9 @@ def make_iri(text: str) -> ox.NamedNode:
 
 
 def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> str:
-    """The statements as Turtle, by subject, in the order in which subjects come.
+    """The statements as Turtle, grouped by subject in order of first occurrence.
 
-    The bytes follow from the statements' order and the blank nodes' names alone.
+    The bytes depend only on the statements' order and the blank nodes' names.
     """
     by_subject: dict[object, dict[ox.Triple, None]] = {}
     for triple in triples:
@@ -183,7 +183,7 @@ def write_turtle(triples: Iterable[ox.Triple], prefixes: Mapping[str, str]) -> s
     apart = {
         name: iri
         for iri, name in names.items()
-        if not any(iri != other and iri.startswith(other) for other in names)
+        if not any(iri != prefix and iri.startswith(prefix) for prefix in names)
     }
     ordered = chain.from_iterable(by_subject.values())
     written = ox.serialize(ordered, format=ox.RdfFormat.TURTLE, prefixes=apart) or b""

@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from kpyramid.pipeline.runner import Shard
 
 
-# A build that would make what its ref has already: its marks and its report, at little cost.
+# A build that would repeat its ref's snapshot: its marks and its report, at little cost.
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """What a run that changes nothing repeats: the marks and the report of the one before it."""
+    """What a run that changes nothing repeats: marks and report of the run before it."""
 
     marks: tuple[StageMark, ...]
     report: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Repeat:
 def find_repeat(
     corpus: str | Path, warehouse: Warehouse, settings: Settings, ref: str
 ) -> Repeat | None:
-    """What a build would repeat; None where it may change something, or has to look closer.
+    """The run that a build would repeat; None where it may change something.
 
     It repeats the ref's last run, which made the snapshot that the ref has, when corpus, settings,
     libraries and code are as they were then, and snapshot and stored results are whole. What lacks
@@ -109,12 +109,12 @@ def find_repeat(
 
 
 def _ask_nothing(mark: StageMark) -> Mapping[str, JsonValue]:
-    """A stage's account of its model where all replies were there."""
+    """A stage's account of its model when all replies were stored."""
     return {"asked": 0, "hits": 0} if mark.model else {}
 
 
 def repeat_run(run: Run, repeat: Repeat) -> dict[str, Any]:
-    """Writes the marks and the report of a run that changes nothing; the report."""
+    """Writes the marks and the report of a run that changes nothing; returns the report."""
     for mark in repeat.marks:
         write_mark(run, mark)
     rows = repeat.marks[-1].rows
@@ -135,7 +135,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class BuildOutcome:
-    """A finished build: its run, every stage's mark, publish last, and its report."""
+    """A finished build: its run, the marks of all stages (publish last), and its report."""
 
     run: Run
     marks: tuple[StageMark, ...]
@@ -157,7 +157,7 @@ def build(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> BuildOutcome:
-    """Builds a pyramid from a corpus and publishes it; what is known already is not recomputed.
+    """Builds a pyramid from a corpus and publishes it; stored results are not recomputed.
 
     Raises:
         GateError: a gate refused; the snapshot is kept and the ref stays.
@@ -185,9 +185,9 @@ def build(
 
 @contextmanager
 def remember(run: Run, *, shard: bool = False) -> Iterator[None]:
-    """Has the run's record say how the block ended, and its log keep the warnings.
+    """Records in the run how the block ended, and writes its warnings to the run's log.
 
-    A shard, beside which others work, notes only that it failed.
+    A shard, which runs beside others, records only a failure.
     """
     run.folder.mkdir(parents=True, exist_ok=True)
     handler = logging.FileHandler(run.folder / LOG, encoding="utf-8", delay=True)
@@ -207,17 +207,17 @@ def remember(run: Run, *, shard: bool = False) -> Iterator[None]:
 
 
 def _describe_end(error: BaseException) -> dict[str, Any]:
-    """How a run stands that an error ended."""
-    code, said = 8 if isinstance(error, OSError) else 1, dict[str, Any](status="failed")
+    """The fields of a run's record after an error."""
+    code, state = 8 if isinstance(error, OSError) else 1, dict[str, Any](status="failed")
     text = str(error) or type(error).__name__
     if isinstance(error, KeyboardInterrupt):
-        code, said, text = 130, {"status": "killed"}, "stopped by a signal"
+        code, state, text = 130, {"status": "killed"}, "stopped by a signal"
     code = getattr(error, "exit_code", code)
     if isinstance(error, GateError):
         report = error.report
-        said = {"status": "refused", "refused_by": report.get("refused_by")}
-        said |= {"figures": measure_report(report)} if report else {}
-    return {**said, "error": text, "exit_code": code}
+        state = {"status": "refused", "refused_by": report.get("refused_by")}
+        state |= {"figures": measure_report(report)} if report else {}
+    return {**state, "error": text, "exit_code": code}
 
 
 def call_stage(
@@ -235,7 +235,7 @@ def call_stage(
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> StageMark:
-    """One stage of the run of that name; the first stage starts the run, then does the `check`.
+    """Runs one stage of the named run; the first stage starts the run, then calls `check`.
 
     Raises:
         InputError: the first stage has no corpus, or a later one no run.
@@ -289,7 +289,7 @@ def call_stage(
 
 
 def _require_all(settings: Settings) -> None:
-    """Passes when the settings name what a build can use: said before any work."""
+    """Passes when the settings name what a build can use; runs before any work."""
     from kpyramid.pipeline.checks import load_checks
     from kpyramid.pipeline.gates import require_floor
     from kpyramid.pipeline.models import require_model
@@ -303,7 +303,7 @@ def _require_all(settings: Settings) -> None:
 
 
 def _write_plan(run: Run, workers: int) -> None:
-    """Notes what the run is expected to pay, before it pays anything."""
+    """Writes what the run is expected to cost, before anything is paid."""
     settings, path = run.settings, run.folder / PLAN
     asks = settings.asks_model and settings.llm.is_served
     if (asks or settings.embed.is_served) and not path.exists():

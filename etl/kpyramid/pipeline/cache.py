@@ -1,4 +1,4 @@
-"""Expensive functions behind their cache: what is known is not computed, nor bought.
+"""Expensive functions behind a cache: a stored result is neither computed nor bought again.
 
 A result is a pure function of one text, so neither the number of workers nor the order nor an
 earlier crash can change it.
@@ -40,7 +40,7 @@ from kpyramid.storage.memory import allocate_matrix
 from kpyramid.storage.results import RowCache
 
 _FLUSH_SECONDS = 2.0
-"""At most this much work is lost in a crash; more often would make many small segments."""
+"""Most seconds of work that a crash loses; shorter intervals would make many small segments."""
 
 _BLOCK = 1 << 19
 """Texts whose keys are in memory at a time: 100 MB."""
@@ -49,20 +49,20 @@ _TOGETHER = 64
 """Texts that a thread embeds at a time: enough of one length to go through the model together."""
 
 _SIZE = "\x00size"
-"""Stands among the texts with zeros as many as the numbers of a served model's vectors."""
+"""Key of an entry that holds as many zeros as the vectors of a served model have numbers."""
 
 FileKey = tuple[str, str]
-"""How a file's name ends, and the sha256 of its bytes."""
+"""The suffix of a file's name, and the sha256 of its bytes."""
 Row = TypeVar("Row", str, Titled, FileKey)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where functions have their caches, and what computes what is missing there.
+    """Where functions keep their caches, and the resources that compute missing results.
 
-    `read_only`: what is computed is held, not stored, for plans. `former`: the snapshot whose
-    names go on.
+    `read_only`: computed results stay in memory, for plans. `former`: the snapshot whose names are
+    taken over.
     """
 
     warehouse: Warehouse
@@ -74,9 +74,9 @@ class Context:
 
 
 class CachedFunction(Generic[Row, T]):
-    """A function on texts, texts with titles or files, whose results are stored one by one.
+    """A function on texts, texts with titles or files, whose results are stored each by itself.
 
-    `computed` counts the misses. What is not `lasting` is not stored: another try may differ.
+    `computed` counts the misses. A result that is not `lasting` is not stored: a retry may differ.
     """
 
     def __init__(
@@ -103,13 +103,13 @@ class CachedFunction(Generic[Row, T]):
         return [results[text] for text in texts]
 
     def stream(self, texts: Iterable[Row]) -> Iterator[tuple[Row, T]]:
-        """Each distinct text with its result, as they come: known ones, then those computed.
+        """Pairs of distinct text and result: stored ones first, then computed ones.
 
         Memory holds one segment of the cache at a time, not all results.
         """
         left = {key_row(self.fingerprint, text): text for text in texts}
-        for found in self._walk(left.keys()):
-            for key, payload in found.items():
+        for batch in self._walk(left.keys()):
+            for key, payload in batch.items():
                 yield left.pop(key), self._decode(payload)
         keys = {text: key for key, text in left.items()}
         missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
@@ -138,32 +138,32 @@ class CachedFunction(Generic[Row, T]):
                 results.close()  # and its worker processes, when the loop was interrupted
 
     def list_missing(self, texts: Iterable[Row]) -> list[Row]:
-        """The distinct texts that a call would compute."""
+        """The distinct texts without a stored result."""
         keys = {text: key_row(self.fingerprint, text) for text in texts}
-        known = {key for found in self._walk(keys.values()) for key in found}
+        known = {key for batch in self._walk(keys.values()) for key in batch}
         return sorted(text for text, key in keys.items() if key not in known)
 
     def _walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
-        """Results by key, as far as they are known, each once."""
+        """The stored results by key, in batches, each once."""
         held = self._held or {}
-        own = {key: held[key] for key in keys if key in held}
-        yield own
-        yield from self._cache.walk(set(keys) - own.keys())
+        known = {key: held[key] for key in keys if key in held}
+        yield known
+        yield from self._cache.walk(set(keys) - known.keys())
 
     def store(self, results: Mapping[Row, bytes], *, is_computed: bool = True) -> None:
-        """Keeps results by text that were made elsewhere; several threads may."""
+        """Stores results by text that were computed elsewhere; safe for several threads."""
         self._cache.store({key_row(self.fingerprint, text): r for text, r in results.items()})
         with self._guard:
             self.computed += len(results) if is_computed else 0
 
     @property
     def folder(self) -> Path:
-        """Where the results are."""
+        """The folder of the results."""
         return self._cache.folder
 
 
 class CachedEmbedder:
-    """The embedding model behind its cache; it is opened when the first text is new.
+    """The embedding model behind its cache; it is opened at the first new text.
 
     Vectors of a served model are stored reply by reply, so that a crash loses only what is in
     flight, and one process of a machine at a time asks for them, so that none is bought twice.
@@ -232,20 +232,20 @@ class CachedEmbedder:
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
         with ThreadPoolExecutor(self._workers) as pool:
-            parts = [texts[at : at + _TOGETHER] for at in range(0, len(texts), _TOGETHER)]
-            for at in range(0, len(parts), self._workers):
-                for vectors in pool.map(model.embed, parts[at : at + self._workers]):
+            parts = [texts[start : start + _TOGETHER] for start in range(0, len(texts), _TOGETHER)]
+            for start in range(0, len(parts), self._workers):
+                for vectors in pool.map(model.embed, parts[start : start + self._workers]):
                     yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:
-        """The length of the vectors that the endpoint gave first, in whatever run."""
+        """The length of the endpoint's vectors as an earlier run stored it; None without any."""
         if self.function.list_missing([_SIZE]):
             return None
         ((_, zeros),) = self.function.stream([_SIZE])
         return len(zeros)
 
     def _buy(self, texts: Sequence[str]) -> None:
-        """Has all vectors that are not stored yet made by the endpoint, and stores them."""
+        """Asks the endpoint for all missing vectors, and stores them."""
         self._size = self._size or self._read_size()
         model = open_served(
             self._settings.embed, self._settings.llm, self._connect, self._stage, self._size
@@ -276,7 +276,7 @@ def _decode_vector(payload: bytes) -> Matrix:
 
 _CONVERTED = TypeAdapter(Converted)
 _MOST_SECONDS = 120.0
-"""For one file; a book of a thousand pages takes some seconds."""
+"""Limit for one file; a book of a thousand pages takes some seconds."""
 _MOST_MEMORY = 4 * 2**30
 
 
@@ -287,7 +287,7 @@ class Converter:
         self._workers, self._seconds = workers, seconds
 
     def convert_all(self, files: Sequence[tuple[str, bytes]]) -> Iterator[Converted]:
-        """Each file, given as its ending and its bytes, in their order."""
+        """The conversions of files, given as suffix and bytes, in their order."""
         free: SimpleQueue[Child] = SimpleQueue()
         serve = "kpyramid.documents.conversion:serve", _MOST_MEMORY
         children = [Child(*serve) for _ in range(min(self._workers, len(files)))]
@@ -322,7 +322,7 @@ class Converter:
 
 
 def open_converter(context: Context) -> Convert | None:
-    """Converts files, each once as long as the library is the same; None where it is missing."""
+    """A cached converter of files; None where the library is missing."""
     if not is_installed(CONVERTER):
         return None
 
@@ -348,5 +348,5 @@ def open_converter(context: Context) -> Convert | None:
 
 
 def _is_lasting(converted: Converted) -> bool:
-    """Whether another try would give the same."""
+    """Whether a retry would give the same result."""
     return converted.reason not in ("too_slow", "killed")

@@ -1,4 +1,4 @@
-"""Checks of one's own: what a snapshot has to hold, one line each in a TOML file.
+"""A user's checks: what a snapshot has to hold, one entry each in a TOML file.
 
 `expect` lists them: an `entity`, with its `class`; a `fact`, `head | relation | tail`; a `question`
 with its `answer`; a `share`, as `rejects.low_confidence`, that is `below` a number; documents that
@@ -78,7 +78,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of a check: `value` is its number, 1 or 0 where it has none; `why` in words."""
+    """The outcome of a check: `value` is its number, 1 or 0 where it has none; `why` in words."""
 
     check: str
     severity: str
@@ -99,14 +99,14 @@ def load_checks(path: str | None, schema: Schema) -> list[Check]:
     if not Path(path).is_file():
         raise SettingsError(f"publish.checks: there is no file {Path(path).absolute()}")
     checks = read_entries(read_text(Path(path)), path, "expect", Check)
-    for at, check in enumerate(checks, 1):
+    for number, check in enumerate(checks, 1):
         if check.class_:
-            find_class(check.class_, schema, f"{path}, entry {at}")
+            find_class(check.class_, schema, f"{path}, entry {number}")
     return checks
 
 
 def add_check(text: str, check: Mapping[str, str]) -> str:
-    """The file's text with one more entry, in its list or as a table; itself where it has that.
+    """The file's text with one more entry; unchanged if it has that entry.
 
     Raises:
         InputError: the text is no such file.
@@ -122,32 +122,32 @@ def add_check(text: str, check: Mapping[str, str]) -> str:
 
 
 def measure_checks(checks: Sequence[Check], snapshot: Snapshot, order: str) -> list[Measured]:
-    """What comes of each check; `order`: the run's own time, which freshness is measured by."""
+    """The outcome of each check; `order`: the run's time, from which freshness is measured."""
     return [
         Measured(str(check), check.severity, *_measure(check, snapshot, order)) for check in checks
     ]
 
 
-def judge_measured(found: Sequence[Measured]) -> str:
-    """The verdict of the gate: it fails when a check does not hold that is not only to warn."""
-    lost = [one for one in found if not one.holds]
-    failed = [one for one in lost if one.severity == "fail"]
-    said = f"{len(found) - len(lost)} of {len(found)} hold"
-    said += "".join(f"; {one.check}: {one.why}" for one in failed or lost)
-    return f"fail: {said}" if failed else f"pass: {said}"
+def judge_measured(measured: Sequence[Measured]) -> str:
+    """The gate's verdict: it fails when a check of severity `fail` does not hold."""
+    lost = [check for check in measured if not check.holds]
+    failed = [check for check in lost if check.severity == "fail"]
+    verdict = f"{len(measured) - len(lost)} of {len(measured)} hold"
+    verdict += "".join(f"; {check.check}: {check.why}" for check in failed or lost)
+    return f"fail: {verdict}" if failed else f"pass: {verdict}"
 
 
 def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float, str]:
-    """Whether a check holds, its number, and why."""
+    """Whether a check holds, its number, and the reason."""
     if check.share is not None:
         return _measure_share(check, snapshot)
     if check.within is not None:
         return _measure_age(check.within, snapshot, order)
     if check.question is not None:
-        found = answer(check.question, snapshot)
+        reply = answer(check.question, snapshot)
         wanted = f" {join_words(str(check.answer))} "
-        holds = wanted in f" {join_words(found.text)} "
-        return holds, float(holds), f"the answer is {found.text!r}" if found.text else "no answer"
+        holds = wanted in f" {join_words(reply.text)} "
+        return holds, float(holds), f"the answer is {reply.text!r}" if reply.text else "no answer"
     ids = snapshot.entities_by_name().get(
         join_words(check.entity or split_fact(str(check.fact))[0]), ()
     )
@@ -171,20 +171,20 @@ def _measure(check: Check, snapshot: Snapshot, order: str) -> tuple[bool, float,
 
 
 def _list_values(fact: str, ids: Sequence[str], snapshot: Snapshot) -> list[str]:
-    """The values that plain facts and denials give things for the relation of a fact."""
+    """The values that plain facts and denials state for entities and the relation of a fact."""
     _, relation, _ = fold_fact(fact)
     keys = [*snapshot.facts_about(ids), *snapshot.facts_about(ids, denied=True)]
-    found = []
-    for one in map(snapshot.read_fact, keys):
-        said, standard = (normalise_relation(r).key for r in (one.relation, one.standard))
-        names = {said, standard, *({one.standard} if not one.turned else ())}
-        if one.head_id in ids and relation in names:
-            found.append(one.tail)
-    return [*dict.fromkeys(found)]
+    values = []
+    for stated in map(snapshot.read_fact, keys):
+        wording, standard = (normalise_relation(r).key for r in (stated.relation, stated.standard))
+        names = {wording, standard, *({stated.standard} if not stated.turned else ())}
+        if stated.head_id in ids and relation in names:
+            values.append(stated.tail)
+    return [*dict.fromkeys(values)]
 
 
 def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:
-    """The rejects of a reason among all rejects and triples: of what was read and refused."""
+    """The share of a reason's rejects among all rejects and triples."""
     reason = str(check.share).removeprefix(_SHARES)
     reasons = snapshot.table("rejects")["reason"].to_pylist()
     count, all_ = reasons.count(reason), len(reasons) + snapshot.table("triples").num_rows
@@ -196,7 +196,7 @@ def _measure_share(check: Check, snapshot: Snapshot) -> tuple[bool, float, str]:
 
 
 def _measure_age(within: str, snapshot: Snapshot, order: str) -> tuple[bool, float, str]:
-    """How many days before the run the newest document is dated."""
+    """The days between the newest document's date and the run."""
     try:
         now = datetime.fromisoformat(order)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Erasing a document: successors without it, then everything that holds it goes."""
+"""Erasing a document: builds successors without it, then deletes all that holds it."""
 
 import json
 import logging
@@ -36,18 +36,18 @@ from kpyramid.storage.writing import sync_folder
 log = logging.getLogger(__name__)
 
 # Facts of a document are spread over tables, caches and replies, and no id leads to all of them.
-# So nothing is searched for words: what is kept is what comes of a corpus without the document.
+# So nothing is searched for words: all that a corpus without the document yields is kept.
 # A stored result stays if a run without it names it, a row of the cache if a successor's build
 # used it, a reply if one of these results rests on it. What cannot be told goes, and costs time.
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Where a document is: its rows, the snapshots, refs and tags that have it, and what goes.
+class Traces:
+    """Where a document is: rows, snapshots, refs, tags and caches; and what is deleted.
 
     `documents`: rows of the table with its source or its text, as (id, source, sha256). `goes`:
-    what is below these names in the warehouse. `caches`: shared places with replies of models, as
-    the settings and the records of runs name them.
+    names in the warehouse below which all is deleted. `caches`: shared places with replies of
+    models, as the settings and the records of runs name them.
     """
 
     documents: tuple[tuple[str, str, str], ...]
@@ -62,19 +62,19 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an erasure came to: the new snapshot of each ref, how many replies of models went.
+    """The outcome of an erasure: the new snapshot of each ref, the number of replies deleted.
 
-    `unnamed`: replies of a shared cache whose documents are not known, which stay.
+    `unnamed`: number of replies in a shared cache whose documents are unknown; they stay.
     """
 
-    found: Found
+    found: Traces
     successors: dict[str, str]
     replies: int
     unnamed: int
 
 
-def find_document(warehouse: Warehouse, document_id: str) -> Found:
-    """Where a document is, and what would go with it.
+def find_document(warehouse: Warehouse, document_id: str) -> Traces:
+    """Where a document is, and what would be deleted with it.
 
     Raises:
         InputError: no table of the warehouse has it, and it was not erased.
@@ -95,7 +95,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
         return row[1] in sources or row[2] in texts or known.holds(row[1], row[2])
 
     holding = [name.split("/") for name, rows in tables.items() if any(map(is_it, rows))]
-    rows = {row for found in tables.values() for row in found if is_it(row)}
+    rows = {row for table in tables.values() for row in table if is_it(row)}
     names = tuple(sorted({parts[1] for parts in holding if parts[0] == "snapshots"}))
     dirty = {parts[-2] for parts in holding if "ingest" in parts}
     heads = list_heads(warehouse)
@@ -113,7 +113,7 @@ def find_document(warehouse: Warehouse, document_id: str) -> Found:
         there = {blob.name for blob in _list_blobs(warehouse.store)}
         marked = {name.rpartition("/")[0] for name in there if name.endswith(_MARKS)}
         goes |= {_name_folder(name) for name in there} - marked
-    return Found(
+    return Traces(
         tuple(sorted(rows)),
         names,
         tuple(r for r, head in heads.items() if head.snapshot in names and head.action != "tag"),
@@ -133,10 +133,10 @@ def erase(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> Done:
-    """Erases a document; after a crash, or an error that was mended, the same call goes on.
+    """Erases a document; after a crash, or a corrected error, the same call continues.
 
-    `settings` say where a model's replies are kept, and the engine, endpoint and budget; else each
-    ref is built with those of its own run.
+    `settings` name the cache of the model's replies, engine, endpoint and budget; all else of each
+    ref's build is taken from the settings of its own run.
 
     Raises:
         ConflictError: a reader holds a snapshot that has it, or a batch is open.
@@ -144,30 +144,30 @@ def erase(
         InputError: there is no such document, or how a ref was built is not known.
         IntegrityError: what is left is damaged, or still has it.
     """
-    found = find_document(warehouse, document_id)
-    for row in found.documents or ():
+    traces = find_document(warehouse, document_id)
+    for row in traces.documents or ():
         keep_tombstone(warehouse, *row)
     clean_staging(warehouse)
     caches = [
         replace(settings, llm=replace(settings.llm, cache=place))
-        for place in sorted({settings.llm.cache, *found.caches, None}, key=str)
+        for place in sorted({settings.llm.cache, *traces.caches, None}, key=str)
     ]
-    _require_free(warehouse, caches, found)
-    if found.refs:
+    _require_free(warehouse, caches, traces)
+    if traces.refs:
         _set_aside(warehouse)
-    successors = _build_successors(warehouse, settings, found, workers, progress or Progress())
-    found = replace(find_document(warehouse, document_id), refs=found.refs)
-    for name in found.tags:
+    successors = _build_successors(warehouse, settings, traces, workers, progress or Progress())
+    traces = replace(find_document(warehouse, document_id), refs=traces.refs)
+    for name in traces.tags:
         remove_tag(warehouse, name)
-    named, live = _list_requests(warehouse, found)
+    named, live = _list_requests(warehouse, traces)
     # Before the results that name them: a call that died in between still knows whose they are.
     dropped = [_drop_replies(warehouse, each, named, live) for each in caches]
-    for name in (*found.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
+    for name in (*traces.goes, f"cache/{FORMER}", *(() if successors else ("cache/rows",))):
         _remove(warehouse, name)
     (warehouse.root / INDEX).unlink(missing_ok=True)  # `kpyramid report` writes it again
     _check(warehouse, document_id)
     replies, unnamed = map(sum, zip(*dropped, strict=True))
-    return Done(found, successors, replies, unnamed)
+    return Done(traces, successors, replies, unnamed)
 
 
 _TABLE = re.compile(
@@ -175,11 +175,11 @@ _TABLE = re.compile(
 )
 _RESULT = re.compile(r"cache/results/[^/]+/[^/]+/")
 _MARKS = (f"/{MANIFEST}", "/run.json", f"/{MARKER}")
-"""Without its mark nothing in a bucket is whole."""
+"""Files that make a folder of a bucket complete."""
 
 
 def _list_stores(warehouse: Warehouse) -> list[BlobStore]:
-    """Where the warehouse is, and the copies that this machine made of one in a bucket."""
+    """The store of the warehouse, and for a bucket the local copies of it."""
     return [warehouse.store, *([FolderStore(warehouse.root)] if warehouse.bucket else [])]
 
 
@@ -189,23 +189,23 @@ def _list_blobs(store: BlobStore) -> Iterator[Blob]:
 
 
 def _list_stored(warehouse: Warehouse) -> dict[str, int]:
-    """Names and bytes of what may hold a document, besides rows and replies."""
+    """Sizes in bytes, by name, of what may hold a document, besides rows and replies."""
     stores = reversed(_list_stores(warehouse))
     return {blob.name: blob.size for store in stores for blob in _list_blobs(store)}
 
 
 def _name_folder(name: str) -> str:
-    """What something that is stored belongs to: a snapshot, a run, a result, or the trash."""
+    """The folder that a stored name belongs to: a snapshot, a run, a result, or the trash."""
     parts = name.split("/")
     return "/".join(parts[: {"cache": 4, "trash": 1}.get(parts[0], 2)])
 
 
 def _list_caches(warehouse: Warehouse) -> tuple[str, ...]:
-    """The shared places where runs kept replies, as their records say."""
+    """The shared places of replies that the records of runs name."""
     names = [f"runs/{run['run']}/run.json" for run in list_runs(warehouse)]
     records = [json.loads(data) for data in warehouse.read_all(names) if data]
-    said = {record["settings"].get("llm", {}).get("cache") for record in records}
-    return tuple(sorted(place for place in said if place))
+    places = {record["settings"].get("llm", {}).get("cache") for record in records}
+    return tuple(sorted(place for place in places if place))
 
 
 def _read_documents(warehouse: Warehouse, name: str) -> list[tuple[str, str, str]]:
@@ -230,7 +230,7 @@ def _list_unclean(
     gone: Collection[str],
     damaged: Collection[str],
 ) -> list[str]:
-    """The runs that read the document, and those of which that cannot be told any more."""
+    """The runs that read the document, and those of which this is unknown."""
     unclean = []
     for run in list_runs(warehouse):
         name, made = str(run["run"]), str(run["snapshot"] or "")
@@ -248,9 +248,9 @@ def _list_unclean(
     return unclean
 
 
-def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found) -> None:
-    """Passes when nobody reads what has to go, and no batch may bring it back."""
-    going = set(found.snapshots)
+def _require_free(warehouse: Warehouse, caches: Sequence[Settings], traces: Traces) -> None:
+    """Passes when no reader holds what is to be deleted, and no open batch may restore it."""
+    going = set(traces.snapshots)
     holders = [name for name, snapshot in list_held(warehouse).items() if snapshot in going]
     if holders:
         raise ConflictError(
@@ -273,9 +273,9 @@ def _require_free(warehouse: Warehouse, caches: Sequence[Settings], found: Found
 
 
 def _set_aside(warehouse: Warehouse) -> None:
-    """Puts the row cache aside, beside what an erasure that died put there; a bucket's comes too.
+    """Moves the row cache aside, to what a crashed erasure put there; a bucket's is copied too.
 
-    From there builds take what they use: see `RowCache`.
+    Builds take from there what they use: see `RowCache`.
     """
     rows, bucket = warehouse.cache / "rows", warehouse.bucket
     if bucket:
@@ -289,14 +289,14 @@ def _set_aside(warehouse: Warehouse) -> None:
 
 
 def _build_successors(
-    warehouse: Warehouse, settings: Settings, found: Found, workers: int, progress: Progress
+    warehouse: Warehouse, settings: Settings, traces: Traces, workers: int, progress: Progress
 ) -> dict[str, str]:
-    """The new snapshot of each ref that has the document: built as its last one was."""
+    """Builds the new snapshot of each ref that has the document, with its last settings."""
     made: dict[str, str] = {}
     successors: dict[str, str] = {}
     heads = list_heads(warehouse)
     # a ref that a build moved first: those that people moved to the same snapshot follow it
-    for ref in sorted(found.refs, key=lambda name: (heads[name].action != "build", name)):
+    for ref in sorted(traces.refs, key=lambda name: (heads[name].action != "build", name)):
         head = heads[ref]
         if head.snapshot in made:
             promote(warehouse, ref, made[head.snapshot], at=head.at)
@@ -326,47 +326,47 @@ def _open_last(warehouse: Warehouse, ref: str, head: RefEntry) -> Run:
         ) from e
 
 
-def _list_requests(warehouse: Warehouse, found: Found) -> tuple[set[str], set[str]]:
-    """The replies that results rest on which go, and which stay."""
+def _list_requests(warehouse: Warehouse, traces: Traces) -> tuple[set[str], set[str]]:
+    """The keys of replies that deleted results rest on, and of those that remaining ones do."""
     named: set[str] = set()
     live: set[str] = set()
     for store in _list_stores(warehouse):
         for blob in _list_blobs(store):
             if blob.name.endswith(f"/{REQUESTS}"):
                 keys = json.loads(store.read(blob.name) or b"[]")
-                (named if _name_folder(blob.name) in found.goes else live).update(keys)
+                (named if _name_folder(blob.name) in traces.goes else live).update(keys)
     return named, live
 
 
 def _drop_replies(
     warehouse: Warehouse, settings: Settings, named: set[str], live: set[str]
 ) -> tuple[int, int]:
-    """How many replies went, and how many of a shared cache stay that no result here names.
+    """Deletes replies; returns how many, and how many unnamed ones of a shared cache stay.
 
-    Those of the warehouse's own cache that nothing names go too: whose they are is not known.
+    In the warehouse's own cache unnamed replies are deleted too: their documents are unknown.
     """
     cache = ReplyCache(open_replies(warehouse, settings))
-    is_own = settings.llm.cache is None
+    is_private = settings.llm.cache is None
     keys = [key for key, _ in cache.list_replies()]
-    gone = [key for key in keys if key not in live and (is_own or key in named)]
+    gone = [key for key in keys if key not in live and (is_private or key in named)]
     for key in gone:
         cache.drop_reply(key)
     for entry in [*cache.list_failures()]:
         if entry.failure.key not in live:
             cache.drop_failure(entry.failure.key)
-    unnamed = 0 if is_own else len(set(keys) - live - named)
+    unnamed = 0 if is_private else len(set(keys) - live - named)
     return len(gone), unnamed
 
 
 def _remove(warehouse: Warehouse, name: str) -> None:
-    """Removes what is below a name so that a crash leaves it where nobody takes it for whole."""
+    """Deletes what is below a name, so that after a crash nothing is taken for complete."""
     bucket, path = warehouse.bucket, warehouse.root / name
     if bucket:
         names = [blob.name for blob in bucket.list(name)]
         for mark in filter(lambda each: each.endswith(_MARKS), names):
             bucket.delete(mark)
         do_at_once(bucket.delete, names)
-        bucket.kept.discard(name)
+        bucket.complete.discard(name)
     if not path.exists():
         return
     if (marker := path / MARKER).is_file():
@@ -381,7 +381,7 @@ def _remove(warehouse: Warehouse, name: str) -> None:
 
 
 def _check(warehouse: Warehouse, document_id: str) -> None:
-    """Passes when nothing has it and every ref's snapshot is whole."""
+    """Passes when nothing holds the document and every ref's snapshot is whole."""
     left = find_document(warehouse, document_id)
     problems = [f"snapshot {name} is still there" for name in left.snapshots]
     problems += [f"the document is in {len(left.documents)} rows"] if left.documents else []

@@ -1,4 +1,4 @@
-"""Fingerprints: everything but the input that shapes what a function or a stage makes.
+"""Fingerprints: hashes of all but the input that shapes the result of a function or a stage.
 
 One place names all ingredients, so that one test can flip each of them.
 """
@@ -42,10 +42,10 @@ INPUTS = "inputs"
 
 _SYNONYMS = Path(synonyms.__file__).parent
 _COMPARING = frozenset({"resolve", "induce", "complete", "condense"})
-"""Stages that ask what words mean, by our lexicon or WordNet."""
+"""Stages that compare meanings of words, by our lexicon or WordNet."""
 
-_TOLD = frozenset({"resolve", "complete", "condense"})
-"""Stages whose prompts say the domain and the language of [cascade]."""
+_WITH_DOMAIN = frozenset({"resolve", "complete", "condense"})
+"""Stages whose prompts state the domain and the language of [cascade]."""
 
 
 def identify_resource(resource: str, settings: Settings) -> Identity:
@@ -74,7 +74,7 @@ def locate_files(settings: Settings) -> OntologyFiles:
 
 
 def _identify_lexicon() -> Identity:
-    """What the package knows of wordings: its lexicon and its extract of WordNet."""
+    """The package's knowledge of wordings: its lexicon and its extract of WordNet."""
     files = [_SYNONYMS / "lexicon" / "lexicon.tsv", *_SYNONYMS.glob("wordnet/*.gz")]
     return hash_files("lexicon", {path.name: path for path in files})
 
@@ -82,9 +82,9 @@ def _identify_lexicon() -> Identity:
 def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
     """A section's settings without paths of this machine.
 
-    None for publish: its gates judge a snapshot and do not shape it, and its `min_confidence` is
-    in the key of the stage that is given it. None for embed: the model's identity has all that
-    shapes vectors, and leaves out where a model is served.
+    Empty for publish: its gates judge a snapshot without shaping it, and its `min_confidence` is in
+    the key of the stage that takes it. Empty for embed: the model's identity has all that shapes
+    vectors, and leaves out where a model is served.
     """
     if section in ("publish", "embed"):
         return {}
@@ -94,35 +94,35 @@ def describe_settings(section: str, settings: Settings) -> dict[str, JsonValue]:
 
 def fingerprint_function(function: Function, settings: Settings) -> str:
     """The hash of a function's version, settings, model files and libraries."""
-    found = identify_resource(function.resource, settings) if function.resource else None
+    identity = identify_resource(function.resource, settings) if function.resource else None
     version, libraries = function.version, _list_versions(function.libraries)
-    if found is not None and found.version is not None:
-        version = found.version
-    if found is not None and found.libraries is not None:
-        libraries = _list_versions(found.libraries) if found.libraries else {}
+    if identity is not None and identity.version is not None:
+        version = identity.version
+    if identity is not None and identity.libraries is not None:
+        libraries = _list_versions(identity.libraries) if identity.libraries else {}
     return hash_value(
         {
             "function": function.name,
             "version": version,
             "settings": describe_settings(function.section, settings),
-            "resource": found.describe() if found else None,
+            "resource": identity.describe() if identity else None,
             "libraries": libraries,
         }
     )
 
 
 def list_row_folders(warehouse: Warehouse, runs: Iterable[str]) -> frozenset[str] | None:
-    """The folders of the row cache that a build with the settings of some runs uses.
+    """The folders of the row cache that builds with the settings of these runs use.
 
-    As FUNCTION/FINGERPRINT; None where a run's settings, or a model that they name, are not those
-    of this release or this machine.
+    As FUNCTION/FINGERPRINT; None where a run's settings, or a model in them, are unknown to this
+    release or this machine.
     """
     known = (name for name in runs if name and warehouse.store.read(f"runs/{name}/run.json"))
     try:
         settings = {repr(s): s for s in (open_run(warehouse, name).settings for name in known)}
         return frozenset(
-            f"{function.name}/{fingerprint_function(function, one)[:ID_DIGITS]}"
-            for one in settings.values()
+            f"{function.name}/{fingerprint_function(function, each)[:ID_DIGITS]}"
+            for each in settings.values()
             for function in FUNCTIONS
         )
     except PyramidError:
@@ -149,7 +149,7 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
     cascade = asdict(settings.cascade)
     if stage == "extract":
         schemas = [{"schema": task.schema, "examples": cascade["examples"]} for task in asked]
-        steps: list[JsonValue] = [{**one, **two} for one, two in zip(tasks, schemas, strict=True)]
+        steps: list[JsonValue] = [{**t, **s} for t, s in zip(tasks, schemas, strict=True)]
         part["tasks"] = {"mode": settings.cascade.mode, "tasks": steps}
         if settings.cascade.mode == "merged":
             del cascade["disambiguation"]  # it is asked for in stage resolve
@@ -157,7 +157,7 @@ def describe_model_part(stage: str, settings: Settings) -> dict[str, JsonValue] 
         else:
             del cascade["window"]
         part["cascade"] = cascade
-    if stage in _TOLD:
+    if stage in _WITH_DOMAIN:
         part["cascade"] = {name: cascade[name] for name in ("domain", "language")}
     return part
 
@@ -220,46 +220,46 @@ _BY_PORT: Mapping[str, Callable[[Settings], JsonValue]] = {
     "corrections": _list_corrections,
     "min_confidence": lambda settings: settings.publish.min_confidence,
 }
-"""What of a stage's ports shapes it besides functions, models and the ontology."""
+"""What shapes a stage by its ports, besides functions, models and the ontology."""
 
 
 def _list_versions(libraries: Sequence[str]) -> dict[str, JsonValue]:
-    """Python's is one of them: its html.parser, csv and unicodedata shape documents and names.
+    """Versions of libraries, with Python's: html.parser, csv and unicodedata shape documents too.
 
-    Null for one of an extra that is missing: what needs it is a reject then.
+    Null for a library of an extra that is missing: rows that need it are rejects.
     """
-    found = {n: library_version(n) if is_installed(n) else None for n in libraries}
-    return {"python": platform.python_version(), **found}
+    versions = {n: library_version(n) if is_installed(n) else None for n in libraries}
+    return {"python": platform.python_version(), **versions}
 
 
 def key_row(fingerprint: str, row: JsonValue) -> str:
-    """The key of a function's result for one text, with its title where the title counts."""
+    """The key of a function's result for one text, or for a text with its title."""
     return hash_value([fingerprint, row])
 
 
 def key_inputs(stage: Stage, settings: Settings, inputs: Mapping[str, JsonValue]) -> str:
-    """The key of all that shapes a stage's tables but former names: `inputs` are hashes."""
+    """The key of all that shapes a stage's tables but former names; `inputs` are hashes."""
     return hash_value([fingerprint_stage(stage, settings), inputs])
 
 
 def hash_judges(settings: Settings) -> str:
-    """What judges a snapshot without shaping it: checks, questions, floor, what they let pass."""
+    """The hash of what judges a snapshot without shaping it: checks, questions, floor, limits."""
     files, publish, evaluate = locate_files(settings), settings.publish, settings.evaluate
-    found = [*files.checks, *([files.questions] if files.questions else [])]
-    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in found]
-    said: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
+    paths = [*files.checks, *([files.questions] if files.questions else [])]
+    texts: list[JsonValue] = [[path.name, hash_bytes(path.read_bytes())] for path in paths]
+    parts: list[JsonValue] = [publish.max_violation_share, publish.min_kept_share, texts]
     if evaluate.questions is not None:
         path, floor = Path(evaluate.questions), dict[str, JsonValue](sorted(evaluate.floor.items()))
         asked = hash_bytes(path.read_bytes()) if path.is_file() else None
-        said.append([evaluate.strategy, floor, asked])
-    return hash_value(said)
+        parts.append([evaluate.strategy, floor, asked])
+    return hash_value(parts)
 
 
 _PUBLISHING = (
     *("duckdb", "faiss-cpu", "kpyramid", "numpy", "owlready2", "pyarrow"),
     *("pyoxigraph", "pyshacl", "PyStemmer", "rdflib", "simplemma"),
 )
-"""Distributions that shape what is made of a run's tables, or judge it."""
+"""Distributions that shape or judge a snapshot."""
 
 
 def key_publishing(settings: Settings, judges: str, keys: Sequence[str]) -> str:
@@ -280,9 +280,10 @@ def key_publishing(settings: Settings, judges: str, keys: Sequence[str]) -> str:
 def find_stored(
     warehouse: Warehouse, settings: Settings, stage: Stage, key: str, former: Former | None
 ) -> tuple[str, Result | None]:
-    """The key of a stage's tables for given inputs (their key) and former names, and the tables.
+    """The key of a stage's tables, and the stored tables or None.
 
-    What the former snapshot made of the same inputs has its names. None where they are not stored.
+    `key` is that of the inputs. The former snapshot's tables are taken if it had the same inputs;
+    else the former names are part of the key.
     """
     is_asked = "drafting" not in stage.ports or settings.induce.ontology == AUTO
     if former is not None and "former" in stage.ports and is_asked:
@@ -295,9 +296,9 @@ def find_stored(
 def walk_stored(
     warehouse: Warehouse, settings: Settings, corpus: str, former: Former | None
 ) -> Iterator[tuple[Stage, Result]]:
-    """The stages of a build, from the first on, as far as all that they would make is stored.
+    """The leading stages of a build whose results are all stored, with these results.
 
-    `corpus`: its fingerprint, without what was erased. Publish, which stores nothing, is none.
+    `corpus`: its fingerprint, without erased documents. Publish stores nothing and is left out.
     """
     made: dict[str, list[JsonValue]] = defaultdict(list)
     for stage in PIPELINE[:-1]:

@@ -61,13 +61,13 @@ _MEANT = "If that is meant, build with --allow-shrink (a DAG's run with allow_sh
 
 
 def judge_traces(warehouse: Warehouse, snapshot: str) -> str:
-    """Contracts and references hold, and every span stands in its document."""
+    """Passes when contracts and references hold, and every span lies in its document."""
     problems = check_tables(locate_snapshot(warehouse, snapshot))
     return f"fail: {'; '.join(problems[:5])}" if problems else "pass"
 
 
 def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
-    """Neither the corpus nor what is read in it vanished: not far less than HEAD has."""
+    """Passes when the corpus and its triples are not far smaller than those of HEAD."""
     if run.allow_shrink:
         return "pass"
     if rows["documents"] == 0:
@@ -78,20 +78,20 @@ def judge_size(run: Run, rows: Mapping[str, int], head: str | None) -> str:
     tables = find_manifest(run.warehouse, head)["tables"]
     publish = run.settings.publish
     shares = {"documents": publish.min_document_share, "triples": publish.min_triple_share}
-    said = []
+    comparisons = []
     for table, share in shares.items():
         before: int = tables[table]["rows"]  # type: ignore[index,call-overload,assignment]
-        said.append(f"{rows[table]:,} {table}, HEAD has {before:,}")
+        comparisons.append(f"{rows[table]:,} {table}, HEAD has {before:,}")
         if rows[table] < share * before:
             return (
                 f"fail: {rows[table]} {table}, HEAD has {before}: fewer than {share:.0%} of "
                 f"them. {_MEANT}"
             )
-    return f"pass: {'; '.join(said)}"
+    return f"pass: {'; '.join(comparisons)}"
 
 
 def judge_standing(run: Run, snapshot: str) -> str:
-    """Nobody rolled the ref back from this very snapshot: a build does not put it back."""
+    """Passes unless the ref was rolled back from this snapshot: a build does not restore it."""
     if snapshot in list_undone(list_entries(run.warehouse, run.ref)):
         return (
             f"fail: ref {run.ref!r} was rolled back from this snapshot. To have it back: "
@@ -101,7 +101,7 @@ def judge_standing(run: Run, snapshot: str) -> str:
 
 
 def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
-    """What the graph says the condensed graph says too; found out anew from both tables."""
+    """Passes when the condensed facts say what the triples say, compared anew from both tables."""
     # Loaded here, as a check of an ontology alone needs none of it and would wait for it.
     from kpyramid.condensation.detail import list_lost
     from kpyramid.condensation.graph import unfold_nouns
@@ -115,7 +115,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
     entities, relations, triples, condensed = (
         read_result(tables[name], load_contracts()[name], run.warehouse.staging) for name in names
     )
-    said, standing = (
+    stated, standing = (
         unfold_nouns(read_graph(entities, relations, table)) for table in (triples, condensed)
     )
     stands, how = read_derivations(triples, condensed)
@@ -125,13 +125,13 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
         embedder = CachedEmbedder(context, opener.connect, "publish")
         compare = guard_comparer(Comparer(embedder))
         trusted = [by_model and why == "llm" for why in how]
-        lost = list(list_lost(said, standing, stands, trusted, compare))
+        lost = list(list_lost(stated, standing, stands, trusted, compare))
     least = run.settings.publish.min_kept_share
-    if len(said) - len(lost) >= least * len(said):
-        return f"pass: {len(said) - len(lost):,} of {len(said):,} triples are said"
+    if len(stated) - len(lost) >= least * len(stated):
+        return f"pass: {len(stated) - len(lost):,} of {len(stated):,} triples are said"
     row, reason = lost[0]
     return (
-        f"fail: {len(lost)} of {len(said)} triples are not said by the condensed fact they stand "
+        f"fail: {len(lost)} of {len(stated)} triples are not said by the condensed fact they stand "
         f"in, where {1.0 - least:.0%} are allowed; the first is "
         f"{triples['triple_id'][row]} ({how[row]}): {reason}. HEAD stays as it was. "
         "The snapshot's view `derivations` shows what was merged and why; report the wordings"
@@ -139,7 +139,7 @@ def judge_kept(run: Run, tables: Mapping[str, TableFile]) -> str:
 
 
 def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
-    """Few enough individuals have a statement that was withdrawn."""
+    """Passes when few enough individuals have a withdrawn statement."""
     if not withdrawn.num_rows:
         return "pass"
     instances = read_result(given, load_contracts()["instances"])
@@ -147,20 +147,20 @@ def judge_withdrawn(run: Run, withdrawn: pa.Table, given: TableFile) -> str:
     individuals = pc.count_distinct(instances["subject_id"]).as_py()
     faulty = pc.count_distinct(instances.filter(gone)["subject_id"]).as_py()
     most = run.settings.publish.max_violation_share
-    said = (
+    summary = (
         f"{withdrawn.num_rows} contradicting statements about {faulty} of {individuals} "
         "individuals were withdrawn"
     )
     if faulty <= math.ceil(most * individuals):
-        return f"pass: {said}; the report names them"
+        return f"pass: {summary}; the report names them"
     return (
-        f"fail: {said}, more than publish.max_violation_share = {most} allows; the first is "
+        f"fail: {summary}, more than publish.max_violation_share = {most} allows; the first is "
         f"{withdrawn['detail'][0].as_py()}. Correct the text, or raise the setting"
     )
 
 
 def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
-    """The language model answered for nearly all chunks."""
+    """Passes when the language model answered for nearly all chunks."""
     missing: dict[str, set[str]] = {}
     for row in rejects.select(["stage", "reason", "chunk_id"]).to_pylist():
         if row["stage"] in ("extract", "induce") and row["reason"].startswith("llm_"):
@@ -169,7 +169,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     share = run.settings.publish.max_unanswered_share
     if count <= share * chunks:
         return f"pass: {chunks - count:,} of {chunks:,} chunks"
-    reasons = ", ".join(f"{reason} {len(found)}" for reason, found in sorted(missing.items()))
+    reasons = ", ".join(f"{reason} {len(ids)}" for reason, ids in sorted(missing.items()))
     advice = "build again: only they are asked"
     if missing.keys() <= {"llm_refused"}:
         advice = (
@@ -188,7 +188,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
 
 @dataclass(slots=True)
 class Judgement:
-    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; what queries and shapes found."""
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; the rows of queries and shapes."""
 
     gates: dict[str, str] = field(default_factory=dict)
     checks: Sequence[Answered] = ()
@@ -209,12 +209,12 @@ def judge_ontology(
     strict: bool = False,
     passed: Passed | None = None,
 ) -> Judgement:
-    """What HermiT, SHACL, the ontology's own checks and its competency questions say.
+    """The verdicts of HermiT, SHACL, the ontology's own checks and its competency questions.
 
-    `texts`: the files of a snapshot's `ontology/` folder. Their schema is judged, which completion
-    may have let grow, not the Turtle of `files`. `seconds` bound HermiT, pyshacl and each query.
-    Competency questions have to run, and, if `strict`, to give the rows that they must. What
-    HermiT `passed` before is not judged again.
+    `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
+    extended, is judged, not the Turtle of `files`. `seconds` limits HermiT, pyshacl and each query.
+    Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
+    before is not judged again.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -240,8 +240,8 @@ def judge_ontology(
                 provenance_nt=provenance_nt,
                 passed=passed,
             )
-            found = shaped.result()
-            judged.gates["shapes"], judged.broken = found.verdict, found.broken
+            outcome = shaped.result()
+            judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
@@ -272,14 +272,14 @@ def repair_ontology(
     *,
     seconds: float,
 ) -> list[Withdrawal]:
-    """The statements that have to leave for failed checks and shapes, by key of their row.
+    """The statements to withdraw for failed checks and shapes, by key of their row.
 
-    Of the statements that contradict each other those with the most evidence stay. Empty where no
-    statement is at fault, or where it was not found in `seconds`.
+    Of contradicting statements those with the most evidence stay. Empty where no statement is at
+    fault, or none could be identified in `seconds`.
     """
     schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
-    labels = {one.iri: one.label for one in schema.classes}
+    labels = {each.iri: each.label for each in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
     failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
@@ -298,7 +298,7 @@ def _query(
     store: OntologyStore,
     questions: Sequence[Question],
 ) -> tuple[list[Answered], list[Answered]]:
-    """What the checks and the questions find."""
+    """The rows of the checks and of the questions."""
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     with store:
         return (
@@ -308,7 +308,7 @@ def _query(
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:
-    """The classes and properties, and what else the schema's axioms name."""
+    """The IRIs of classes and properties, and all others in the schema's axioms."""
     named = {word for line in schema.axioms for word in line.split(" ") if word.startswith("<")}
     terms = {iri.strip("<>") for iri in named}
     return frozenset({*schema.class_by_iri, *schema.property_by_iri, *terms, n.THING})
@@ -318,13 +318,13 @@ def _list_terms(schema: Schema) -> frozenset[str]:
 
 GATE = "floor"
 _NAMED = 5
-"""Questions that a verdict names."""
+"""Questions named in a verdict."""
 
 
 def require_floor(settings: Settings) -> None:
     """Passes when the questions of [evaluate] can be read, and its strategy and metrics exist.
 
-    So that a build does not fail at its end for what could be said at its start.
+    Called at a build's start, so that it does not fail at its end.
 
     Raises:
         InputError: the file cannot be read, or the strategy is unknown.
@@ -347,10 +347,10 @@ def require_floor(settings: Settings) -> None:
 
 
 def judge_floor(settings: Settings, warehouse: Warehouse, snapshot: str) -> dict[str, str]:
-    """The verdict on a snapshot that is written and not yet HEAD; none without questions.
+    """The verdict on a snapshot that is written and not yet HEAD; empty without questions.
 
-    They are asked by rules: no language model is called while publishing. What fails names each
-    metric that is too low, and the questions below it.
+    Rules answer them: no language model is called while publishing. A failure names each metric
+    that is too low, and the questions below its floor.
 
     Raises:
         InputError: as `require_floor`, or not one of the questions could be answered.
@@ -358,28 +358,28 @@ def judge_floor(settings: Settings, warehouse: Warehouse, snapshot: str) -> dict
     floor = settings.evaluate.floor
     if settings.evaluate.questions is None:
         return {}
-    found = _answer(settings, warehouse, snapshot)
+    answers = _answer(settings, warehouse, snapshot)
     means = {
-        name: fmean(row.scores[name] for row in found.rows if name in row.scores)
+        name: fmean(row.scores[name] for row in answers.rows if name in row.scores)
         for name in sorted(floor)
     }
     refused = [name for name, mean in means.items() if _is_worse(name, mean, floor[name])]
     if not refused:
-        said = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
-        return {GATE: f"pass: {said}, of {len(found.rows)} questions"}
-    said = ", ".join(
+        figures = ", ".join(f"{name} = {mean:.4g}" for name, mean in means.items())
+        return {GATE: f"pass: {figures}, of {len(answers.rows)} questions"}
+    figures = ", ".join(
         f"{name} = {means[name]:.4g} is {'above' if _falls(name) else 'below'} "
         f"evaluate.floor {floor[name]}"
         for name in refused
     )
     weak = [
         f"{row.question.id} ({' '.join(row.question.text.split())})"
-        for row in found.rows
+        for row in answers.rows
         if any(n in row.scores and _is_worse(n, row.scores[n], floor[n]) for n in refused)
     ]
     more = f" and {len(weak) - _NAMED} more" if len(weak) > _NAMED else ""
-    asked = f"{len(found.rows)} questions of {settings.evaluate.questions}"
-    return {GATE: f"fail: {said}, of {asked}; it fails on {', '.join(weak[:_NAMED])}{more}"}
+    asked = f"{len(answers.rows)} questions of {settings.evaluate.questions}"
+    return {GATE: f"fail: {figures}, of {asked}; it fails on {', '.join(weak[:_NAMED])}{more}"}
 
 
 def _read_floor(settings: Settings) -> "tuple[list[EvalQuestion], Arm]":
@@ -405,18 +405,18 @@ def _answer(settings: Settings, warehouse: Warehouse, snapshot: str) -> "Answers
     questions, arm = _read_floor(settings)
     opened = Snapshot(locate_snapshot(warehouse, snapshot), settings.embed)
     wanted = {name: _open_metrics()[name] for name in settings.evaluate.floor}
-    found = answer_all(questions, opened, [arm], metrics=wanted)
-    if found.stopped is not None:
-        raise found.stopped
-    return found
+    answers = answer_all(questions, opened, [arm], metrics=wanted)
+    if answers.stopped is not None:
+        raise answers.stopped
+    return answers
 
 
-def _is_worse(metric: str, score: float, other: float) -> bool:
-    return score > other if _falls(metric) else score < other
+def _is_worse(metric: str, score: float, floor: float) -> bool:
+    return score > floor if _falls(metric) else score < floor
 
 
 def _falls(metric: str) -> bool:
-    """Whether less of a metric is better; its floor is then the most that it may have."""
+    """Whether lower values of a metric are better; its floor is then an upper bound."""
     return _open_metrics()[metric].better == "lower"
 
 
@@ -424,7 +424,7 @@ def _falls(metric: str) -> bool:
 
 
 def judge_expected(run: Run, snapshot: str) -> "list[Measured]":
-    """What comes of the checks that the settings name, on a snapshot that is written."""
+    """The outcomes of the settings' checks on a snapshot that is written."""
     from kpyramid.pipeline.checks import load_checks, measure_checks
     from kpyramid.query import EVERYTHING, Snapshot
 

@@ -27,30 +27,30 @@ from kpyramid.storage.runs import Run, start_run
 from kpyramid.storage.store import BlobStore, FolderStore
 from kpyramid.storage.writing import write_durably
 
-# Opening what stages ask of a language model: cache, locks, books and endpoint, in one place.
+# Opening language models for stages: cache, locks, ledger and endpoint, in one place.
 
 PROBE = "endpoint.json"
 _SIBLINGS = ("run.json", "plan.json", "stages/publish.json")
-"""Read of a run besides its books: what it expected to spend, and whether it goes on."""
+"""Files of a run, besides its ledger, that tell its expected cost and whether it goes on."""
 _BOOKS = LEDGER.removesuffix(".jsonl")
 ASKING = "asking.lock"
-"""Held by all who ask online, and alone by who submits batches."""
+"""Lock shared by all who ask online, and exclusive for who submits batches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A caller and where its replies come from: an endpoint, or a collector that asks nobody."""
+    """A caller with the source of its replies: an endpoint, or a collector that asks nobody."""
 
     caller: Caller
     source: Endpoint | Collector
 
     @property
     def pending(self) -> Mapping[str, Request]:
-        """What a collector noted, by key."""
+        """The requests that a collector noted, by key."""
         return self.source.pending if isinstance(self.source, Collector) else {}
 
     def describe(self) -> dict[str, JsonValue]:
-        """What happened, as a stage's mark says it."""
+        """The counts of requests, for a stage's mark."""
         counts = self.caller.counts
         endpoint = self.source if isinstance(self.source, Endpoint) else None
         failures: dict[str, JsonValue] = dict(sorted(counts.failures.items()))
@@ -74,10 +74,10 @@ def open_replies(warehouse: Warehouse, settings: Settings, *, read_only: bool = 
 
 
 def locate_locks(warehouse: Warehouse, settings: Settings) -> Path:
-    """The folder of the locks: beside the replies, or in the warehouse when they are in a bucket.
+    """The folder of locks: beside the replies, or in the warehouse if they are in a bucket.
 
-    So warehouses that share a folder of replies share the locks; machines that share a bucket
-    may both pay for one reply, of which the first is kept.
+    So warehouses with a common folder of replies have common locks; machines with a common bucket
+    may both pay for one reply, of which the first is stored.
     """
     place = settings.llm.cache
     return Path(place) if place and "://" not in place else warehouse.cache / "llm"
@@ -85,7 +85,7 @@ def locate_locks(warehouse: Warehouse, settings: Settings) -> Path:
 
 @contextmanager
 def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
-    """Keeps builds from asking while batches are submitted, so that no request goes both ways.
+    """Stops builds from asking while batches are submitted, so that no request is sent twice.
 
     Raises:
         ConflictError: a build is asking.
@@ -102,16 +102,16 @@ def hold_asking(warehouse: Warehouse, settings: Settings) -> Iterator[None]:
 
 
 def open_ledger(warehouse: Warehouse, settings: Settings, run: Path, ref: str) -> Ledger:
-    """The books of a run, with what was spent since the ref's last finished build."""
+    """The ledger of a run, with the spending since the ref's last finished build."""
     if settings.asks_model or settings.embed.is_served:
         fetch_books(warehouse)
     return Ledger(run / LEDGER, settings.llm, Siblings(warehouse.runs, ref, run.name))
 
 
 def fetch_books(warehouse: Warehouse) -> None:
-    """Brings what other machines booked in a bucket into the books that lie here.
+    """Copies the ledgers of other machines from a bucket into the local runs.
 
-    They book there at the end of each task, see `put_run`.
+    Machines upload them at the end of each task, see `put_run`.
     """
     bucket = warehouse.bucket
     if bucket is None:
@@ -130,9 +130,9 @@ def fetch_books(warehouse: Warehouse) -> None:
 
 
 def put_run(run: Run) -> None:
-    """Copies what a task left in the run's folder to the bucket: books, plan, report.
+    """Copies a task's files in the run's folder to the bucket: ledger, plan, report.
 
-    The books go under a name of this machine's, for others add to the same ones.
+    The ledger's name contains this machine's, for others add to the same run.
     """
     bucket = run.warehouse.bucket
     if bucket is None or not run.folder.is_dir():
@@ -146,7 +146,7 @@ def put_run(run: Run) -> None:
 
 
 def _name_books(warehouse: Warehouse) -> str:
-    """What the books of this machine are called in a bucket."""
+    """The name of this machine's ledger in a bucket."""
     name = FolderStore(warehouse.root).put_once("machine", uuid.uuid4().hex[:12].encode())
     return f"{_BOOKS}.{name.decode()}.jsonl"
 
@@ -154,8 +154,8 @@ def _name_books(warehouse: Warehouse) -> str:
 class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
-    A `collecting` one opens no language model but notes what it would be asked. While a context
-    that opened one is open, no batch is submitted from this cache.
+    A `collecting` one opens no language model but notes its requests. While a context that opened
+    one is open, no batch is submitted from this cache.
     """
 
     def __init__(
@@ -201,14 +201,14 @@ class Opener:
         open_transport: Callable[[Pay], Transport],
         describe: Callable[[Request, str], Call] | None = None,
     ) -> Endpoint:
-        """An endpoint with the books of the run; `describe` makes book lines."""
+        """An endpoint with the run's ledger; `describe` makes its entries."""
         most = self._settings.llm.max_wait
         return Endpoint(open_transport, self._ledger, max_wait=most, describe=describe)
 
 
 @dataclass(frozen=True, slots=True)
 class Looker:
-    """What opens models for a plan: the language model given, and no embedding model."""
+    """Opens models for a plan: the given language model, and no embedding model."""
 
     model: Model
 
@@ -218,7 +218,7 @@ class Looker:
 
     @staticmethod
     def connect(*_: object) -> NoReturn:
-        """Never an endpoint.
+        """Opens no endpoint.
 
         Raises:
             UnknownError: always; a vector was needed that is not stored.
@@ -233,7 +233,7 @@ def open_collector(
     read_only: bool,
     in_batches: Collection[str] = (),
 ) -> Model:
-    """A model that asks nobody and notes what would be asked, except what is `in_batches`.
+    """A model that asks nobody and notes its requests, except those `in_batches`.
 
     `read_only` writes nothing.
     """
@@ -264,15 +264,15 @@ def open_backends(
     patience: float = 30.0,
     **llm: object,
 ) -> Iterator[Backends]:
-    """The backends of `answer` with a model; until the end threads may share them.
+    """The backends of `answer` with a model; threads may share them until the context ends.
 
-    Nothing is asked before it is needed. `settings`, or a file of them: decisions are taken as
-    [query] says; where that leaves all to the rules, all are the model's. `llm`: fields of [llm]
-    that stand instead, such as `model`, `base_url`, `api_key_env`, `budget`.
-    Replies are kept in the `warehouse` or at `llm.cache`, else until the end. The budget holds for
-    all that is asked until the end; for all who share `books`, a folder, where it is given.
-    `patience`: seconds that a call waits for an endpoint that is busy or failing, `llm.max_wait` at
-    most; one call that hangs takes `llm.timeout` on top.
+    Models are opened at first use. `settings`, or a file of them: decisions are taken as [query]
+    says; if it leaves all to the rules, the model takes all. `llm`: values that replace fields of
+    [llm], such as `model`, `base_url`, `api_key_env`, `budget`.
+    Replies are stored in the `warehouse` or at `llm.cache`, else until the end. The budget covers
+    all requests until the end, or those of all who share the folder `books`. `patience`: seconds
+    that a call waits for an endpoint that is busy or failing, `llm.max_wait` at most; one call that
+    hangs takes `llm.timeout` on top.
 
     Raises:
         SettingsError: a setting is wrong, or there is no model, or no key for it.
@@ -294,16 +294,16 @@ def open_backends(
     if not chosen.query.asks_model:
         decided = dict.fromkeys(DECISIONS, "llm")
     with ExitStack() as held:
-        own = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
-        place = open_warehouse(warehouse or own)
-        folder = Path(books or own)
+        scratch = Path(held.enter_context(TemporaryDirectory(prefix="kpyramid-")))
+        place = open_warehouse(warehouse or scratch)
+        folder = Path(books or scratch)
         folder.mkdir(parents=True, exist_ok=True)
         opener = held.enter_context(Opener(place, chosen, folder, ""))  # no ref's budget
         yield Backends(**decided, asker=opener.open_model().caller)
 
 
 def require_model(settings: Settings, what: str) -> None:
-    """Passes when there is a model, and a key for it; `what` says who asks it.
+    """Passes when there is a model and a key for it; `what` names the caller.
 
     Raises:
         SettingsError: there is none.
@@ -321,7 +321,7 @@ def require_model(settings: Settings, what: str) -> None:
 
 
 def open_batch_run(corpus: str | Path, warehouse: Warehouse, settings: Settings, ref: str) -> Run:
-    """The run that batches of a ref are prepared in, the same until the ref moves on.
+    """The run in which batches of a ref are prepared, the same until the ref moves.
 
     The endpoint, its limits, prices and the budget may change meanwhile.
     """

@@ -1,4 +1,4 @@
-"""What a build would compute and pay, found without writing anything or asking anybody."""
+"""What a build would compute and pay, without writing anything or asking any model."""
 
 import math
 from collections import defaultdict
@@ -53,7 +53,7 @@ from kpyramid.storage.results import Result, TableFile, read_result
 # asked.
 
 _LATER_ROUNDS = 1.5
-"""How many more calls the names of a model may lead to in later rounds than those of the rules."""
+"""Largest ratio of calls for a model's names in later rounds to those for the rules' names."""
 _EMBEDDED_CHARACTERS = {
     "resolve": 0.2,
     "embed": 2.3,
@@ -61,20 +61,19 @@ _EMBEDDED_CHARACTERS = {
     "complete": 0.9,
     "condense": 0.1,
 }
-"""Characters that each stage embeds first per character of the chunks; measured on the demo."""
+"""Characters that each stage embeds first, per character of the chunks; measured on the demo."""
 _EMBEDDED_SPREAD = (0.4, 1.0, 2.5)
 _TEXT_CHARACTERS = 60
 _SKIPPED = 0.85
-"""Of the chunks, those that at least reach the next step: others have no claim, or no entity."""
+"""Least share of chunks that reach the next step: others have no claim, or no entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What a stage would ask a model: requests, those answered, given up or in an open batch.
+    """A stage's requests to a model: all, answered, given up, and in an open batch.
 
-    `steps`: what each task takes. `learned_from`: calls of earlier runs that this rests on; 0: on
-    defaults alone. `in_batches`: the Batch API takes them. `endpoint`: the address, and what
-    decides it.
+    `steps`: the estimate of each task. `learned_from`: earlier calls behind it; 0: defaults only.
+    `in_batches`: whether the Batch API takes them. `endpoint`: the address and its origin.
     """
 
     model: str
@@ -88,7 +87,7 @@ class Outlook:
     endpoint: str = ""
 
     def price(self, settings: Settings, *tasks: str, batch: bool = False) -> Range | None:
-        """Dollars of some tasks, by default of all; None where the model has no price."""
+        """Dollars of one task, by default of all; None where the model has no price."""
         price = settings.llm.prices.get(self.model)
         if price is None:
             return None
@@ -97,10 +96,9 @@ class Outlook:
 
 
 class Forecast:
-    """Looks ahead of one build; `stored` are the results of stages that are made already.
+    """Forecast of one build; `stored` are the results of stages that are done.
 
-    What the rules find, and vectors, are stored for the build that follows unless `context` is
-    read only.
+    Extractions and vectors are stored for the build that follows unless `context` is read-only.
     """
 
     def __init__(self, context: Context, corpus: Corpus, stored: Iterable[Result]) -> None:
@@ -137,11 +135,11 @@ class Forecast:
 
     @cached_property
     def estimator(self) -> Estimator:
-        """What earlier runs of the warehouse teach."""
+        """The estimator that earlier runs of the warehouse calibrated."""
         return calibrate(self._warehouse.runs, self._settings.llm.model, EXPECTED)
 
     def look_ahead(self, stage: Stage) -> Iterator[Outlook]:
-        """What a stage would ask the models that are served; a recording costs nothing."""
+        """A stage's requests to the served models; recorded replies cost nothing."""
         llm, embed = self._settings.llm, self._settings.embed
         if llm.is_served and list_tasks(stage.name, self._settings):
             outlook = self._look_ahead_of_replies(stage.name)
@@ -151,7 +149,7 @@ class Forecast:
             yield replace(outlook, endpoint=str(find_place(embed, "embed")))
 
     def _look_ahead_of_replies(self, stage: str) -> Outlook:
-        """What a stage would ask a language model, and pay."""
+        """A stage's requests to a language model, with their cost."""
         from kpyramid.llm.batch.jobs import list_open_keys  # loads openai
 
         open_keys = list_open_keys(open_replies(self._warehouse, self._settings, read_only=True))
@@ -174,7 +172,7 @@ class Forecast:
         )
 
     def _look_ahead_of_vectors(self, stage: str) -> Outlook:
-        """What a served embedding model would be asked in a stage, by the chunks that are new."""
+        """A stage's texts for a served embedding model, by the number of new chunks."""
         vectors = CachedEmbedder(self._context, Looker.connect).function
         new = sum(map(len, vectors.list_missing(title_chunks(self.documents, self.chunks))))
         share = _EMBEDDED_CHARACTERS.get(stage, 0.0)
@@ -189,18 +187,18 @@ class Forecast:
         )
 
     def _foresee_extract(self, model: Model) -> dict[str, Estimate]:
-        """The first step exactly; a later one is shown what the steps before it make."""
+        """Exact for the first step; later ones from the output of the steps before."""
         settings = self._settings
         cascade = self._open("extract", model).cascade
         extract.run(self.documents, self.chunks, extractor=self._read_rules, cascade=cascade)
         estimate = self.estimator.estimate(model.pending.values())
         tasks = list_tasks("extract", settings)
-        order = {task.name: at for at, task in enumerate(tasks)}
-        for at, task in enumerate(tasks):
+        order = {task.name: position for position, task in enumerate(tasks)}
+        for position, task in enumerate(tasks):
             waiting = [
                 task.expected.follows(settings, len(request.subject))
                 for request in model.pending.values()
-                if order.get(request.task, len(tasks)) < at
+                if order.get(request.task, len(tasks)) < position
             ]
             later = self.estimator.foresee(
                 task,
@@ -217,9 +215,9 @@ class Forecast:
         return estimate
 
     def foresee(self, stage: str, model: Model) -> dict[str, Estimate]:
-        """By task: exactly what is asked where all that a stage needs is there; else by experience.
+        """Estimates by task: exact if the stage's input is known, else from earlier runs.
 
-        Of complete the first round exactly, later ones by the rules' names.
+        For complete the first round is exact, and later ones use the names that rules give.
         """
         if stage in ("extract", "induce"):
             known = self._foresee_extract if stage == "extract" else self._foresee_induce
@@ -228,26 +226,26 @@ class Forecast:
             self._run("complete", model)  # with the names that rules give proposals
         # Vectors of names are not made for a plan: they would take as long as the stage.
         is_exact = self._run(stage, model, stored=stage == "resolve")
-        found = self.estimator.estimate(model.pending.values())
+        estimates = self.estimator.estimate(model.pending.values())
         rounds, most = self._settings.complete.rounds, math.inf
         if stage == "complete":
-            found = {n: own.scale(1 / rounds, 1.0, _LATER_ROUNDS) for n, own in found.items()}
+            estimates = {n: e.scale(1 / rounds, 1.0, _LATER_ROUNDS) for n, e in estimates.items()}
             most = rounds * naming.MOST / naming.BATCH
         if is_exact:
-            return found
+            return estimates
         for task in list_tasks(stage, self._settings):
-            own = found.get(task.name, Estimate())
-            found[task.name] = own.at_least(self._foresee_task(task, most))
-        return found
+            estimate = estimates.get(task.name, Estimate())
+            estimates[task.name] = estimate.at_least(self._foresee_task(task, most))
+        return estimates
 
     def _open(self, stage: str, model: Model) -> Ports:
-        """The ports of a stage for a model that asks nobody."""
+        """The ports of a stage with a model that asks nobody."""
         return Ports(self._context, find_stage(stage), Looker(model))
 
     def _run(self, name: str, model: Model, *, stored: bool = False) -> bool:
-        """Runs a stage with a model that asks nobody; whether all it needs is there.
+        """Runs a stage with a model that asks nobody; returns whether its input is known.
 
-        With `stored`, or where vectors have a price, none is made.
+        With `stored`, or where vectors have a price, no vector is made.
         """
         stage = find_stage(name)
         if not self._known >= set(stage.reads):
@@ -263,7 +261,7 @@ class Forecast:
         return True
 
     def _foresee_induce(self, model: Model) -> dict[str, Estimate]:
-        """Exact, as it follows from the chunks."""
+        """The exact requests, as they follow from the chunks."""
         title = map_column(self.documents, "document_id", "title")
         passages = [
             Chunk(row["text"], title[row["document_id"]], row["document_id"])
@@ -294,7 +292,7 @@ class Forecast:
         return estimate.scale(low, 1.0, high)
 
     def _count_windows(self) -> int:
-        """The requests about documents; chunks where no window is read."""
+        """The number of windows; of chunks if no windows are read."""
         cascade = self._settings.cascade
         if not cascade.reads_windows:
             return int(self.chunks.num_rows)
@@ -302,7 +300,7 @@ class Forecast:
         return sum(1 for _ in list_windows(rows, cascade.window))
 
     def _read_rules(self, texts: Iterable[Titled]) -> Iterable[tuple[Titled, Extraction]]:
-        """What the rules find, stored or found anew where a prompt depends on it."""
+        """The rules' extractions, stored ones, or computed where a prompt depends on them."""
         extractor = open_extractor(self._context)
         cascade = self._settings.cascade
         if cascade.mode == "paper" and cascade.paraphrase == "rules":  # its first step reads them
@@ -312,14 +310,14 @@ class Forecast:
         return chain(known, ((text, Extraction()) for text in missing))
 
     def _read(self, table: str) -> pa.Table:
-        """A table as it is stored, or as it is foreseen."""
+        """A stored or foreseen table."""
         if table not in self._files:
             return self._foreseen[table]
         contract = load_contracts()[table]
         return contract.unite([read_result(file, contract) for file in self._files[table]])
 
 
-# What a build would compute and pay, found without writing anything or asking anybody.
+# What a build would compute and pay, without writing anything or asking any model.
 
 Row = dict[str, JsonValue]
 
@@ -335,15 +333,14 @@ def plan_build(
     keep: bool = False,
     workers: int = 1,
 ) -> list[Row]:
-    """One row per stage: its rows, how many of them are known already, and what it would pay.
+    """One row per stage: its rows, how many of them are stored, and its expected cost.
 
-    `ref` is the one that the build would move.
+    `ref`: the one that the build would move.
 
-    A stage after the first that has something to compute depends on what that makes: its rows
-    are null, and it will be computed unless its input comes out the same. `calls`, `tokens` are
-    what is expected; a stage that asks a language model says more under `model`, the first one
-    what it cannot read under `unread`. The cost is null where the model has no price. Nothing is
-    written, unless a build follows that is to `keep` what the rules found on the way.
+    The input of later stages depends on what earlier ones compute: their rows are null, and they
+    run unless their input comes out the same. `calls`, `tokens`: expected values; a stage that asks
+    a language model has details under `model`, the first one unreadable files under `unread`. The
+    cost is null where the model has no price. Nothing is written, except extractions if `keep`.
 
     Raises:
         InputError: there is no such corpus.
@@ -380,7 +377,7 @@ def _plan_stages(listing: Corpus, context: Context) -> list[Row]:
 
 
 def _count_stored(stored: Mapping[str, Result]) -> dict[str, int]:
-    """The rows of results by stage, without rejects."""
+    """The rows of stored results by stage, without rejects."""
     return {
         stage: sum(file.rows for name, file in result.tables.items() if name != "rejects")
         for stage, result in stored.items()
@@ -388,7 +385,7 @@ def _count_stored(stored: Mapping[str, Result]) -> dict[str, int]:
 
 
 def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
-    total = sum((own for outlook in outlooks for own in outlook.steps.values()), Estimate())
+    total = sum((e for outlook in outlooks for e in outlook.steps.values()), Estimate())
     ranges: Row = {
         name: {bound: round(amount) for bound, amount in asdict(getattr(total, name)).items()}
         for name in ("calls", "tokens", "prompt", "completion")
@@ -414,21 +411,21 @@ def _describe_outlooks(outlooks: Sequence[Outlook], settings: Settings) -> Row:
 
 
 def _describe_steps(outlooks: Sequence[Outlook], settings: Settings) -> Iterator[Row]:
-    """What each task takes, and what would be lost without it."""
+    """The estimate of each task, and what is lost without it."""
     without = {task.name: task.without for task in TASKS}
     for outlook in outlooks:
-        for task, own in outlook.steps.items():
+        for task, estimate in outlook.steps.items():
             yield {
                 "task": task,
-                "calls": round(own.calls.expected),
-                "tokens": round(own.tokens.expected),
+                "calls": round(estimate.calls.expected),
+                "tokens": round(estimate.tokens.expected),
                 "cost": _sum_up([outlook.price(settings, task)]),
                 "without": without.get(task, ""),
             }
 
 
 def _sum_up(costs: Iterable[Range | None]) -> JsonValue:
-    """The sum; null bounds when a model has no price."""
+    """The sum of costs; null bounds when a model has no price."""
     known = [*costs]
     if None in known:
         return dict.fromkeys(asdict(Range()))

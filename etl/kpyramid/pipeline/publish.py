@@ -61,19 +61,19 @@ from kpyramid.storage.snapshots import FORMAT, read_manifest
 log = logging.getLogger(__name__)
 
 _WITHDRAWING = 2
-"""Raised when other statements are withdrawn from the same tables."""
+"""Version; raised when other statements are withdrawn from the same tables."""
 _MOST_ROUNDS = 5
-"""Judgements after which contradictions that are left fail their gates: withdrawing a statement
-rarely brings out another one."""
+"""Judgements after which remaining contradictions fail their gates: withdrawing a statement rarely
+exposes another one."""
 _NAMING = ("instances", "additions", "vectors", "rejects")
-"""Tables that name instances, and `rejects`, where withdrawn ones go."""
+"""Tables that name instances, and `rejects`, which takes the withdrawn ones."""
 
 
 def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark:
     """Writes the snapshot of these tables and moves the run's ref to it, if the gates allow.
 
-    Statements that contradict others with more evidence are withdrawn first, and rejected. A gate
-    that fails keeps the snapshot and leaves the ref where it was; the mark says so.
+    Statements that contradict others with more evidence are withdrawn first, and rejected. If a
+    gate fails, the snapshot stays and the ref does not move; the mark tells why.
 
     Raises:
         ConflictError: the ref is at a later order, gc took the snapshot away just now, or a
@@ -104,8 +104,8 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
             gates["standing"] = judge_standing(run, snapshot)
         before = _read_judged(run, head.run, judges) if head else None
         if is_new or before is None:
-            said = _judge_settled(run, settled, given, before)
-            gates |= {"kept": judge_kept(run, tables), **said}
+            verdicts = _judge_settled(run, settled, given, before)
+            gates |= {"kept": judge_kept(run, tables), **verdicts}
             gates |= judge_floor(run.settings, run.warehouse, snapshot)
         if is_new and (run.settings.cascade.reads_chunks or run.settings.induce.mode != "rules"):
             refused = read_result(tables["rejects"], load_contracts()["rejects"])
@@ -125,7 +125,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
 
 
 def _warn_of_ontology(run: Run, former: Mapping[str, Any]) -> None:
-    """Warns where the ref's last snapshot had another ontology: an option may be missing."""
+    """Warns if the ref's last snapshot had another ontology: an option may be missing."""
     before = former["resources"]["ontology"]["name"]
     now = identify_resource("ontology", run.settings).describe()["name"]
     if before != now:
@@ -138,10 +138,10 @@ def _warn_of_ontology(run: Run, former: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """What is published: tables and ontology files, and the rejects of withdrawn statements.
+    """What is published: tables and ontology files, with the rejects of withdrawn statements.
 
-    `key`: of all that it was settled from. `gates`: the ontology's verdicts on it; None where an
-    earlier build settled it.
+    `key`: the hash of its input. `gates`: the verdicts on the ontology; None if an earlier build
+    settled it.
     """
 
     key: str
@@ -193,7 +193,7 @@ def _write_texts(run: Run, inputs: Mapping[str, pa.Table]) -> dict[str, str]:
 def _withdraw(
     run: Run, inputs: Mapping[str, pa.Table]
 ) -> tuple[pa.Table, Mapping[str, str], Mapping[str, str]]:
-    """The rejects of what has to leave; the ontology's verdicts on what stays, and its files.
+    """The rejects of withdrawn statements; the verdicts on the rest of the ontology, and its files.
 
     Raises:
         IntegrityError: a row was lost without a reject.
@@ -206,10 +206,10 @@ def _withdraw(
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
-        found = repair_ontology(files, texts, statements, judged, seconds=seconds)
-        if not found:
+        withdrawals = repair_ontology(files, texts, statements, judged, seconds=seconds)
+        if not withdrawals:
             break
-        more = stage.reject_withdrawn(left["instances"], found)
+        more = stage.reject_withdrawn(left["instances"], withdrawals)
         rejects = load_contracts()["rejects"].unite([rejects, more])
         gone = pc.is_in(left["instances"]["instance_id"], value_set=more["row_key"])
         left["instances"] = left["instances"].filter(pc.invert(gone))
@@ -221,9 +221,9 @@ def _withdraw(
 
 
 def _open_passed(run: Run, texts: Mapping[str, str]) -> RowCache:
-    """What HermiT let pass in earlier builds under the schema of these files.
+    """The cache of what HermiT accepted in earlier builds under this schema.
 
-    Each schema has a folder, whose time is that of its last use: gc takes it some time after.
+    Each schema has a folder whose modification time is its last use, for gc.
     """
     function = fingerprint_function(find_function("reasoner"), run.settings)
     key = hash_value([function, texts["ontology/schema.ttl"]])
@@ -238,19 +238,19 @@ _STATED = ("documents", "chunks", "entities", "instances")
 
 
 def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mapping[str, str]) -> str:
-    """The id of the snapshot with these tables and ontology files, and with their index."""
+    """Writes the snapshot of tables, ontology files and index; returns its id."""
     paths = {f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS}
     files: dict[str, bytes | str | Path] = {**paths, **texts}
     rows = {name: file.rows for name, file in sorted(tables.items())}
     with prepare_index(run.warehouse, tables, run.settings.index) as index:
         shaped = {"key": index.key, **run.settings.section("index")}
-        said = {**_describe(run, corpus, rows), "index": shaped}
-        files |= describe_folder(said, tables["documents"].path)
-        return write_snapshot(run.warehouse, {**files, **index.files}, said)
+        manifest = {**_describe(run, corpus, rows), "index": shaped}
+        files |= describe_folder(manifest, tables["documents"].path)
+        return write_snapshot(run.warehouse, {**files, **index.files}, manifest)
 
 
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
-    """What the manifest says besides the files: a function of corpus and settings only."""
+    """The manifest without the files: a function of corpus and settings only."""
     settings = run.settings
     contracts, erased = load_contracts(), load_erased(run.warehouse).digest
     return {
@@ -274,7 +274,7 @@ def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonV
 
 
 def _list_questions(files: OntologyFiles) -> list[JsonValue]:
-    """The ontology's competency questions, each with a query that runs as it stands.
+    """The ontology's competency questions, each with its complete query.
 
     They show a reader, and a model that writes queries, how this ontology is asked.
     """
@@ -282,23 +282,23 @@ def _list_questions(files: OntologyFiles) -> list[JsonValue]:
         return []
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     return [
-        {"text": one.text, "sparql": complete_query(one.sparql.strip(), prefixes)}
-        for one in read_questions(files.questions)
+        {"text": question.text, "sparql": complete_query(question.sparql.strip(), prefixes)}
+        for question in read_questions(files.questions)
     ]
 
 
 def _judge_settled(
     run: Run, settled: _Settled, given: TableFile, before: StageMark | None
 ) -> dict[str, str]:
-    """HermiT, SHACL, the ontology's checks and questions on what stays, and how much had to go.
+    """The verdicts on the remaining ontology, and on how much was withdrawn.
 
-    `given`: the instances before anything was withdrawn. Questions have to run only. What the run
-    `before` settled from the same is judged alike, unless a gate was not run then.
+    `given`: the instances before the withdrawal. Competency questions only have to run. If the run
+    `before` settled the same input, its verdicts hold, unless a gate was not run then.
     """
     gates = settled.gates
     if gates is None and before and before.details.get("settled") == settled.key:
-        gates = {name: said for name, said in before.gates.items() if name in _OF_ONTOLOGY}
-        gates = None if any(said.startswith("not run") for said in gates.values()) else gates
+        gates = {name: verdict for name, verdict in before.gates.items() if name in _OF_ONTOLOGY}
+        gates = None if any(verdict.startswith("not run") for verdict in gates.values()) else gates
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
         passed = _open_passed(run, settled.texts)
@@ -307,7 +307,7 @@ def _judge_settled(
 
 
 def _read_judged(run: Run, earlier: str, judges: str) -> StageMark | None:
-    """The mark of the run that committed the snapshot, if that was judged by the same."""
+    """The mark of the run that committed the snapshot, if it had the same judges."""
     try:
         mark = read_mark(open_run(run.warehouse, earlier), "publish")
     except (InputError, SettingsError):  # the run was removed, or is of an older version

@@ -45,16 +45,16 @@ class Shard:
     count: int
 
     def holds(self, value: str) -> bool:
-        """Whether a row with this key or document belongs to the part."""
+        """Whether the part has rows with this key or document."""
         return int(hashlib.sha256(value.encode()).hexdigest()[:8], 16) % self.count == self.index
 
 
 def run_stage(
     run: Run, name: str, *, workers: int, progress: Progress, shard: Shard | None = None
 ) -> StageMark:
-    """One stage of a run, from the marks of the stages before it to its own.
+    """Runs one stage of a run on the tables of the stages before it; returns its mark.
 
-    With a shard only the caches of its functions are filled, and no mark is set.
+    With a shard only the caches of its functions are filled, and no mark is written.
 
     Raises:
         InputError: a stage before it is not done, or the shard does not fit the stage.
@@ -107,7 +107,7 @@ def _open_context(run: Run, workers: int, progress: Progress) -> Context:
 
 
 def _tell_cost(run: Run, stage: str) -> str:
-    """What a stage has cost in this run so far."""
+    """The cost of a stage in this run so far."""
     spent = read_totals(run.folder).stages.get(stage)
     if spent is None:
         return "no cost"
@@ -143,16 +143,16 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:
-    """The hashes of what a stage reads of tables."""
+    """The content hashes of the tables that a stage reads."""
     return {
         table: [file.content for file in _list_parts(run, stage, table)] for table in stage.reads
     }
 
 
 def _key_made(key: str, ports: Ports) -> str:
-    """The key of what was made; what lacks answers is not found under the key of its inputs.
+    """The key of a stage's tables: that of its inputs, unless answers are missing.
 
-    So the next run asks for them again.
+    Tables without all answers have another key, so that the next run asks again.
     """
     failed = ports.model.caller.failed if ports.model else {}
     if not failed:
@@ -190,9 +190,9 @@ def _warm_shard(run: Run, stage: Stage, shard: Shard, context: Context) -> Stage
 
 
 def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, Request]:
-    """The requests that a build would send next, by key; empty when every answer is there.
+    """The requests that a build would send next, by key; empty if all have answers.
 
-    Stages before the first that lacks answers are run, so that what they make is known.
+    Stages before the first that lacks answers are run, as their output is needed.
 
     Raises:
         PyramidError: whatever a stage found wrong.
@@ -209,7 +209,7 @@ def collect_pending(run: Run, *, workers: int, progress: Progress) -> dict[str, 
 
 
 def _list_pending(run: Run, stage: Stage, context: Context) -> dict[str, Request]:
-    """What a stage would ask; stored replies that turn out to be bad are asked for again."""
+    """The requests of a stage; those whose stored replies are unusable are among them."""
     tables = {table: read_parts(run, stage, table) for table in stage.reads}
     for _ in range(2):
         with _open_ports(run, stage, context, collecting=True) as ports:
@@ -231,7 +231,7 @@ def _open_ports(
 
 
 def _list_parts(run: Run, stage: Stage | None, table: str) -> list[TableFile]:
-    """The files of a table that the stages before this one made; all stages' for None."""
+    """The files of a table from the stages before this one; from all stages for None."""
     files = []
     for earlier in PIPELINE:
         if earlier is stage:
@@ -262,9 +262,9 @@ def _require_mark(run: Run, stage: Stage) -> StageMark:
 
 
 def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
-    """A table as the stages before this one made it, without labels.
+    """A table from the stages before this one, without labels.
 
-    It has facts that are denied if the stage asks for them.
+    Denied facts are left out unless the stage declares `denials`.
     """
     contract = load_contracts()[table]
     whole = contract.unite([read_result(file, contract) for file in _list_parts(run, stage, table)])
@@ -276,7 +276,7 @@ def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
 
 
 def _merge_parts(run: Run, table: str) -> TableFile:
-    """One file with all rows of a table; several parts are merged and kept like a result."""
+    """One file with all rows of a table; merged parts are stored like a result."""
     parts = _list_parts(run, None, table)
     if len(parts) == 1:
         return parts[0]
@@ -297,8 +297,8 @@ def _check_output(
     for name, table in made.items():
         load_contracts()[name].check(table)
         known = {**inputs, **made}
-        for other in set(inputs) & set(made):  # a table written in parts: rows of both count
-            known[other] = pa.concat_tables([inputs[other], made[other]])
+        for shared in set(inputs) & set(made):  # a table written in parts: rows of both count
+            known[shared] = pa.concat_tables([inputs[shared], made[shared]])
         load_contracts()[name].check_references(table, known)
     if stage.accounts is None:
         return

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 
 class Progress:
-    """What is told how far long work is; this one shows nothing."""
+    """Receives the progress of long work; this one shows nothing."""
 
     def begin(self, stage: str) -> None:
         """A stage begins."""
 
     def expect(self, total: int) -> None:
-        """So much more is to be done."""
+        """So many more units are expected."""
 
     def advance(self, count: int) -> None:
-        """So much more is done."""
+        """So many more units are done."""
 
     def end(self, stage: str) -> None:
         """A stage is done."""

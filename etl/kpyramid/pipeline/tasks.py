@@ -1,4 +1,4 @@
-"""All work asked of a language model by builds and questions: a new task is a module and a line."""
+"""All tasks of a language model in builds and questions: a new task is a module and a line."""
 
 from kpyramid.completion.task import TASK as NAMING
 from kpyramid.condensation.condenser import TASK as CONDENSATION
@@ -32,11 +32,11 @@ TASKS: tuple[Task, ...] = (
     QUERY_TOOLS,
     LEARNING,
 )
-"""In the order in which they are asked."""
+"""The tasks in the order in which they are asked."""
 
 EXPECTED: dict[str, Expected] = {task.name: task.expected for task in TASKS}
 
 
 def list_tasks(stage: str, settings: Settings) -> list[Task]:
-    """The tasks that a stage asks of a model, in their order; empty where rules do all of it."""
+    """The tasks that a stage asks of a model, in their order; empty if rules do all of it."""
     return [task for task in TASKS if task.stage == stage and task.is_asked(settings)]

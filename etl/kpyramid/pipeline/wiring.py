@@ -1,4 +1,4 @@
-"""How stages are wired: the ports that each is given, and the table of what runs each stage."""
+"""Wiring of stages: the ports of each, and the table of what runs each stage."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,13 +58,13 @@ _EXTRACTION = TypeAdapter(Extraction)
 _PIECES = TypeAdapter(tuple[Piece, ...])
 
 Tables = Mapping[str, pa.Table]
-"""What a stage reads, in the order that it declares."""
+"""The tables that a stage reads, in the declared order."""
 R = TypeVar("R", str, Titled)
 T = TypeVar("T")
 
 
 def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]:
-    """Cuts texts into chunks."""
+    """A cached function that cuts texts into chunks."""
 
     def compute(texts: Sequence[Titled]) -> Iterator[bytes]:
         for text, _, headings in texts:
@@ -74,7 +74,7 @@ def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]
 
 
 def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
-    """Finds the facts in texts, on several processes when there is enough to do."""
+    """A cached function that extracts facts from texts, on several processes if it is worth it."""
     extract = context.settings.extract
     chosen = (extract.parser, extract.language)
     compute = partial(share_out, workers=context.workers, load=load_extractor, chosen=chosen)
@@ -82,7 +82,7 @@ def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
 
 
 def open_annotator(context: Context) -> CachedFunction[str, str]:
-    """Parses texts; a parse is packed, and read with its text by `unpack_tree`."""
+    """A cached function that parses texts; `unpack_tree` reads a packed parse with its text."""
     chosen = (context.settings.extract.parser,)
     compute = partial(share_out, workers=context.workers, load=load_parser, chosen=chosen)
     return CachedFunction("annotator", context, compute, bytes.decode)
@@ -115,7 +115,7 @@ class ExampleReader:
 
 
 class Ports:
-    """What the stages of a build are given, each opened when a stage first asks for it.
+    """The ports of the stages of a build, each opened at first use.
 
     `opener` opens the models that are asked over a network, where the settings name one.
     `corpus`: the files for the stage that reads them.
@@ -141,22 +141,22 @@ class Ports:
 
     @cached_property
     def shapes(self) -> Sequence[Constraint]:
-        """What the shapes beside the ontology demand of single values."""
+        """The constraints on single values in the shapes beside the ontology."""
         return load_constraints(self.settings)
 
     @cached_property
     def decisions(self) -> Decisions:
-        """What a person decided about proposals."""
+        """A person's decisions about proposals."""
         return load_decisions(self.settings.complete)
 
     @cached_property
     def drafting(self) -> Decisions | None:
-        """What a person decided about proposals, where the corpus makes the ontology; else None."""
+        """A person's decisions about proposals if the corpus makes the ontology; else None."""
         return self.decisions if self.settings.induce.ontology == AUTO else None
 
     @cached_property
     def corrections(self) -> Corrections:
-        """What a person corrected in the graph."""
+        """A person's corrections of the graph."""
         return load_corrections(self.settings.publish.corrections, self.schema)
 
     @property
@@ -166,12 +166,12 @@ class Ports:
 
     @cached_property
     def converter(self) -> Convert | None:
-        """Converts files that are not text; None without the extra for it."""
+        """Converts files that are not text; None without its extra."""
         return open_converter(self._context)
 
     @cached_property
     def erased(self) -> Erased:
-        """What no build takes in any more."""
+        """The erased documents, which builds leave out."""
         return load_erased(self._context.warehouse)
 
     @cached_property
@@ -181,7 +181,7 @@ class Ports:
 
     @cached_property
     def extractor(self) -> ExtractFunction:
-        """Finds the facts in texts by rules."""
+        """Extracts facts from texts by rules."""
         return self._note(open_extractor(self._context)).stream
 
     @cached_property
@@ -206,14 +206,14 @@ class Ports:
 
     @cached_property
     def model(self) -> Model | None:
-        """The language model; None where no task of the stage is asked of one."""
+        """The language model; None if the stage has no task for one."""
         return self._opener.open_model() if list_tasks(self._stage.name, self.settings) else None
 
     @cached_property
     def cascade(self) -> Cascade | None:
         """f_par, f_ent and f_rel by a language model; a later stage reads the same replies again.
 
-        What has no reply was asked when documents were read, and is not asked once more.
+        A later stage does not ask again for replies that are missing.
         """
         windows = self.settings.cascade.reads_windows
         model = self.model if self._stage.name == "extract" else None
@@ -242,7 +242,7 @@ class Ports:
 
     @cached_property
     def inducer(self) -> Inducer | None:
-        """f_ins by a language model, chunk by chunk; None where windows have it."""
+        """f_ins by a language model, chunk by chunk; None if windows are read."""
         if self.model is None:
             return None
         return open_inducer(self.settings, self.model.caller, self._progress)
@@ -270,10 +270,10 @@ class Ports:
         return Summariser(self.model.caller, *self._batching, self._foresees)
 
     def run(self, tables: Tables) -> dict[str, pa.Table]:
-        """What the stage makes of the tables that it reads, through the ports that it declares.
+        """The output of the stage for the tables that it reads, with its declared ports.
 
-        It is imported when it runs: a build that finds its results stored loads none of them. It
-        has one thread: BLAS adds up in another order on another number of cores.
+        The stage's module is imported here: a build with stored results loads none. It has one
+        thread: BLAS sums in another order on another number of cores.
         """
         module = import_module(f"kpyramid.pipeline.stages.{self._stage.name}")
         given = {name: getattr(self, name) for name in self._stage.ports}
@@ -284,11 +284,11 @@ class Ports:
         return made
 
     def describe_model(self) -> dict[str, JsonValue]:
-        """What a language model was asked, as a stage's mark says it; empty without one."""
+        """The requests to a language model, for a stage's mark; empty without one."""
         return self.model.describe() if self.model else {}
 
     def count_computed(self) -> int:
-        """The rows that no cache had."""
+        """The number of rows that no cache had."""
         return sum(function.computed for function in self._functions)
 
     @property
@@ -326,7 +326,7 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
 
 @contextmanager
 def open_corpus(place: str, warehouse: Warehouse) -> Iterator[Corpus]:
-    """The files of a corpus in a folder or in a bucket; to be read before the end.
+    """The files of a corpus in a folder or in a bucket; valid until the context ends.
 
     Raises:
         InputError: there is no such corpus.
@@ -342,7 +342,7 @@ def open_corpus(place: str, warehouse: Warehouse) -> Iterator[Corpus]:
 def require_ontology(settings: Settings) -> None:
     """Passes when the ontology, what lies beside it, decisions and corrections can be read.
 
-    All that is wrong with them is reported before any work.
+    All problems are reported before any work.
 
     Raises:
         SettingsError: there is none of that name, or it lacks what columns of tables are to mean.
@@ -377,7 +377,7 @@ def require_ontology(settings: Settings) -> None:
 def _require_columns(
     columns: ColumnSettings, schema: Schema, accepted: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Passes when the labels of columns are those of the ontology, or of accepted proposals."""
+    """Passes when columns have labels of the ontology or of accepted proposals."""
     properties = {f"properties.{name}": label for name, label in columns.properties.items()}
     problems = []
     for kind, entries, given in (
@@ -403,7 +403,7 @@ _NEAREST = 5
 
 
 def load_constraints(settings: Settings) -> tuple[Constraint, ...]:
-    """What the shapes beside the ontology demand of single values.
+    """The constraints on single values in the shapes beside the ontology.
 
     Raises:
         InputError: they are no Turtle.
@@ -425,5 +425,5 @@ def load_schema(settings: Settings) -> Schema:
 
 @lru_cache(maxsize=4)
 def _parse_once(turtle: str, source: str) -> Schema:
-    """A schema is a frozen value, and most stages of a build ask for the same one."""
+    """The schema, cached: it is frozen, and most stages of a build ask for the same one."""
     return parse_schema(turtle, source=source)

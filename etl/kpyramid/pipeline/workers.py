@@ -1,4 +1,4 @@
-"""Texts shared out to worker processes, each of which loads its model once."""
+"""Worker processes that share texts; each loads its model once."""
 
 import multiprocessing
 import os
@@ -29,12 +29,12 @@ _FEW = 24
 """Texts below which starting worker processes costs more than it saves."""
 
 _BATCH_CHARACTERS = 20_000
-"""Characters that a worker process extracts at a time: a few seconds of work."""
+"""Characters per batch of a worker process: a few seconds of work."""
 
 _EXTRACTION = TypeAdapter(Extraction)
 
 Compute = Callable[[Sequence[R]], Iterator[bytes]]
-"""What computes results: those of some texts, in their order."""
+"""Computes the results of texts, in their order."""
 Load = Callable[..., Compute[R]]
 """Loads the model that computes; called with `chosen`."""
 
@@ -42,7 +42,7 @@ Load = Callable[..., Compute[R]]
 def share_out(
     texts: Sequence[R], workers: int, load: Load[R], chosen: tuple[object, ...]
 ) -> Iterator[bytes]:
-    """The results in order, of this process or of several, each of which loads its model once.
+    """The results in order, computed by this process or by several.
 
     Worker processes end when this process ends, however it ends, and when the caller stops
     reading the results.
@@ -86,10 +86,10 @@ def _count_characters(text: str | Titled) -> int:
 
 @contextmanager
 def _hide_program() -> Iterator[None]:
-    """While it lasts, processes can be started, and do not import the program that runs.
+    """Context in which child processes start without importing the main program.
 
-    They need nothing of it, and Airflow's own cannot be imported below a task. Celery describes
-    this process by a library of its own, which forbids children, and which they could not read.
+    They need none of it, and Airflow's cannot be imported below a task. Celery describes this
+    process by a class of its own, which forbids children and cannot be pickled.
     """
     place, stand_in = vars(multiprocessing.process), multiprocessing.Process()
     stand_in.daemon, stand_in.authkey = False, os.urandom(32)
@@ -119,7 +119,7 @@ def _end_with_parent() -> None:
 
 
 _loaded: list[tuple[object, object, Compute[Any]]] = []
-"""What this worker process loaded for what, and computes with."""
+"""The load function of this worker process, its arguments, and the function that it loaded."""
 
 
 def _work(batch: Sequence[R], load: Load[R], chosen: tuple[object, ...]) -> list[bytes]:

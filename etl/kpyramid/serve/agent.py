@@ -22,7 +22,7 @@ _ABOUT = (
 
 
 def create_server(current: Current, labels: frozenset[str] = frozenset()) -> Server[Any]:
-    """The server; `labels` are those of its reader, see `Scope.access`."""
+    """The server; `labels`: those of its reader, see `Scope.access`."""
 
     async def list_tools(*_: Any) -> types.ListToolsResult:
         return types.ListToolsResult(
@@ -63,7 +63,7 @@ def create_server(current: Current, labels: frozenset[str] = frozenset()) -> Ser
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Speaks with one agent over standard input and output until that ends."""
+    """Serves one agent over standard input and output until it ends."""
 
     async def run() -> None:
         async with stdio_server() as (read, write):
@@ -73,5 +73,5 @@ def serve_stdio(server: Server[Any]) -> None:
 
 
 def create_http(server: Server[Any], host: str) -> Starlette:
-    """The same for many agents over streamable HTTP, at /mcp."""
+    """The server for many agents over streamable HTTP, at /mcp."""
     return server.streamable_http_app(host=host, stateless_http=True, json_response=True)

@@ -1,4 +1,4 @@
-"""The snapshot that a service answers from: it follows a ref and is exchanged without a gap."""
+"""The snapshot of a service: it follows a ref and is exchanged without a gap."""
 
 import logging
 import threading
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _MOST_VIEWS = 32
-"""Sets of labels whose views are kept open; each has the rows that it hides in memory."""
+"""Sets of labels whose views are cached; each has its hidden rows in memory."""
 _WARMING = "What is this about?"
 
 
 @dataclass(slots=True)
 class _Held:
-    """An open snapshot, its views by labels, and how many requests read it.
+    """An open snapshot, its views by labels, and the number of requests that read it.
 
-    `later`: the snapshots whose labels hide what they hide in this one.
+    `later`: snapshots whose labels apply in this one, too.
     """
 
     snapshot: Snapshot
@@ -54,8 +54,8 @@ class _Held:
 class Current:
     """The snapshot of a ref, an id or a folder; threads may share it.
 
-    A new snapshot of the ref is checked and warmed before it takes the place of the one before,
-    whose lease ends with its last request. One that is damaged never does: `problem` says why.
+    A new snapshot of the ref is checked and warmed before it replaces the former one, whose lease
+    ends with its last request. A damaged one never does: `problem` tells why.
 
     Raises:
         InputError: there is no such snapshot.
@@ -79,12 +79,12 @@ class Current:
 
     @property
     def id(self) -> str:
-        """The id of the snapshot that new requests read."""
+        """The id of the snapshot for new requests."""
         return self._held.snapshot.id
 
     @contextmanager
     def read(self, labels: frozenset[str] = frozenset()) -> Iterator[Snapshot]:
-        """What a reader with these labels may see; it stays whole until the block ends."""
+        """The view of a reader with these labels, valid until the block ends."""
         with self._guard:
             held = self._held
             held.readers += 1
@@ -97,11 +97,11 @@ class Current:
 
     @property
     def looked(self) -> float:
-        """Seconds since the ref was looked at."""
+        """Seconds since the last look at the ref."""
         return round(time.monotonic() - self._looked, 1)
 
     def follow(self) -> bool:
-        """Looks where the ref is now, and goes there; whether it moved."""
+        """Reads the ref and opens its new snapshot; returns whether it moved."""
         newest = ""
         try:
             newest = locate_snapshot(*self._place).name
@@ -130,9 +130,9 @@ class Current:
         return True
 
     def find_former(self, name: str, served: str) -> str | None:
-        """The id that `@1`, `@2` ... means, counted back from a served one; or an id of the log.
+        """The id that `@1`, `@2` ... denotes, counted back from a served one; or an id of the log.
 
-        None where the ref was nowhere before.
+        None if the ref had no snapshot before.
 
         Raises:
             InputError: it is neither, or a folder is served, which has no log.
@@ -152,13 +152,13 @@ class Current:
 
     @contextmanager
     def open_former(self, snapshot: str, scope: Scope) -> Iterator[Snapshot]:
-        """An earlier snapshot, which stays in its place until the block ends."""
+        """An earlier snapshot, with a lease until the block ends."""
         place = name_warehouse(self._place[1])
         with hold(open_warehouse(place), snapshot):
             yield open_snapshot(snapshot, place, scope=scope)
 
     def watch(self, seconds: float) -> Callable[[], None]:
-        """Follows the ref again and again in a thread; what is returned ends that."""
+        """Follows the ref periodically in a thread; returns a function that ends it."""
         ended = threading.Event()
 
         def look() -> None:
@@ -174,7 +174,7 @@ class Current:
         self._held.lease.close()
 
     def _list_later(self, snapshot: str) -> list[tuple[str, ...]]:
-        """Snapshots whose labels hold for this one too; a copied folder knows its own only."""
+        """Snapshots whose labels apply to this one too; a copied folder knows its own only."""
         if is_path(self._place[0]):
             return []
         return list_later(open_warehouse(name_warehouse(self._place[1])), snapshot)

@@ -194,16 +194,16 @@ class Service:
         return Response(read_page(name), media_type=kind, headers=_POLICY)
 
     async def tell_health(self, _: Request) -> Response:
-        """200 while requests are answered; `problem` says why the ref's newest is not served.
+        """200 while requests are answered; `problem`: why the ref's newest is not served.
 
-        `looked`: seconds since the ref was looked at.
+        `looked`: seconds since the last look at the ref.
         """
         current = self.current
-        told = {"status": "ok", "ref": current.ref, "snapshot": current.id}
-        return JSONResponse({**told, "problem": current.problem or None, "looked": current.looked})
+        state = {"status": "ok", "ref": current.ref, "snapshot": current.id}
+        return JSONResponse({**state, "problem": current.problem or None, "looked": current.looked})
 
     async def tell_metrics(self, _: Request) -> Response:
-        """Figures for Prometheus, of all workers where they share a folder for these."""
+        """Figures for Prometheus, of all workers if they share a folder for them."""
         registry = prometheus.REGISTRY
         if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
             registry = prometheus.CollectorRegistry()
@@ -217,16 +217,16 @@ class Service:
 
     async def _answer(self, request: Request, name: str) -> Response:
         started = time.monotonic()
-        status, told, labels, body = 500, "", frozenset[str](), b""
+        status, id_, labels, body = 500, "", frozenset[str](), b""
         try:
             if name not in SERVED:
                 known = ", ".join(SERVED)
                 raise HTTPException(404, f"there is no tool {name!r}; there are {known}")
             labels = self._read_labels(request)
             body = await self._read_arguments(request, name)
-            text, told = await self._run(read_call(name, body or b"{}", SERVED), labels)
+            text, id_ = await self._run(read_call(name, body or b"{}", SERVED), labels)
             status = 200
-            return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: told})
+            return Response(text, media_type="application/json", headers={SNAPSHOT_HEADER: id_})
         except Exception as e:
             status, problem = _explain(e)
             if status == 500:
@@ -242,7 +242,7 @@ class Service:
                 "tool": label,
                 "status": status,
                 "ms": round(took * 1000, 1),
-                "snapshot": told or self.current.id,
+                "snapshot": id_ or self.current.id,
                 "labels": len(labels),
                 "client": request.client.host if request.client else None,
             }
@@ -251,7 +251,7 @@ class Service:
             log.info("%s", json.dumps(line, ensure_ascii=False))
 
     async def _read_arguments(self, request: Request, name: str) -> bytes:
-        """The body, or of an address its parts as a JSON object."""
+        """The body, or the parts of an address as a JSON object."""
         given = request.query_params
         if request.method == "POST":
             if given:
@@ -288,7 +288,7 @@ class Service:
         return frozenset(label.strip() for label in stated[0].split(",") if label.strip())
 
     async def _run(self, tool: Tool, labels: frozenset[str]) -> tuple[str, str]:
-        """The reply and the snapshot it was read from, by one of so many threads at work."""
+        """The reply and the id of its snapshot, computed by one of the threads."""
         seconds = self.limits.seconds
         late = HTTPException(504, f"no answer within {seconds:g} s: ask for less, or ask again")
         with self._guard:
@@ -328,10 +328,10 @@ class Service:
         if before is None:
             return Changes(None, snapshot.id, "", {}, [])
         opened = self.current.open_former(before, snapshot.scopes[-1])
-        with opened as other, compare(other, snapshot) as changes:
+        with opened as former, compare(former, snapshot) as changes:
             rows = changes.read(tool.table, tool.limit) if tool.table else []
             tables = {name: changes.count(name) for name in NAMES}
-            return Changes(other.id, snapshot.id, changes.summarise(), tables, rows)
+            return Changes(former.id, snapshot.id, changes.summarise(), tables, rows)
 
 
 def create_app(
@@ -359,7 +359,7 @@ def create_app(
 
 
 _BY_ADDRESS = {"entity": "name", "evidence": "id"}
-"""Tools that are called by an address too, and the argument that is its last part."""
+"""Tools with an address of their own, and the argument that is its last part."""
 
 
 def describe_service() -> dict[str, Any]:
@@ -367,11 +367,11 @@ def describe_service() -> dict[str, Any]:
     inputs: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
         (name, "serialization", TypeAdapter(kind)) for name, kind in REPLIES.items()
     ]
-    found, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
+    replies, schemas = TypeAdapter.json_schemas(inputs, ref_template="#/components/schemas/{model}")
     described: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_bytes())
     described["components"]["schemas"] |= schemas["$defs"]
     paths = described["paths"]
-    for (name, _), reply in found.items():
+    for (name, _), reply in replies.items():
         about, arguments = SERVED[name].__doc__ or "", describe_arguments(SERVED[name])
         good = {"description": "what was asked for", **_describe_json(reply)}
         responses = {"200": good, "default": {"$ref": "#/components/responses/problem"}}
@@ -398,7 +398,7 @@ def _describe_json(schema: Any) -> dict[str, Any]:
 
 
 def _explain(error: Exception) -> tuple[int, str]:
-    """The status of an error, and what the client is told of it."""
+    """The status of an error, and the text for the client."""
     if isinstance(error, HTTPException):
         return error.status_code, error.detail
     if isinstance(error, InputError):
@@ -411,5 +411,5 @@ def _explain(error: Exception) -> tuple[int, str]:
 async def _show_problem(request: Request, error: Exception) -> Response:
     status, detail = _explain(error)
     headers = getattr(error, "headers", None)
-    told = {"type": "about:blank", "status": status, "detail": detail}
-    return JSONResponse(told, status, headers, media_type=PROBLEM)
+    problem = {"type": "about:blank", "status": status, "detail": detail}
+    return JSONResponse(problem, status, headers, media_type=PROBLEM)

@@ -1,4 +1,4 @@
-"""Snapshots that travel: as a folder or a tarball, into a warehouse, and where exports lie."""
+"""Exported snapshots, as a folder or a tarball: copied out, imported, and listed."""
 
 import json
 import logging
@@ -32,9 +32,9 @@ from kpyramid.storage.snapshots import (
 from kpyramid.storage.verification import check_bytes, check_tables, require_whole
 
 _MOST_MEMBERS = 1_000
-"""Files and folders; a snapshot has some two hundred."""
+"""Most files and folders; a snapshot has some two hundred."""
 _MOST_LISTED = 2**24
-"""Bytes of a manifest or of a list of sums; those of a snapshot have some 10,000."""
+"""Most bytes of a manifest or of a list of sums; those of a snapshot have some 10,000."""
 _MEMBER = re.compile(r"\w[\w.-]*(/\w[\w.-]*){0,3}", re.ASCII)
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 def _list_members(folder: Path) -> dict[str, int]:
-    """The files of a snapshot, as its manifest names them, and their bytes; the manifest is first.
+    """The files of a snapshot by its manifest, with their sizes; the manifest is first.
 
     Raises:
         InputError: the folder is no snapshot.
@@ -83,7 +83,7 @@ def copy_folder(folder: Path, target: Path) -> None:
 def write_tarball(folder: Path, target: Path) -> None:
     """Writes a snapshot as `.tar.zst`, the same bytes each time: no times, no owners, sorted.
 
-    Its manifest comes first: whoever unpacks it knows then which files follow, and their sizes.
+    The manifest is first, so that whoever unpacks it knows the files that follow and their sizes.
 
     Raises:
         IntegrityError: the snapshot is damaged.
@@ -102,12 +102,12 @@ def write_tarball(folder: Path, target: Path) -> None:
 
 
 def import_snapshot(warehouse: Warehouse, place: str | Path) -> tuple[str, bool]:
-    """Takes a folder or tarball that was exported into a warehouse; its id, and whether it is new.
+    """Imports an exported folder or tarball; returns its id, and whether it is new.
 
-    It lies here, or at an address, from which it is copied first. All of it is checked: names,
-    bytes, contracts, references, spans. Only the files that its manifest names are written, below
-    `staging/`, each no longer than the manifest says. That shows that it is as it was made, not who
-    made it: for that compare the id.
+    It is here, or at an address, from which it is copied first. All of it is checked: names, bytes,
+    contracts, references, spans. Only the files that its manifest names are written, below
+    `staging/`, each no longer than the manifest says. The checks prove that it is unaltered, not
+    who made it: for that compare the id.
 
     Raises:
         InputError: there is no snapshot there, no room for it, it is of a newer format, or it has a
@@ -153,7 +153,7 @@ def _refuse_erased(warehouse: Warehouse, folder: Path, place: str) -> None:
 
 
 def _copy(source: Path, folder: Path) -> str:
-    """Copies what a folder's manifest names, unless there is more in it; the folder's name."""
+    """Copies the files that a folder's manifest names, if there are no others; returns its name."""
     for number, path in enumerate(source.rglob("*")):
         if number >= _MOST_MEMBERS:
             raise IntegrityError(f"holds more than {_MOST_MEMBERS} files and folders")
@@ -178,7 +178,7 @@ def _require_room(folder: Path, members: dict[str, int]) -> None:
 
 
 class _Bounded:
-    """A stream of which no more than `left` bytes may be read, whatever a header asks for."""
+    """A stream of which at most `left` bytes may be read, whatever a header asks for."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -197,7 +197,7 @@ class _Bounded:
 
 @contextmanager
 def _open_stream(path: Path) -> Iterator[Any]:
-    """A `_Bounded` stream of what a file unpacks to."""
+    """A `_Bounded` stream of a file's unpacked bytes."""
     if not path.is_file():  # opening a pipe would wait
         raise InputError(f"{path} is no file; name a snapshot's folder or tarball")
     with path.open("rb") as file:
@@ -211,7 +211,7 @@ def _open_stream(path: Path) -> Iterator[Any]:
 
 
 def _unpack(path: Path, folder: Path) -> str:
-    """Writes a tarball's files as they come, if the manifest names them; the folder's name."""
+    """Writes a tarball's files in order, if the manifest names them; returns the folder's name."""
     members: dict[str, int] = {}
     top: str | None = None
     try:
@@ -246,9 +246,9 @@ def _unpack(path: Path, folder: Path) -> str:
 
 
 def _find_top(name: str) -> str:
-    """What stands before the names of all files, which the first one, the manifest, shows."""
-    top, found, after = name.rpartition(MANIFEST)
-    if not found or after or (top and not top.endswith("/")):
+    """The prefix of all file names, from the name of the first file, which is the manifest."""
+    top, manifest, after = name.rpartition(MANIFEST)
+    if not manifest or after or (top and not top.endswith("/")):
         raise IntegrityError(
             f"begins with {name!r} and not with {MANIFEST}; `kpyramid export --to tar` writes it "
             "first. A tarball made otherwise: unpack it, and import the folder"
@@ -256,18 +256,17 @@ def _find_top(name: str) -> str:
     return top
 
 
-# What was exported is noted in the warehouse, so that an erasure can name where a document went.
+# Exports are noted in the warehouse, so that an erasure can name the copies of a document.
 
 _EXPORTS = "exports"
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An export of a snapshot: its form, and the path or address where it lies.
+    """An export of a snapshot: its form, and its path or address.
 
-    `corpus` and `ref` are of one that Airflow makes anew when the ref moves, else empty. `is_whole`
-    is not said before all of it is there. `fault`: why it cannot be made, until something is
-    mended.
+    `corpus` and `ref`: those of an export that Airflow repeats when the ref moves, else empty.
+    `is_whole`: set once all of it is there. `fault`: why it cannot be made, until that is fixed.
     """
 
     snapshot: str
@@ -280,15 +279,15 @@ class Exported:
 
     @property
     def note(self) -> str:
-        """Its name in the warehouse's store."""
+        """The note's name in the warehouse's store."""
         return f"{_EXPORTS}/{self.snapshot}-{content_id('export', self.place)}.json"
 
 
 @contextmanager
 def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
-    """Notes an export before it is made, and that it is whole; one that fails leaves nothing.
+    """Notes an export before it is made, and again when it is whole; a failed one leaves no note.
 
-    Where the warehouse may only be read, a warning says that nothing was noted.
+    If the warehouse is read-only, a warning says that nothing was noted.
     """
     try:
         keep_note(warehouse, exported)
@@ -302,7 +301,7 @@ def note_export(warehouse: Warehouse, exported: Exported) -> Iterator[None]:
 
 
 def keep_note(warehouse: Warehouse, exported: Exported) -> None:
-    """Notes what is known of an export, instead of what was noted before."""
+    """Replaces the note of an export."""
     try:
         warehouse.store.replace(exported.note, json.dumps(asdict(exported)).encode())
     except (RefusedError, OSError) as e:
@@ -310,14 +309,14 @@ def keep_note(warehouse: Warehouse, exported: Exported) -> None:
 
 
 def list_exports(warehouse: Warehouse) -> list[Exported]:
-    """The exports that are noted; a note that cannot be read is named in a warning."""
-    names, found = [blob.name for blob in warehouse.store.list(_EXPORTS)], []
+    """The noted exports; unreadable notes are logged as warnings."""
+    names, exports = [blob.name for blob in warehouse.store.list(_EXPORTS)], []
     for name, data in zip(names, warehouse.read_all(names), strict=True):
         try:
-            found += [Exported(**json.loads(data))] if data else []
+            exports += [Exported(**json.loads(data))] if data else []
         except (ValueError, TypeError) as e:
             log.warning("note of an export %s cannot be read: %s", warehouse.locate(name), e)
-    return found
+    return exports
 
 
 def remove_export(warehouse: Warehouse, exported: Exported) -> None:

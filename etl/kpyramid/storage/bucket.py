@@ -24,13 +24,13 @@ from kpyramid.storage.store import Blob, BlobStore, FolderStore
 from kpyramid.storage.writing import replace_file, sync_folder
 
 _TIMEOUT = timedelta(seconds=30)
-"""For one request to a bucket; the client repeats it for as long again when the server fails."""
+"""For one request to a bucket; the client retries as long again when the server fails."""
 _CONFLICT_TRIES, _CONFLICT_WAIT = 8, 0.05
-"""A bucket may answer 409 while another writer is at it: then nobody has won yet."""
+"""Tries, and seconds between them, after a 409: others write, and nobody has won yet."""
 _PIECE = 2**23
-"""Bytes asked for, or sent, at a time: on a slow line they come within the time of a request."""
+"""Bytes per request: on a slow line they arrive within the time of a request."""
 _WRITER = "writer"
-"""An attribute of blobs that are created once."""
+"""Attribute of blobs that are created once: their writer."""
 _PROBES = [f"writer {number}".encode() for number in range(8)]
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _KINDS = {"s3": "S3Store", "gs": "GCSStore", "az": "AzureStore"}
@@ -41,7 +41,7 @@ _VARIABLES = {
 }
 
 _SKEWED = "RequestTimeTooSkewed"
-"""S3 refuses a request that was signed a quarter of an hour ago, or will be."""
+"""S3's error for requests signed more than a quarter of an hour from its own time."""
 _S3_FAULT = re.compile(r"<Code>([^<]{1,100})</Code>\s*<Message>([^<]{1,300})</Message>")
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ T = TypeVar("T")
 class BucketStore(BlobStore):
     """A `BlobStore` in a bucket that supports conditional writes.
 
-    Before the first write it is probed once. A process that was forked opens its own.
+    It is probed once, before the first write. A forked process opens its own.
 
     Raises:
         SettingsError: the address is none, or the extra s3 is not installed.
@@ -72,8 +72,8 @@ class BucketStore(BlobStore):
         prefix = parts.path.strip("/")
         self.place = f"{parts.scheme}://{parts.netloc}/{prefix}".rstrip("/")
         self._is_probed = False
-        self.kept: set[str] = set()
-        """What this process put there, or found there whole."""
+        self.complete: set[str] = set()
+        """Names that this process uploaded, or found complete."""
         options: dict[str, object] = {"timeout": _TIMEOUT, "connect_timeout": timedelta(seconds=5)}
         if find_endpoint().startswith("http://"):
             options["allow_http"] = True
@@ -93,10 +93,10 @@ class BucketStore(BlobStore):
                 return None
 
     def create(self, name: str, data: bytes) -> bool:
-        """See `BlobStore.create`; a 409 is asked again, a 412 has a winner.
+        """See `BlobStore.create`; a 409 is retried, a 412 has a winner.
 
-        A server that wrote the blob may still answer with a failure, after which the client tries
-        again and finds it there: the blob says who wrote it.
+        A server that wrote the blob may still answer with a failure, after which the client retries
+        and finds it there: the blob names its writer.
         """
         self.probe()
         writer = uuid.uuid4().hex
@@ -122,12 +122,12 @@ class BucketStore(BlobStore):
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         with self._name_faults("list"):
-            found = [
+            blobs = [
                 Blob(meta["path"], meta["size"], meta["last_modified"].timestamp())
                 for page in self._store.list(prefix or None, chunk_size=1000)
                 for meta in page
             ]
-        yield from sorted(found, key=lambda blob: blob.name)
+        yield from sorted(blobs, key=lambda blob: blob.name)
 
     def find(self, name: str) -> Blob | None:
         """A blob by its name, without its bytes."""
@@ -139,15 +139,15 @@ class BucketStore(BlobStore):
         return Blob(name, meta["size"], meta["last_modified"].timestamp())
 
     def send(self, path: Path, name: str) -> None:
-        """Copies a file, which appears whole; what is there is replaced."""
+        """Uploads a file as a whole, replacing any blob of that name."""
         with self._name_faults("write"):
             self._store.put(name, path, mode="overwrite", chunk_size=_PIECE)
 
     def upload(self, folder: Path, name: str, *, last: str) -> None:
-        """Copies a folder's files below a name, `last` when all others are there.
+        """Uploads a folder's files below a name, `last` after all others.
 
-        With `last` the copy is whole; then only what is missing is sent, and `last` again: its
-        time says when the copy was used.
+        The copy is complete once it has `last`; then only missing files are sent, and `last` again:
+        its time is that of the last use.
         """
         self.probe()
         there = {blob.name: blob.size for blob in self.list(name)}
@@ -167,7 +167,7 @@ class BucketStore(BlobStore):
         self.replace(mark, files[mark].read_bytes())
 
     def download(self, blobs: Iterable[Blob], name: str, folder: Path) -> None:
-        """Copies blobs from below a name into a folder, under their own names there.
+        """Downloads blobs from below a name into a folder, under their names there.
 
         Raises:
             FileNotFoundError: one was removed meanwhile.
@@ -187,15 +187,15 @@ class BucketStore(BlobStore):
                 sync_folder(path)
 
     def look(self) -> None:
-        """Fails for a bucket that is not there, which to a reader seems empty."""
+        """Fails for a bucket that does not exist, which would read as empty."""
         with self._name_faults("read"):
             self._store.list_with_delimiter(None)
 
     def probe(self) -> None:
-        """Refuses a server that ignores the condition: two writers would overwrite each other.
+        """Refuses a server that ignores conditional writes: writers would overwrite each other.
 
-        Several try to create one blob at once: a server may hold to the condition only while
-        nobody else writes.
+        Several threads try to create one blob: a server may keep to the condition only while nobody
+        else writes.
 
         Raises:
             EndpointError: it does, or it cannot be written to.
@@ -251,19 +251,19 @@ class BucketStore(BlobStore):
                 raise
             known = self._obstore.exceptions
             denied = isinstance(e, (known.PermissionDeniedError, known.UnauthenticatedError))
-            said = _summarise(str(e))
+            reason = _summarise(str(e))
             check = f"Check that the bucket exists and {_VARIABLES[self.place[:2]]}"
-            if said.startswith(_SKEWED):
+            if reason.startswith(_SKEWED):
                 check = f"Set the clock of {socket.gethostname()}: it is not the bucket's"
             raise (RefusedError if denied else EndpointError)(
-                f"store {self.place}: cannot {act}: {said}. {check}; what was kept is not lost"
+                f"store {self.place}: cannot {act}: {reason}. {check}; what was kept is not lost"
             ) from e
 
 
 def open_blobs(location: str | Path, *, read_only: bool = False) -> BlobStore:
     """The store in a local folder, which need not exist yet, or in a bucket.
 
-    A bucket that will be written to is probed: it must refuse to create a blob twice.
+    A bucket that will be written to is probed: it must not create a blob twice.
 
     Raises:
         SettingsError: it is neither, or the extra for buckets is not installed.
@@ -283,19 +283,19 @@ def open_blobs(location: str | Path, *, read_only: bool = False) -> BlobStore:
 
 
 def find_endpoint() -> str:
-    """The server that stands for S3's own, as the variables name it; empty for none."""
+    """The server that the variables name instead of S3's own; empty for none."""
     return os.environ.get("AWS_ENDPOINT_URL") or os.environ.get("AWS_ENDPOINT") or ""
 
 
 def name_area(location: str) -> str:
-    """The name of the local folder for a place: the same place on another server has another."""
+    """The name of the local folder for a place; it differs by server."""
     place = location.rstrip("/")
     digest = hash_bytes(f"{find_endpoint()} {place}".encode())[:12]
     return f"{re.sub('[^a-z0-9.-]+', '-', place.partition('://')[2].lower())[:60]}-{digest}"
 
 
 def _summarise(text: str) -> str:
-    """The code and message that the server gave, else what the client says."""
+    """The code and message of the server, else the client's message."""
     given = _S3_FAULT.search(text)
     if given:
         return f"{given[1]}: {given[2]}".rstrip(".")

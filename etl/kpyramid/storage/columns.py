@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 from kpyramid.numerics.arrays import Integers
 
 BLOCK = 65_536
-"""Words that are strings at a time while a column is walked."""
+"""Words that are strings at a time while a column is iterated."""
 
 
 class TextColumn(Sequence[str]):
-    """Words that lie in Arrow, row i holding `words[codes[i]]`; strings where they are looked at.
+    """Words in Arrow, row i holding `words[codes[i]]`; strings are made when they are read.
 
     Without codes row i holds `words[i]`; no row is null. As strings, ten million facts would not
     fit into memory. Words are best in one chunk: Arrow joins the chunks whenever some are taken.
@@ -27,23 +27,23 @@ class TextColumn(Sequence[str]):
 
     @property
     def codes(self) -> Integers:
-        """The place of each row's word, shape (n,)."""
+        """The index of each row's word, shape (n,)."""
         return np.arange(len(self.words)) if self._codes is None else self._codes
 
     def __len__(self) -> int:
         return len(self.words) if self._codes is None else len(self._codes)
 
     @overload
-    def __getitem__(self, at: int) -> str: ...
+    def __getitem__(self, index: int) -> str: ...
 
     @overload
-    def __getitem__(self, at: slice) -> "TextColumn": ...
+    def __getitem__(self, index: slice) -> "TextColumn": ...
 
-    def __getitem__(self, at: int | slice) -> "str | TextColumn":
+    def __getitem__(self, index: int | slice) -> "str | TextColumn":
         if self._codes is None:
-            return TextColumn(self.words[at]) if isinstance(at, slice) else self._read(at)
-        found = self._codes[at]
-        return TextColumn(self.words, found) if isinstance(at, slice) else self._read(int(found))
+            return TextColumn(self.words[index]) if isinstance(index, slice) else self._read(index)
+        codes = self._codes[index]
+        return TextColumn(self.words, codes) if isinstance(index, slice) else self._read(int(codes))
 
     def _read(self, place: int) -> str:
         return str(self.words[place].as_py())
@@ -53,17 +53,17 @@ class TextColumn(Sequence[str]):
             yield from self[start : start + BLOCK].read().to_pylist()
 
     def read(self) -> pa.Array | pa.ChunkedArray:
-        """The rows in Arrow."""
+        """The rows as an Arrow array."""
         return self.words if self._codes is None else self.take(self._codes)
 
     def take(self, codes: Integers) -> pa.Array | pa.ChunkedArray:
-        """The words that have some codes, in their order."""
+        """The words with these codes, in their order."""
         return self.words.take(pa.array(codes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A column: its distinct words, sorted, and the place among them of each row's, shape (n,)."""
+    """A column: its sorted distinct words, and the index of each row's word, shape (n,)."""
 
     words: TextColumn
     codes: Integers
@@ -73,8 +73,8 @@ def encode(column: Sequence[str] | pa.Array) -> Coded:
     """The column as codes."""
     if isinstance(column, TextColumn):
         used = np.bincount(column.codes, minlength=len(column.words)) > 0
-        own = encode(column.take(np.flatnonzero(used)).cast(pa.large_string()))
-        return Coded(own.words, own.codes[(np.cumsum(used) - 1)[column.codes]])
+        coded = encode(column.take(np.flatnonzero(used)).cast(pa.large_string()))
+        return Coded(coded.words, coded.codes[(np.cumsum(used) - 1)[column.codes]])
     texts = column if isinstance(column, pa.ChunkedArray) else pa.array(column, pa.large_string())
     distinct = texts.unique()
     distinct = distinct.take(pc.sort_indices(distinct))
@@ -86,20 +86,20 @@ def pick_rows(column: Sequence[str], rows: Integers) -> Sequence[str]:
     """Some rows of a column."""
     if isinstance(column, TextColumn):
         return TextColumn(column.words, column.codes[rows])
-    return [column[at] for at in rows.tolist()]
+    return [column[row] for row in rows.tolist()]
 
 
-def join_columns(one: Sequence[str], other: Sequence[str]) -> Sequence[str]:
+def join_columns(left: Sequence[str], right: Sequence[str]) -> Sequence[str]:
     """The rows of one column, then those of the other."""
-    if isinstance(one, TextColumn) and isinstance(other, TextColumn) and one.words is other.words:
-        return TextColumn(one.words, np.concatenate([one.codes, other.codes]))
-    return [*one, *other]
+    if isinstance(left, TextColumn) and isinstance(right, TextColumn) and left.words is right.words:
+        return TextColumn(left.words, np.concatenate([left.codes, right.codes]))
+    return [*left, *right]
 
 
 def group_rows(*columns: Integers) -> tuple[list[Integers], Integers, Integers]:
     """The distinct rows of columns of codes, sorted, the group of each row, and the groups' sizes.
 
-    The first is a list of columns again, of equal length g; groups have shape (n,), sizes (g,).
+    The distinct rows are a list of columns of length g; groups have shape (n,), sizes (g,).
     """
     first, *others = columns
     distinct, keys, counts = np.unique(first, return_inverse=True, return_counts=True)

@@ -1,4 +1,4 @@
-"""Table contracts: what `schemas/*.toml` promises, as Arrow schemas, checks and Parquet files."""
+"""Table contracts: `schemas/*.toml` as Arrow schemas, checks and Parquet files."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ from kpyramid.keys import hash_bytes
 from kpyramid.numerics.arrays import Integers
 from kpyramid.storage.declarations import locate_declarations
 
-# Table contracts: what `schemas/*.toml` promises, as Arrow schemas and as checks.
+# Table contracts: `schemas/*.toml` as Arrow schemas and as checks.
 
 _STRICT = ConfigDict(extra="forbid")
 
@@ -65,14 +65,12 @@ row groups where there are vectors."""
 class Column:
     """One column; `references` is `table.column`, for a list it holds for every element.
 
-    `unit`: what its numbers count or are. `term`: it holds IRIs of the ontology. `along`: a list
-    beside another one, whose references do not make the row visible where this says `weaker`.
-    `united_from`: its pairs are those of the rows that another column refers to. `instead`: the
-    column, `column.name` of what that refers to, or `NO`, that stands for a value that there is
-    not, or that may not be told.
-    `compared`: another value makes a changed row of two snapshots. `default`: what a row has that
-    was made before there was the column, or without it; a nullable column has null. `values`: all
-    that there are.
+    `unit`: of its numbers. `term`: it holds IRIs of the ontology. `along`: a list beside another
+    one, whose references do not make the row visible where this has `weaker`. `united_from`: its
+    pairs are those of the rows that another column refers to. `instead`: the replacement of a
+    missing or hidden value: a column, `column.name` of the row it refers to, or `NO`. `compared`: a
+    different value makes a row of two snapshots changed. `default`: the value in rows made before
+    the column existed; null for a nullable column. `values`: all allowed values.
     """
 
     name: str
@@ -98,18 +96,18 @@ class Column:
         return self.references.split(".")[0] if self.references else None
 
     def describe(self) -> dict[str, str]:
-        """What Parquet files say of it: description, and where there are any unit and reference."""
-        said = {"description": self.about, "unit": self.unit, "references": self.references}
-        return {name: text for name, text in said.items() if text}
+        """Its metadata in Parquet files: description, unit and reference, if any."""
+        entries = {"description": self.about, "unit": self.unit, "references": self.references}
+        return {name: text for name, text in entries.items() if text}
 
 
 @dataclass(frozen=True, config=_STRICT)
 class Contract:
     """One table: its columns, its key and the groups of columns of which exactly one is set.
 
-    A row is seen when a row is that it refers to by a column of `visible_by` (`table.column`: a
-    row that refers to it), and all are that it refers to by `needs`. Without `visible_by` the
-    table is for who sees all documents.
+    A row is visible if a row is that it refers to by a column of `visible_by` (`table.column`: a
+    row that refers to it), and all that it refers to by `needs` are. Without `visible_by` the table
+    is for readers of all documents.
     """
 
     table: str
@@ -127,7 +125,7 @@ class Contract:
 
     @property
     def labels(self) -> list[str]:
-        """Columns that say who sees a row by themselves; no stage is given them."""
+        """Columns of access labels; no stage reads them."""
         return [c.name for c in self.columns if c.name in self.visible_by and not c.target]
 
     def build(self, rows: Iterable[Mapping[str, object]]) -> pa.Table:
@@ -148,7 +146,7 @@ class Contract:
     def fill(self, columns: Mapping[str, Any]) -> pa.Table:
         """A checked table of these columns, lists or arrays of equal length, sorted by key.
 
-        A column that is not given is what stands instead of it, else null.
+        A missing column gets the values of its `instead`, else null.
 
         Raises:
             IntegrityError: a column breaks the contract.
@@ -186,11 +184,11 @@ class Contract:
         return pa.Table.from_arrays(columns, schema=self._describe(table.schema))
 
     def _describe(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with what the contract says: a field's for Arrow, all as JSON for others."""
-        said = {column.name: column.describe() for column in self.columns}
-        fields = [field.with_metadata(said[field.name]) for field in schema]
+        """The schema with the contract as metadata: by field for Arrow, as JSON for others."""
+        about = {column.name: column.describe() for column in self.columns}
+        fields = [field.with_metadata(about[field.name]) for field in schema]
         plain = {"description": self.about, "contract": str(self.version)}
-        columns = json.dumps(said, ensure_ascii=False)
+        columns = json.dumps(about, ensure_ascii=False)
         return pa.schema(fields, metadata={**plain, "key": ",".join(self.key), "columns": columns})
 
     def unite(self, parts: Sequence[pa.Table]) -> pa.Table:
@@ -203,7 +201,7 @@ class Contract:
         return self.finish(pa.concat_tables(filled))
 
     def merge(self, paths: Sequence[Path]) -> Iterator[pa.Table]:
-        """What `unite` gives of the parts in files, block by block; the files are sorted.
+        """The blocks of the table that `unite` makes of the parts in files; the files are sorted.
 
         Raises:
             IntegrityError: a row stands in two parts.
@@ -211,7 +209,7 @@ class Contract:
         files = [open_table(path) for path in paths]
         files = [file for file in files if file.metadata.num_rows] or files[:1]
         keys = [file.read(columns=self.key, use_threads=False) for file in files]
-        part = np.repeat(np.arange(len(keys)), [len(one) for one in keys])
+        part = np.repeat(np.arange(len(keys)), [len(k) for k in keys])
         known = pa.concat_tables(keys)
         order = pc.sort_indices(known, sort_keys=[(name, "ascending") for name in self.key])
         self.check_key(known.take(order))
@@ -220,25 +218,25 @@ class Contract:
         rows = [_Rows(file) for file in files]
         for start in range(0, max(len(part), 1), _BLOCK):
             block = part[start : start + _BLOCK]
-            taken = [own.take(int((block == number).sum())) for number, own in enumerate(rows)]
+            taken = [r.take(int((block == number).sum())) for number, r in enumerate(rows)]
             united = pa.concat_tables(taken).take(np.argsort(np.argsort(block, kind="stable")))
             yield united.cast(self._describe(united.schema))
 
     def complete(self, table: pa.Table) -> pa.Table:
-        """The table with the defaults of columns that it lacks, or that are null in it."""
-        for at, column in enumerate(self.columns):
+        """The table with the defaults of missing columns, and in place of nulls."""
+        for index, column in enumerate(self.columns):
             if column.default is None and not column.nullable:
                 continue
             if column.name not in table.column_names:
                 blank = pa.repeat(pa.scalar(column.default, _TYPES[column.type]), len(table))
-                table = table.add_column(at, self._make_schema().field(at), blank)
+                table = table.add_column(index, self._make_schema().field(index), blank)
             elif column.default is not None and table[column.name].null_count:
                 whole = pc.fill_null(table[column.name], column.default)
-                table = table.set_column(at, self._make_schema().field(at), whole)
+                table = table.set_column(index, self._make_schema().field(index), whole)
         return table
 
     def check(self, table: pa.Table) -> None:
-        """Passes when columns, types, nulls, keys, alternatives and spans are as promised.
+        """Passes when columns, types, nulls, keys, alternatives and spans are as declared.
 
         Raises:
             IntegrityError: names the table, the column and the key of the first bad row.
@@ -247,7 +245,7 @@ class Contract:
         self.check_key(table)
 
     def check_file(self, path: Path) -> None:
-        """Passes when the table in a file is as promised but for its key; read block by block.
+        """Passes when the table in a file is as declared, except its key; read block by block.
 
         Raises:
             IntegrityError: names the file too; it is damaged, or as `check` says.
@@ -319,7 +317,7 @@ class Contract:
             self._refuse_rows(table, strange, f"{column.name} is none of {column.values}")
 
     def check_key(self, table: pa.Table) -> None:
-        """Passes when each key stands in one row.
+        """Passes when each key occurs in one row.
 
         Raises:
             IntegrityError: names one that does not.
@@ -343,14 +341,14 @@ class Contract:
 
 
 class _Rows:
-    """The rows of a Parquet file, taken in their order."""
+    """The rows of a Parquet file, read in order."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._blocks = _walk(file, _BLOCK)
         self._left = file.schema_arrow.empty_table()
 
     def take(self, count: int) -> pa.Table:
-        """The next so many."""
+        """The next rows, as many as asked for."""
         while len(self._left) < count:
             self._left = pa.concat_tables([self._left, next(self._blocks)])
         taken, self._left = self._left.slice(0, count), self._left.slice(count)
@@ -358,12 +356,12 @@ class _Rows:
 
 
 def combine_column(values: pa.ChunkedArray) -> pa.Array:
-    """A column in one piece, without a copy where it is."""
+    """A column in one chunk, without a copy where it is one."""
     return values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
 
 
 def _ascends(table: pa.Table, key: Sequence[str]) -> bool:
-    """Whether the rows are in the order of their key, no two alike."""
+    """Whether the rows are in strictly ascending order of their key."""
     more, last = pa.scalar(False), max(table.num_rows - 1, 0)
     for name in reversed(key):
         before, after = table[name].slice(0, last), table[name].slice(1)
@@ -376,14 +374,14 @@ def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def find_rows(values: pa.ChunkedArray | pa.Array, keys: pa.ChunkedArray | pa.Array) -> Integers:
-    """The row of each value among the keys, -1 for null and for one that is none of them."""
+    """The index of each value among the keys, -1 for null and for unknown values."""
     held = combine_column(keys) if isinstance(keys, pa.ChunkedArray) else keys
-    found = pc.fill_null(pc.index_in(values, value_set=held), -1)
-    return np.asarray(found.to_numpy(), dtype=np.int64)
+    indices = pc.fill_null(pc.index_in(values, value_set=held), -1)
+    return np.asarray(indices.to_numpy(), dtype=np.int64)
 
 
 def map_column(table: pa.Table, key: str, value: str) -> dict[Any, Any]:
-    """One column's values by another's."""
+    """The values of one column by those of another."""
     return dict(zip(table[key].to_pylist(), table[value].to_pylist(), strict=True))
 
 
@@ -420,14 +418,14 @@ def load_contracts() -> Mapping[str, Contract]:
 _FOR_READERS = re.compile(
     rb"^(?:visible_by|needs|term|along|weaker|united_from|instead|compared) = .*\n", re.MULTILINE
 )
-"""What says who reads a row, and not what is in it."""
+"""Lines of a contract that control who reads a row, not its content."""
 
 
 @cache
 def hash_contract(table: str) -> str:
-    """The hash of what a contract promises: an ingredient of every key that depends on the table.
+    """The hash of a contract: an ingredient of every key that depends on the table.
 
-    Who sees a row is said for readers, and no table is made anew for it.
+    Lines on visibility are left out: no table is made anew for them.
     """
     has_vectors = any(column.type == _VECTOR for column in load_contracts()[table].columns)
     form = _VECTOR_FORM if has_vectors else _FORM
@@ -440,35 +438,35 @@ def hash_contract(table: str) -> str:
 _ROW_GROUP = 131_072
 """Rows that are written, or read to be checked, at a time."""
 _VECTORS = 16_384
-"""The same of vectors, 25 MB of 384 numbers each; a writer holds some four times as much."""
+"""Rows of vectors at a time, 25 MB of 384 numbers each; a writer holds some four times as much."""
 _BLOCK = 8192
 """Rows that are objects, or copied, at a time."""
 
 
 def encode_table(table: pa.Table) -> bytes:
-    """The Parquet file of a table: zstd, a checksum per page, nothing that depends on the run."""
+    """The Parquet file of a table: zstd, a checksum per page, the same bytes in every run."""
     buffer = io.BytesIO()
     write_table(table, buffer)
     return buffer.getvalue()
 
 
 def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) -> int:
-    """Writes what `encode_table` gives, of blocks as of a whole table; the number of its rows."""
+    """Writes the file of a table, or of its blocks, as `encode_table`; returns the row count."""
     groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
-    one = [next(groups)]
+    due = [next(groups)]
     count = 0
     with pq.ParquetWriter(
-        target, one[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
+        target, due[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
     ) as writer:
-        while one:
-            count += len(one[0])
-            writer.write_table(one.pop(), row_group_size=_ROW_GROUP)
-            one += islice(groups, 1)  # when the last is gone
+        while due:
+            count += len(due[0])
+            writer.write_table(due.pop(), row_group_size=_ROW_GROUP)
+            due += islice(groups, 1)  # when the last is gone
     return count
 
 
 def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of at least one block, as many at a time as a row group has."""
+    """The rows of the blocks, in blocks of a row group's size; at least one."""
     held: list[pa.Table] = []
     most = room = 0
     for block in blocks:
@@ -492,8 +490,8 @@ def _size_group(schema: pa.Schema) -> int:
 def decode_table(data: bytes | Path) -> pa.Table:
     """The table of a Parquet file, or of its bytes, read on the calling thread.
 
-    Arrow's parallel reader lets go of bytes on a thread of its own, possibly after it returned;
-    when the interpreter ends in that moment, the process aborts with its work done.
+    Arrow's parallel reader releases bytes on a thread of its own, possibly after it returned; if
+    the interpreter ends in that moment, the process aborts with its work done.
 
     Raises:
         ArrowException, OSError: not a Parquet file, or a page differs from its checksum.
@@ -502,7 +500,7 @@ def decode_table(data: bytes | Path) -> pa.Table:
 
 
 def read_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Rows of a Parquet file, or some columns of them, a row group at a time; at least one block.
+    """Rows of a Parquet file, or some of its columns, a row group at a time; at least one block.
 
     Raises:
         ArrowException, OSError: as `decode_table`.
@@ -521,9 +519,9 @@ def _walk(
 
 
 def open_table(data: bytes | Path) -> pq.ParquetFile:
-    """A Parquet file, or its bytes, to be read on the calling thread alone.
+    """A Parquet file, or its bytes, for reading on the calling thread only.
 
-    A file is mapped: Arrow reads any other one on a thread of its own.
+    A file is mapped: Arrow reads others on a thread of its own.
 
     Raises:
         ArrowException, OSError: not a Parquet file.
@@ -538,9 +536,9 @@ def open_table(data: bytes | Path) -> pq.ParquetFile:
 
 
 def hash_columns(path: Path, without: Collection[str]) -> str:
-    """The sha256 of all columns of a table's file but some, as they lie there.
+    """The sha256 of the stored bytes of all columns of a file but some.
 
-    Nothing is unpacked: what a column's bytes are is a function of its own rows.
+    Nothing is unpacked: a column's bytes are a function of its own rows.
     """
     with path.open("rb") as file:
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -564,10 +562,10 @@ def read_table(path: Path, contract: Contract, sha256: str | None = None) -> pa.
     """
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest() if sha256 else None
+            digest = hashlib.file_digest(file, "sha256").hexdigest() if sha256 else None
     except OSError as e:
         raise IntegrityError(f"table file {path} cannot be read: {e.strerror}") from e
-    if found != sha256:
+    if digest != sha256:
         raise IntegrityError(f"table file {path} is damaged: its sha256 is not {sha256}")
     try:
         table = contract.complete(decode_table(path))

@@ -1,4 +1,4 @@
-"""What goes between buckets and this machine: snapshots, corpora, and what is made for others."""
+"""Copies between buckets and this machine: snapshots, corpora, and exports."""
 
 import logging
 import os
@@ -18,16 +18,16 @@ from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import sync_folder
 
 _MOST_NAME = 255
-"""Bytes of a file's name."""
+"""Most bytes of a file's name."""
 
 log = logging.getLogger(__name__)
 
 
 @contextmanager
 def open_stored(warehouse: Warehouse, identifier: str) -> Iterator[Path]:
-    """A folder with what the warehouse holds of a snapshot now: to check its bytes.
+    """A folder with the snapshot's files as the warehouse has them now, to check their bytes.
 
-    Of a bucket it is a fresh copy, which is removed at the end unless it was renamed away.
+    For a bucket it is a fresh copy, which is removed at the end unless it was renamed.
 
     Raises:
         ConflictError: gc removed it while it was copied.
@@ -49,7 +49,7 @@ def open_stored(warehouse: Warehouse, identifier: str) -> Iterator[Path]:
 
 
 def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
-    """The folder of a snapshot; from a bucket it is brought here first, checked, and stays.
+    """The folder of a snapshot; from a bucket it is copied here first, checked, and stays.
 
     Raises:
         ConflictError: it is not there, or gc removed it while it was copied.
@@ -75,16 +75,16 @@ def locate_snapshot(warehouse: Warehouse, identifier: str) -> Path:
 
 @contextmanager
 def bring_corpus(warehouse: Warehouse, place: str, what: str = "corpus") -> Iterator[Path]:
-    """A local folder, or file, with all that lies below an address; it is gone at the end.
+    """A local copy of the files below an address, or of one file; removed at the end.
 
-    `what` it is, for messages.
+    `what`: its name in messages.
 
     Raises:
         InputError: as `find_corpus`, or it is part of the warehouse.
         EndpointError: the bucket cannot be read, or changed meanwhile.
     """
-    own = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
-    bucket, blobs = find_corpus(place, own, what)
+    area = f"{warehouse.bucket.place}/" if warehouse.bucket else ""
+    bucket, blobs = find_corpus(place, area, what)
     is_file = bucket.place != place.rstrip("/")
     with stage_folder(warehouse) as folder:
         log.info("copying %d bytes of %s %s", sum(blob.size for blob in blobs), what, place)
@@ -93,27 +93,27 @@ def bring_corpus(warehouse: Warehouse, place: str, what: str = "corpus") -> Iter
             bucket.download(blobs, "", folder)
         except FileNotFoundError as e:
             raise EndpointError(changed) from e
-        if find_corpus(place, own)[1] != blobs:
+        if find_corpus(place, area)[1] != blobs:
             raise EndpointError(changed)
         yield folder / blobs[0].name if is_file else folder
 
 
-def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[BucketStore, list[Blob]]:
-    """What there is to read at an address: the objects below it, or the one that it names.
+def find_corpus(place: str, area: str = "", what: str = "corpus") -> tuple[BucketStore, list[Blob]]:
+    """The objects below an address, or the one that it names.
 
-    Hidden objects are left out, and `own`, what lies below the address of the warehouse.
+    Hidden objects are left out, and those below `area`, the address of the warehouse.
 
     Raises:
         InputError: there is nothing, it is part of the warehouse, or a name cannot be a file's.
     """
     bucket = BucketStore(place)
-    if own and f"{bucket.place}/".startswith(own):
+    if area and f"{bucket.place}/".startswith(area):
         raise InputError(f"{what} {place} is inside the warehouse; move it to another place")
     blobs = [
         blob
         for blob in bucket.list()
         if not any(part.startswith(".") for part in blob.name.split("/"))
-        and not (own and f"{bucket.place}/{blob.name}".startswith(own))
+        and not (area and f"{bucket.place}/{blob.name}".startswith(area))
     ]
     folders = {str(above) for blob in blobs for above in PurePosixPath(blob.name).parents}
     blobs = [blob for blob in blobs if blob.size or blob.name not in folders]  # marks of folders
@@ -127,15 +127,15 @@ def find_corpus(place: str, own: str = "", what: str = "corpus") -> tuple[Bucket
         above, _, name = bucket.place.rpartition("/")
         if not above.endswith("/"):  # else it is the bucket itself
             bucket = BucketStore(above)
-            found = bucket.find(name)
-            blobs = [found] if found else []
+            blob = bucket.find(name)
+            blobs = [blob] if blob else []
     if not blobs:
         raise InputError(f"{what} {place} does not exist: put it there, or correct the address")
     return bucket, blobs
 
 
 def put_snapshot(warehouse: Warehouse, identifier: str) -> None:
-    """Copies a whole snapshot of this machine to the bucket, the manifest last; again: no change.
+    """Copies a complete snapshot to the bucket, the manifest last; repeated: no change.
 
     Raises:
         ConflictError: gc is at work in the bucket and may be deleting this very snapshot.
@@ -157,7 +157,7 @@ def put_snapshot(warehouse: Warehouse, identifier: str) -> None:
 
 
 def is_there(place: str | Path) -> bool:
-    """Whether something lies at a path, or at or below an address.
+    """Whether there is something at a path, or at or below an address.
 
     Raises:
         EndpointError: the bucket is not there, or cannot be read.
@@ -172,10 +172,10 @@ def is_there(place: str | Path) -> bool:
 
 @contextmanager
 def write_at(place: str | Path) -> Iterator[Path]:
-    """Where to write a file or folder that is to lie at a place: there, or here until it is sent.
+    """The path to write a file or folder for a place: the place itself, or a local one to be sent.
 
-    To an address it goes when the block ends: a file as one object, of a folder the manifest last.
-    If that fails, what was sent is removed, unless something was there before.
+    It is sent to an address when the block ends: a file as one object, the manifest of a folder
+    last. If that fails, sent objects are removed, unless there were any before.
 
     Raises:
         EndpointError: it cannot be sent.
@@ -201,7 +201,7 @@ def write_at(place: str | Path) -> Iterator[Path]:
 
 
 def remove(place: str | Path) -> None:
-    """Removes what lies at a path or an address, so that nobody takes what is left for whole."""
+    """Removes what is at a path or an address, so that no rest is taken for complete."""
     if is_address(place):
         bucket, name = _find_above(str(place))
         bucket.delete(f"{name}/{MANIFEST}")
@@ -213,12 +213,12 @@ def remove(place: str | Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Removes a file or a folder, if it is there."""
+    """Removes a file or a folder, if it exists."""
     shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def _find_above(place: str) -> tuple[BucketStore, str]:
-    """The store around what an address names, and its name there."""
+    """The store that contains an address, and the name in it."""
     above, _, name = place.rstrip("/").rpartition("/")
     if not is_address(above):
         raise SettingsError(f"{place} is all of a bucket; name something in it: {place}/pyramid")

@@ -51,9 +51,9 @@ class OntologyFiles:
 
     @property
     def shaping(self) -> dict[str, Path]:
-        """The files that shape what is induced, by name; the others only judge it."""
-        found = (self.turtle, self.shapes, self.examples)
-        return {path.name: path for path in found if path is not None}
+        """The files that shape induction, by name; the others only judge its result."""
+        files = (self.turtle, self.shapes, self.examples)
+        return {path.name: path for path in files if path is not None}
 
 
 def locate_ontology(ontology: str) -> OntologyFiles | None:
@@ -76,7 +76,7 @@ def locate_ontology(ontology: str) -> OntologyFiles | None:
 
 
 def identify_ontology(ontology: str) -> Identity:
-    """The files of a seed ontology that shape what is induced, by name or by path.
+    """The files of a seed ontology that shape induction, by name or by path.
 
     Raises:
         SettingsError: no such ontology; lists the names there are.

@@ -1,4 +1,4 @@
-"""Documents that were erased: what later builds leave out, for ever."""
+"""Erased documents, which later builds leave out for ever."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ TOMBSTONES = "erased"
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What no build takes in: sources, by their hash, and texts, by the sha256 of each."""
+    """The erased sources, as hashes, and texts, by sha256."""
 
     sources: frozenset[str] = frozenset()
     texts: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ class Erased:
         return sha256 in self.texts or hash_source(source) in self.sources
 
     def require_none(self, sources: Sequence[str], texts: Sequence[str]) -> None:
-        """Passes when no such document was erased since a run read the corpus.
+        """Passes when none of these documents was erased since a run read the corpus.
 
         Raises:
             OvertakenError: one was.
@@ -39,17 +39,17 @@ class Erased:
 
     @property
     def digest(self) -> str | None:
-        """The id of all that was erased; None where nothing was."""
+        """The hash of all that was erased; None for nothing."""
         listed: list[JsonValue] = [*sorted(self.sources), *sorted(self.texts)]
         return content_id("erased", listed) if listed else None
 
     def mark(self, corpus: str) -> str:
-        """The fingerprint of a corpus without what was erased."""
+        """The fingerprint of a corpus without the erased documents."""
         return content_id("corpus", corpus, self.digest) if self.texts else corpus
 
 
 def hash_source(source: str) -> str:
-    """What a tombstone keeps of a source."""
+    """The hash of a source in a tombstone."""
     return content_id("source", source)
 
 
@@ -72,7 +72,7 @@ def load_erased(warehouse: Warehouse) -> Erased:
 
 
 def keep_tombstone(warehouse: Warehouse, document_id: str, source: str, sha256: str) -> None:
-    """Has every later build leave out a source and a text."""
+    """Writes a tombstone, so that every later build leaves out a source and a text."""
     row = {"document_id": document_id, "source": hash_source(source), "text": sha256}
     warehouse.store.replace(_name(document_id), json.dumps(row, indent=1).encode())
 

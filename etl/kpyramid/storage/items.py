@@ -1,4 +1,4 @@
-"""Many items: cut into parts of bounded size, or worked on side by side."""
+"""Many items: split into parts of bounded size, or processed in parallel."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -9,15 +9,15 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _AT_ONCE = 8
-"""Requests in flight while many objects are copied, files that are hashed side by side."""
+"""Threads that copy objects or hash files."""
 
 
 def split_by_size(
     items: Iterable[T], weigh: Callable[[T], int], *, weight: int, count: int = sys.maxsize
 ) -> Iterator[list[T]]:
-    """The items in order, in lists of at most so many and of at most so much weight together.
+    """The items in order, in lists of at most `count` items and `weight` in total.
 
-    What alone weighs more is a list of its own.
+    An item that exceeds the weight is a list by itself.
     """
     part: list[T] = []
     filled = 0
@@ -33,9 +33,9 @@ def split_by_size(
 
 
 def do_at_once(act: Callable[[T], R], items: Iterable[T], threads: int = _AT_ONCE) -> list[R]:
-    """What an act on some items gives, in their order; several are on their way at a time.
+    """The results of an act on items, in their order, by several threads.
 
-    After an error what is under way ends, and nothing more begins.
+    After an error the running acts finish, and no further one begins.
     """
     pool = ThreadPoolExecutor(threads)
     try:

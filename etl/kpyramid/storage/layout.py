@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a reader of a folder does not load what talks to buckets
 
 
 class _Folder:
-    """A folder of a warehouse that is named as the attribute."""
+    """A folder of a warehouse, named as the attribute."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -31,8 +31,8 @@ class _Folder:
 class Warehouse:
     """A folder with everything that builds make; `README.md` of `warehouse/` draws it.
 
-    With a `bucket` that holds the truth under the same names, and the folder is where this machine
-    works: unfinished writes, locks, and copies of what never changes.
+    With a `bucket`, the bucket is authoritative under the same names, and the folder is this
+    machine's workspace: unfinished writes, locks, and copies of immutable files.
     """
 
     root: Path
@@ -48,19 +48,19 @@ class Warehouse:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """All folders that hold the warehouse's own files."""
+        """All folders with the warehouse's own files."""
         places = (self.cache, self.snapshots, self.refs, self.runs)
         return (*places, self.staging, self.leases, self.trash)
 
     @property
     def store(self) -> "BlobStore":
-        """Where refs, leases, records of runs and their marks are: what has one truth only."""
+        """The store of refs, leases, records of runs and their marks."""
         from kpyramid.storage.store import FolderStore
 
         return self.bucket or FolderStore(self.root)
 
     def read_all(self, names: Sequence[str]) -> "list[bytes | None]":
-        """What stands under each of many names; from a bucket several are read at a time."""
+        """The contents of many names; from a bucket several are read in parallel."""
         if self.bucket is None:
             return [self.store.read(name) for name in names]
         from kpyramid.storage.items import do_at_once
@@ -68,14 +68,14 @@ class Warehouse:
         return do_at_once(self.bucket.read, names)
 
     def locate(self, name: str = "") -> str:
-        """Where something lies that has a name in the store, for messages."""
+        """The path or address of a name in the store, for messages."""
         place = self.bucket.place if self.bucket else str(self.root)
         return f"{place}/{name}" if name else place
 
 
 @contextlib.contextmanager
 def explain_damage(what: str, advice: str) -> Iterator[None]:
-    """Has whatever is no JSON of the form that the block reads say what it is and what to do.
+    """Turns errors of JSON or its form in the block into one that names the file and advice.
 
     Raises:
         IntegrityError: the block met such a thing.
@@ -87,12 +87,12 @@ def explain_damage(what: str, advice: str) -> Iterator[None]:
 
 
 def is_address(location: str | Path) -> bool:
-    """Whether it is in a bucket, say `s3://bucket/prefix`, and not on this machine."""
+    """Whether a place is in a bucket, as `s3://bucket/prefix`, and not on this machine."""
     return "://" in str(location)
 
 
 def name_place(location: str | Path) -> str:
-    """The same place for every process: an absolute path, or an address as it is."""
+    """The place in a form valid for every process: an absolute path, or an address unchanged."""
     return str(location if is_address(location) else Path(location).absolute())
 
 
@@ -118,14 +118,14 @@ def open_warehouse(location: str | Path) -> Warehouse:
     return Warehouse(root)
 
 
-# Unfinished writes: folders that a killed process leaves are told by its name.
+# Unfinished writes: folders left by a killed process are recognised by its name.
 
 
 @contextlib.contextmanager
 def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
-    """A fresh folder under `staging/`, gone at the end unless it was renamed away.
+    """A fresh folder under `staging/`, removed at the end unless it was renamed.
 
-    Its name carries host and process, so that what a killed process left can be recognised.
+    Its name contains host and process, by which folders of killed processes are recognised.
     """
     folder = warehouse.staging / f"{name_process()}.{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
@@ -136,7 +136,7 @@ def stage_folder(warehouse: Warehouse) -> Iterator[Path]:
 
 
 def clean_staging(warehouse: Warehouse) -> list[str]:
-    """Removes what killed processes of this host left in `staging/`; returns the folders' names."""
+    """Removes folders of this host's killed processes in `staging/`; returns their names."""
     removed = []
     for folder in sorted(warehouse.staging.glob("*")):
         if is_dead(folder.name):
@@ -151,13 +151,13 @@ def name_process() -> str:
 
 
 def is_dead(name: str) -> bool:
-    """Whether a name that begins with `name_process` is of a process of this host that ended."""
+    """Whether a name that begins with `name_process` is of an ended process of this host."""
     host, _, rest = name.removesuffix(".json").rpartition(".")[0].rpartition(".")
     return host == _name_host() and rest.isdigit() and not _is_alive(int(rest))
 
 
 def _name_host() -> str:
-    """Where process numbers mean what they mean here: containers may share a host name."""
+    """A name for the scope of process numbers: containers may share a host name."""
     try:
         space = Path("/proc/self/ns/pid").stat().st_ino
     except OSError:

@@ -1,4 +1,4 @@
-"""Leases: while one lasts, `gc` leaves a snapshot in its place."""
+"""Leases: `gc` does not move a snapshot with a lease."""
 
 import json
 import uuid
@@ -12,12 +12,12 @@ from kpyramid.storage.snapshots import MANIFEST, has_snapshot, read_manifest
 
 _LEASES = "leases"
 GC_LOCK = "gc.lock"
-"""In a bucket: there while a gc is at work."""
+"""Lock in a bucket, present while a gc is at work."""
 
 
 @contextmanager
 def hold(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
-    """Keeps a snapshot in its place until the block or the process ends.
+    """Holds a lease on a snapshot until the block or the process ends.
 
     Raises:
         ConflictError: it is not there, or was removed just now.
@@ -30,7 +30,7 @@ def hold(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
 
 
 def explain_removal(warehouse: Warehouse, snapshot: str) -> ConflictError:
-    """The error of who finds a snapshot gone."""
+    """The error for a snapshot that was removed."""
     return ConflictError(
         f"snapshot {snapshot} is not in {warehouse.locate('snapshots')}: it was removed, by `gc` "
         "if no ref was at it; run the command again"
@@ -39,7 +39,7 @@ def explain_removal(warehouse: Warehouse, snapshot: str) -> ConflictError:
 
 @contextmanager
 def explain_loss(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
-    """Has whatever fails because a snapshot's files went away since it was opened say so.
+    """Turns failures of the block into an error on removal, if the snapshot's files are gone.
 
     Raises:
         ConflictError: the block failed, and one of the files is gone.
@@ -66,7 +66,7 @@ def claim(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
 
 
 def list_held(warehouse: Warehouse) -> dict[str, str]:
-    """The snapshots that are held, by the names of their leases; those of dead processes go.
+    """The held snapshots by the names of their leases; those of dead processes are removed.
 
     Raises:
         IntegrityError: a lease cannot be read.
@@ -89,9 +89,9 @@ def list_held(warehouse: Warehouse) -> dict[str, str]:
 
 @contextmanager
 def lock_bucket(warehouse: Warehouse) -> Iterator[None]:
-    """Keeps other machines from collecting garbage in a bucket; nothing in a folder.
+    """Locks a bucket against the garbage collection of other machines; no-op for a folder.
 
-    The lock of a process of this machine that died is taken over.
+    The lock of a dead process of this machine is taken over.
 
     Raises:
         ConflictError: another gc is at work.

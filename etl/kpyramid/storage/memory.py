@@ -1,4 +1,4 @@
-"""How large tables and vectors spare memory: they lie in files, and what is freed goes back."""
+"""Memory of large tables and vectors: they are mapped from files, and freed memory is returned."""
 
 import ctypes
 import mmap
@@ -14,15 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1
-"""What `mallopt` calls the sizes from which memory is mapped by itself, and given back."""
+"""Parameters of `mallopt`: sizes from which memory is mapped by itself, and returned."""
 _PIECE = 1 << 20
 
 
 @cache
 def return_freed_memory() -> None:
-    """From now on what this process frees goes back to the system, where its C library is glibc.
+    """Makes this process return freed memory to the system, where its C library is glibc.
 
-    Arrow's own allocator keeps what is freed, and so does glibc with pieces of up to 32 MB, into
+    Arrow's own allocator keeps freed memory, and so does glibc with pieces of up to 32 MB, into
     which nothing else fits: with a million facts a third of what condensation holds.
     """
     pa.set_memory_pool(pa.system_memory_pool())
@@ -33,12 +33,11 @@ def return_freed_memory() -> None:
 
 
 _LARGE = 16 << 20
-"""Bytes from which tables that are read, and vectors, lie in files: memory then holds the part that
-is in use."""
+"""Bytes from which tables and vectors are mapped from files: memory then holds the used part."""
 
 
 def map_table(table: pa.Table, scratch: Path) -> pa.Table:
-    """The same rows; of a large table in a nameless file of a folder, whose pages come and go.
+    """The same rows; those of a large table in an unnamed file of a folder, paged on demand.
 
     Raises:
         OSError: the disk is full.
@@ -57,7 +56,7 @@ def map_table(table: pa.Table, scratch: Path) -> pa.Table:
 
 
 def allocate_matrix(rows: int, size: int, scratch: Path | None) -> npt.NDArray[np.float32]:
-    """Room for vectors, shape (rows, size); a large one in a nameless file of folder `scratch`.
+    """A matrix for vectors, shape (rows, size); a large one in an unnamed file in `scratch`.
 
     Raises:
         OSError: the disk is full.

@@ -39,16 +39,16 @@ from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import put_file, sync_folder, sync_tree
 
 _MOST_COMPARED = 32
-"""Snapshots whose files a new one may share: their manifests are read in .02 s."""
+"""Snapshots whose files a new one may share: reading their manifests takes .02 s."""
 
 
 def write_snapshot(
     warehouse: Warehouse, files: Mapping[str, bytes | str | Path], facts: Mapping[str, JsonValue]
 ) -> str:
-    """The id of the snapshot that holds these files; a retry of the same content is a no-op.
+    """Writes a snapshot with these files; returns its id. Repeated with equal content: no change.
 
-    `files` maps paths inside the snapshot to bytes or text, or to a stored file that gets another
-    name there; `facts`, what the manifest says besides the hashes, do not differ from run to run.
+    `files` maps paths inside the snapshot to bytes or text, or to a stored file that is linked
+    there; `facts`, the manifest without the hashes, is the same in every run.
 
     Raises:
         IntegrityError: a snapshot of that id exists already and is damaged.
@@ -75,12 +75,12 @@ def write_snapshot(
 
 
 def _share(warehouse: Warehouse, folder: Path, hashes: Mapping[str, str]) -> None:
-    """Has staged files share the bytes of equal ones that one of the newest snapshots holds."""
+    """Replaces staged files by links to equal files of the newest snapshots."""
     held: dict[str, Path] = {}
-    for other in _list_newest(warehouse):
+    for snapshot in _list_newest(warehouse):
         with suppress(PyramidError):  # damaged: `verify` says so
-            files: Any = read_manifest(other).get("files")
-            held |= {entry["sha256"]: other / name for name, entry in files.items()}
+            files: Any = read_manifest(snapshot).get("files")
+            held |= {entry["sha256"]: snapshot / name for name, entry in files.items()}
     link = folder / ".link"
     for name, digest in hashes.items():
         source = held.get(digest)
@@ -99,9 +99,9 @@ def _list_newest(warehouse: Warehouse) -> list[Path]:
 
 
 def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
-    """Moves a whole staged folder to its place among the snapshots; False if it is there already.
+    """Moves a complete staged folder to the snapshots; False if the snapshot exists already.
 
-    The disk has it before its place does. Of a warehouse in a bucket it is put there too.
+    It is on disk before it is in place. For a bucket it is copied there too.
 
     Raises:
         IntegrityError: what is there is damaged.
@@ -122,7 +122,7 @@ def settle(warehouse: Warehouse, folder: Path, identifier: str) -> bool:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether a snapshot is there; gc may move it away while it is read."""
+    """Whether a snapshot is there and undamaged; gc may move it while it is read."""
     try:
         if folder.exists():
             advice = ". Nothing was changed. Move that folder away and run the build again"
@@ -138,9 +138,9 @@ def _is_whole(folder: Path) -> bool:
 def commit(
     warehouse: Warehouse, ref: str, *, snapshot: str, order: str, run: str, at: str
 ) -> RefEntry | None:
-    """Moves a ref to a snapshot that was built; None when HEAD is that snapshot already.
+    """Moves a ref to a built snapshot; None if HEAD is that snapshot already.
 
-    A lost race reads HEAD again and checks the rule again.
+    After a lost race HEAD is read and checked again.
 
     Raises:
         OvertakenError: HEAD has a later order.
@@ -163,10 +163,10 @@ def commit(
 
 
 def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEntry | None:
-    """Moves a ref to any whole snapshot, forward or back; None when HEAD is that snapshot already.
+    """Moves a ref to any whole snapshot, forward or back; None if HEAD is that snapshot already.
 
-    The new entry has the order that the snapshot was built under, or HEAD's if that is later: a
-    build goes on from there.
+    The new entry has the order of the snapshot's build, or HEAD's if that is later: builds go on
+    from there.
 
     Raises:
         ConflictError: the ref moved at the same time.
@@ -192,10 +192,10 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
 
 
 def rollback(warehouse: Warehouse, ref: str, *, at: str) -> RefEntry:
-    """Moves a ref to the snapshot that it had before the one it has, by a new entry.
+    """Moves a ref back to its previous snapshot, by a new entry.
 
-    What was rolled back before is passed over, so a second rollback goes one further. The order
-    stays HEAD's: the next build goes on after the one that was undone.
+    Earlier rollbacks are skipped, so a second rollback goes one further. The order stays HEAD's:
+    the next build goes on after the undone one.
 
     Raises:
         ConflictError: the ref moved at the same time.
@@ -229,7 +229,7 @@ def _move(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEnt
 
 
 def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry | None:
-    """A name that stays at a whole snapshot and keeps it; None when it is there already.
+    """Creates a name that stays at a whole snapshot and keeps it; None if it is there already.
 
     Raises:
         ConflictError: somebody else made it at the same time.
@@ -247,7 +247,7 @@ def tag(warehouse: Warehouse, name: str, snapshot: str, *, at: str) -> RefEntry 
 
 
 def remove_tag(warehouse: Warehouse, name: str) -> str:
-    """Removes a tag; the snapshot that it was at.
+    """Removes a tag; returns its snapshot.
 
     Raises:
         InputError: there is no such tag.
@@ -261,9 +261,9 @@ def remove_tag(warehouse: Warehouse, name: str) -> str:
 
 
 def retire(warehouse: Warehouse, refs: Collection[str], *, at: str) -> dict[str, str]:
-    """Ends refs by a last entry: they are listed no more, and keep no snapshot from `gc`.
+    """Ends refs by a last entry: they are not listed any more, and keep no snapshot from `gc`.
 
-    Their logs stay, and whatever moves such a ref later goes on with its log. What each was at.
+    Their logs stay, and a later move continues them. Returns the snapshot of each ref.
 
     Raises:
         ConflictError: one moved at the same time.
@@ -282,7 +282,7 @@ def retire(warehouse: Warehouse, refs: Collection[str], *, at: str) -> dict[str,
 
 @contextmanager
 def _hold_whole(warehouse: Warehouse, snapshot: str) -> Iterator[None]:
-    """Checks every byte of a snapshot, and keeps `gc` from it while the block lasts.
+    """Checks every byte of a snapshot, and holds a lease on it while the block lasts.
 
     Raises:
         InputError: it is not there.

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 class RefEntry:
     """One move of a ref: `order` is the logical key that only moves forward.
 
-    `run` made the snapshot; empty where no ref knows it. `at` is the time in UTC. A ref whose
-    entry is a tag does not move; one whose newest is `retire` is gone until it is moved again.
+    `run` made the snapshot; empty if no ref knows it. `at` is the time in UTC. A ref whose entry is
+    a tag does not move; one whose newest entry is `retire` is gone until it moves again.
     """
 
     snapshot: str
@@ -42,12 +42,12 @@ class RefEntry:
 
 
 def name_now() -> str:
-    """The time of an entry that is made now."""
+    """The present time in the form of an entry."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def check_ref_name(name: str) -> str:
-    """The name, when it can be a ref's.
+    """The name, if it is valid for a ref.
 
     Raises:
         InputError: it has other characters than letters, digits, dot, dash, underscore.
@@ -73,7 +73,7 @@ def require_movable(warehouse: Warehouse, ref: str) -> None:
 
 
 def list_refs(warehouse: Warehouse) -> list[str]:
-    """The names of all refs, sorted; what is no ref is left aside with a warning.
+    """The names of all refs, sorted; other files are skipped with a warning.
 
     Raises:
         IntegrityError: the newest entry of a ref cannot be read.
@@ -88,12 +88,12 @@ def list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
 
 
 def name_ref_of_day(ref: str, day: date) -> str:
-    """The ref that a backfill of a day moves."""
+    """The ref of a backfilled day."""
     return f"{ref}-{day.isoformat()}"
 
 
 def list_idle_days(warehouse: Warehouse, before: datetime) -> list[str]:
-    """The refs that `name_ref_of_day` gives, beside their own, last moved before a moment."""
+    """Refs of backfilled days, beside their own, last moved before a moment."""
     heads = list_heads(warehouse)
     return [
         ref
@@ -104,7 +104,7 @@ def list_idle_days(warehouse: Warehouse, before: datetime) -> list[str]:
 
 
 def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
-    """The newest entry of a ref, or None when the ref does not exist, or was retired.
+    """The newest entry of a ref, or None if it does not exist or was retired.
 
     Raises:
         IntegrityError: the entry cannot be read.
@@ -114,13 +114,13 @@ def read_head(warehouse: Warehouse, ref: str) -> RefEntry | None:
 
 
 def read_newest(warehouse: Warehouse, ref: str) -> RefEntry | None:
-    """The same, of a ref that was retired the entry that says so."""
+    """The newest entry of a ref, that of its retirement too, or None."""
     numbers = list_numbers(warehouse, ref)
     return read_entry(warehouse, ref, numbers[-1]) if numbers else None
 
 
 def append_entry(warehouse: Warehouse, ref: str, before: RefEntry | None, entry: RefEntry) -> bool:
-    """Whether the entry could be added after `before`, which somebody may have moved on from."""
+    """Appends an entry after `before`; returns False if another writer was first."""
     numbers = list_numbers(warehouse, ref)
     newest = read_entry(warehouse, ref, numbers[-1]) if numbers else None
     name = name_entry(ref, (numbers[-1] if numbers else 0) + 1)
@@ -143,7 +143,7 @@ def list_entries(warehouse: Warehouse, ref: str) -> list[RefEntry]:
 
 
 def resolve_ref(warehouse: Warehouse, name: str) -> str:
-    """The snapshot id that a ref, an earlier entry of a ref (`find_entry`) or an id names.
+    """The snapshot id for a ref, an earlier entry of a ref (`find_entry`) or an id.
 
     Raises:
         InputError: no such ref, entry or snapshot; says what there is.
@@ -154,10 +154,10 @@ def resolve_ref(warehouse: Warehouse, name: str) -> str:
 
 
 def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
-    """The entry that a ref is at, or was at.
+    """The entry of a ref that a name denotes.
 
-    `main` is the newest, `main@1` the one before it, `main@2026-11-16` what the ref was at when
-    that day (in UTC) or that time ended.
+    `main` is the newest, `main@1` the one before it, `main@2026-11-16` the newest at the end of
+    that day (in UTC) or time.
 
     Raises:
         InputError: no such ref, or its log does not reach that far back.
@@ -178,24 +178,24 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
     if not is_earlier:
         return entries[-1]
     if place.isdecimal():
-        found = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
+        matches = entries[-1 - int(place) :][:1] if int(place) < len(entries) else []
     elif end := _read_end(place):
-        found = [entry for entry in entries if datetime.fromisoformat(entry.at) < end][-1:]
+        matches = [entry for entry in entries if datetime.fromisoformat(entry.at) < end][-1:]
     else:
         raise InputError(
             f"{name!r}: after @ comes a number, such as {ref}@1 for the entry before, or a date, "
             f"such as {ref}@2026-11-16 for what the ref was at that day"
         )
-    if not found:
+    if not matches:
         raise InputError(
             f"{name!r}: the log of {ref!r} does not reach that far back, its first entry of "
             f"{len(entries)} is of {entries[0].at}; `kpyramid log {ref}` shows them"
         )
-    return found[0]
+    return matches[0]
 
 
 def _read_end(place: str) -> datetime | None:
-    """When a day or a second ends, in UTC where it says no other zone; None for no such time."""
+    """The end of a day or a second, in UTC unless it has a zone; None for no such time."""
     try:
         start = datetime.fromisoformat(place)
     except ValueError:
@@ -205,9 +205,9 @@ def _read_end(place: str) -> datetime | None:
 
 
 def list_standing(entries: Sequence[RefEntry]) -> list[str]:
-    """The snapshots that a ref moved to and that nobody rolled back, oldest first.
+    """The snapshots of a ref that were not rolled back, oldest first.
 
-    The last is where the ref is, the one before it where a rollback goes.
+    The last is the ref's, the one before it the target of a rollback.
     """
     standing: list[str] = []
     for entry in entries:
@@ -223,7 +223,7 @@ def list_standing(entries: Sequence[RefEntry]) -> list[str]:
 
 
 def list_undone(entries: Sequence[RefEntry]) -> set[str]:
-    """The snapshots that a ref was rolled back from and that nobody promoted since."""
+    """The snapshots that a ref was rolled back from and not promoted to since."""
     undone: set[str] = set()
     for entry in entries:
         if entry.action == "retire":
@@ -236,7 +236,7 @@ def list_undone(entries: Sequence[RefEntry]) -> set[str]:
 
 
 def list_logs(warehouse: Warehouse) -> list[str]:
-    """The names of the refs that have entries; what is no ref is left aside with a warning."""
+    """The names of the refs that have entries; other files are skipped with a warning."""
     names: dict[str, None] = {}
     for blob in warehouse.store.list("refs"):
         _, name, *rest = blob.name.split("/")
@@ -249,7 +249,7 @@ def list_logs(warehouse: Warehouse) -> list[str]:
 
 
 def list_numbers(warehouse: Warehouse, ref: str) -> list[int]:
-    """The numbers of a ref's entries; what is no entry is left aside with a warning."""
+    """The numbers of a ref's entries; other files are skipped with a warning."""
     folder = f"refs/{ref}/"
     names = [blob.name.removeprefix(folder) for blob in warehouse.store.list(folder.rstrip("/"))]
     for name in names:
@@ -295,10 +295,10 @@ def read_entry(warehouse: Warehouse, ref: str, number: int) -> RefEntry:
 
 
 def check_refs(warehouse: Warehouse) -> list[str]:
-    """What is wrong with the refs: entries that cannot be read, and logs that do not fit together.
+    """Problems of the refs: unreadable entries, and inconsistent logs.
 
-    An entry names the snapshot before it as its parent, its order is not less than the one
-    before, and no number is missing. The snapshot that a ref is at has to be there.
+    An entry names the snapshot before it as its parent, its order is not less than the previous
+    one's, and no number is missing. The snapshot of a ref has to exist.
     """
     problems = []
     for ref in list_logs(warehouse):
@@ -320,7 +320,7 @@ def check_refs(warehouse: Warehouse) -> list[str]:
                 problems.append(f"ref entry {path}: its order is less than that of the one before")
             before = entry
         else:
-            is_at = before if before and before.action != "retire" else None
-            if is_at and not has_snapshot(warehouse, is_at.snapshot):
-                problems.append(f"ref {ref!r} is at snapshot {is_at.snapshot}: not there")
+            head = before if before and before.action != "retire" else None
+            if head and not has_snapshot(warehouse, head.snapshot):
+                problems.append(f"ref {ref!r} is at snapshot {head.snapshot}: not there")
     return problems

@@ -1,4 +1,4 @@
-"""Stored results: what a stage, or a function of one row, made under its key."""
+"""Stored results: the output of a stage, or of a function of one row, under its key."""
 
 import contextlib
 import io
@@ -52,7 +52,7 @@ _MOST_RECENT = 64 << 20
 
 
 class _Recent:
-    """Segments by when they were last read, the latest last, each with the time its file had."""
+    """Segments in order of their last use, each with its file's modification time."""
 
     def __init__(self) -> None:
         self.segments: OrderedDict[Path, tuple[int, int, pa.Table]] = OrderedDict()
@@ -60,7 +60,7 @@ class _Recent:
         self._lock = Lock()
 
     def find(self, path: Path, written: int) -> pa.Table | None:
-        """The segment as it was read, unless its file was written since."""
+        """The segment in memory, unless its file changed since."""
         with self._lock:
             time, _, segment = self.segments.get(path, (None, 0, None))
             if time != written:
@@ -69,7 +69,7 @@ class _Recent:
             return segment
 
     def hold(self, path: Path, written: int, segment: pa.Table) -> None:
-        """Keeps a segment, and as many of the latest beside it as there is room for."""
+        """Adds a segment, and drops the least recent ones beyond the limit."""
         size = segment.nbytes
         with self._lock:
             self._bytes += size - self.segments.pop(path, (0, 0, None))[1]
@@ -81,7 +81,7 @@ class _Recent:
 _recent = _Recent()
 
 FORMER = "rows.former"
-"""Where the row cache lies while a document is erased."""
+"""Folder of the row cache while a document is erased."""
 
 
 class RowCache:
@@ -97,11 +97,11 @@ class RowCache:
         self._segments: dict[Path, pa.Array] = {}
 
     def load(self, keys: Collection[str]) -> dict[str, bytes]:
-        """The payloads that are stored for some of these keys."""
-        return {key: payload for found in self.walk(keys) for key, payload in found.items()}
+        """The stored payloads of these keys."""
+        return {key: payload for segment in self.walk(keys) for key, payload in segment.items()}
 
     def walk(self, keys: Collection[str]) -> Iterator[dict[str, bytes]]:
-        """The same, each key once, a segment at a time."""
+        """The stored payloads of these keys, each once, a segment at a time."""
         left = set(keys)
         yield from self._search(self.folder, left)
         if self._former.is_dir():  # a document is being erased: what is used is kept
@@ -110,7 +110,7 @@ class RowCache:
                 yield former
 
     def _search(self, folder: Path, left: set[str]) -> Iterator[dict[str, bytes]]:
-        """What segments of a folder hold of the keys that are left; they are taken from these."""
+        """The payloads in a folder's segments of the keys in `left`; they are removed there."""
         if not left:
             return
         if self._bucket and not self._is_shared:
@@ -128,12 +128,12 @@ class RowCache:
             self._segments[path] = segment["key"].combine_chunks()
             mine = segment.filter(pc.is_in(segment["key"], wanted))
             rows = zip(*(mine[name].to_pylist() for name in ("key", "payload")), strict=True)
-            found = {key: payload for key, payload in rows if key in left}
-            left.difference_update(found)
-            yield found
+            payloads = {key: payload for key, payload in rows if key in left}
+            left.difference_update(payloads)
+            yield payloads
 
     def store(self, rows: Mapping[str, bytes]) -> None:
-        """Keeps these rows; they are on disk, and in the bucket, when it returns."""
+        """Stores these rows; they are on disk, and in the bucket, when it returns."""
         if not rows:
             return
         keys = sorted(rows)
@@ -148,9 +148,9 @@ class RowCache:
                 self._bucket.replace(f"{self._name}/{path.name}", data)
 
     def _share(self, bucket: "BucketStore") -> None:
-        """Gets the segments that other machines made, and puts there what only this one has.
+        """Downloads the segments of other machines, and uploads those of this one.
 
-        That goes instead once a document was erased: it may be of the document.
+        After an erasure the latter are deleted instead: they may hold the document.
         """
         there = {blob.name.rpartition("/")[2]: blob for blob in bucket.list(self._name)}
         here = {path.name: path for path in self.folder.glob("*.parquet")}
@@ -192,16 +192,16 @@ class RowCache:
 # start: a folder without a readable marker, or with bytes that differ from it, is no result.
 
 MARKER = "result.json"
-"""Written with the result, and touched when it is found: its time is that of the last use."""
+"""Written with the result, and touched at each use: its time is that of the last use."""
 REQUESTS = "requests.json"
-"""The keys of the model's replies that a result was made of, if any; for collecting garbage."""
+"""The keys of the model's replies that a result rests on, if any; for erasure."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One stored table: where it is, the sha256 of its bytes, its number of rows.
+    """One stored table: its path, the sha256 of its bytes, its number of rows.
 
-    `content`: the hash of what stages read of it, which is all but labels.
+    `content`: the hash of all columns that stages read, so without labels.
     """
 
     path: Path
@@ -225,10 +225,10 @@ def store_result(
     tables: Mapping[str, pa.Table | Iterable[pa.Table]],
     requests: Sequence[str] = (),
 ) -> Result:
-    """Keeps a stage's tables under their key, and the keys of the replies they were made of.
+    """Stores a stage's tables under their key, with the keys of the replies they rest on.
 
-    A table may come in blocks, which are written as they come, sorted as its contract asks.
-    They are on disk when it returns.
+    A table may come in sorted blocks, which are written one by one. All are on disk when it
+    returns.
     """
     target = _locate(warehouse, stage, key)
     with stage_folder(warehouse) as folder:
@@ -259,32 +259,32 @@ def store_result(
 
 
 def find_result(warehouse: Warehouse, stage: str, key: str) -> Result | None:
-    """The stored result, or None; one that is damaged is removed and named in a warning.
+    """The stored result, or None; a damaged one is removed, with a warning.
 
-    Of a bucket this machine's copy, which is made when there is none; and what the bucket lacks
-    is put there, so that other machines find what this one rests on.
+    For a bucket it is this machine's copy, downloaded if there is none; and a result that the
+    bucket lacks is uploaded, so that other machines find it.
     """
     folder = _locate(warehouse, stage, key)
-    found = _read_folder(folder, key)
+    result = _read_folder(folder, key)
     if warehouse.bucket is None:
-        return found
+        return result
     name = folder.relative_to(warehouse.root).as_posix()
-    if found is None:
-        warehouse.bucket.kept.discard(name)
+    if result is None:
+        warehouse.bucket.complete.discard(name)
         if not _fetch(warehouse, warehouse.bucket, name):
             return None
-        found = _read_folder(folder, key)
-        if found is None:  # it is damaged there
+        result = _read_folder(folder, key)
+        if result is None:  # it is damaged there
             warehouse.bucket.delete(f"{name}/{MARKER}")
             return None
-    if name not in warehouse.bucket.kept:
+    if name not in warehouse.bucket.complete:
         warehouse.bucket.upload(folder, name, last=MARKER)
-        warehouse.bucket.kept.add(name)
-    return found
+        warehouse.bucket.complete.add(name)
+    return result
 
 
 def _fetch(warehouse: Warehouse, bucket: "BucketStore", name: str) -> bool:
-    """Copies a result from a bucket; whether there is one."""
+    """Downloads a result from a bucket; returns whether there is one."""
     blobs = [*bucket.list(name)]
     if not any(blob.name == f"{name}/{MARKER}" for blob in blobs):
         return False
@@ -324,7 +324,7 @@ def _read_folder(folder: Path, key: str) -> Result | None:
 
 
 def read_result(file: TableFile, contract: Contract, scratch: Path | None = None) -> pa.Table:
-    """One table of a result; a large one in a file of folder `scratch`, as `map_table` says.
+    """One table of a result; a large one is mapped from a file in `scratch`, see `map_table`.
 
     Raises:
         IntegrityError: its bytes changed since it was found.

@@ -1,4 +1,4 @@
-"""What of a warehouse is kept, and removing the rest in two steps."""
+"""Garbage collection of a warehouse: what is needed, and removing the rest in two steps."""
 
 import json
 import logging
@@ -30,21 +30,21 @@ from kpyramid.storage.writing import sync_folder
 
 log = logging.getLogger(__name__)
 
-# The trash of a warehouse: what lies there, moving things to it and back, deleting them.
+# The trash of a warehouse: listing its items, moving items to it and back, deleting them.
 
 KINDS = ("snapshots", "runs", "results", "rows")
-"""What is removed: snapshots, folders of runs, stored results of stages, and of functions."""
+"""Kinds of items: snapshots, folders of runs, stored results of stages, and of functions."""
 
 PLACES = ("snapshots/*", "runs/*", "cache/results/*/*", "cache/rows/*/*")
-"""Where they lie, in the order of `KINDS`."""
+"""Patterns of their paths, in the order of `KINDS`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something to remove: its kind, its path below the warehouse, its size.
+    """An item of a warehouse: its kind, its path below the warehouse, its size.
 
-    `used`: when a result or rows were written or found, in seconds since 1970; 0 where only
-    refs and runs say it. `in_trash`: it was moved there.
+    `used`: when a result or rows were written or last read, in seconds since 1970; 0 for snapshots
+    and runs. `in_trash`: whether it was moved there.
     """
 
     kind: str
@@ -94,12 +94,12 @@ class Folders:
 
 
 def measure(folder: Path) -> int:
-    """The bytes of all files below a folder; of one that has several names, this one's share."""
+    """The bytes of all files below a folder; a share of files with several names."""
     return _measure("", folder)[0]
 
 
 def _measure(kind: str, folder: Path) -> tuple[int, float]:
-    """The bytes below a folder, and when it was last used."""
+    """The bytes below a folder, and the time of its last use."""
     total, times = 0, [0.0]
     for path in (folder, *folder.rglob("*")):
         try:
@@ -114,7 +114,7 @@ def _measure(kind: str, folder: Path) -> tuple[int, float]:
 
 
 def _move(targets: Mapping[Path, Path]) -> None:
-    """Moves folders, and has the disk know when all are: a crash leaves each here or there."""
+    """Moves folders and syncs their parents: after a crash each is here or there."""
     for source, target in targets.items():
         _rename(source, target)
     for folder in {path.parent for pair in targets.items() for path in pair}:
@@ -123,7 +123,7 @@ def _move(targets: Mapping[Path, Path]) -> None:
 
 
 def _rename(source: Path, target: Path) -> None:
-    """Moves a folder; where there is one already, or none to move, nothing happens."""
+    """Moves a folder; does nothing if the target exists or the source does not."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.rename(source, target)  # noqa: PTH104 - fails where a folder with files is
@@ -141,15 +141,16 @@ def _rename(source: Path, target: Path) -> None:
 # gc is at work (`copies.py`).
 
 _MARKS = dict(zip(KINDS, (MANIFEST, "run.json", MARKER, ""), strict=True))
-"""Rows have none: an empty note says that they are in the trash, and they are read till the end."""
+"""The object that completes an item, by kind. Rows have none: an empty note says that they are in
+the trash, and they are read until they are deleted."""
 _TRASH, _DELETED, _NOTE = "trash", "trash/deleted", "note"
 
 
 class Objects:
     """Items of a bucket.
 
-    `find_held` gives the ids of the snapshots that have a lease now. What lacks its mark and was
-    written before the time `late`, in seconds since 1970, is of a process that died.
+    `find_held` gives the ids of the snapshots with a lease. Items without a mark that were written
+    before the time `late`, in seconds since 1970, are of a process that died.
     """
 
     def __init__(
@@ -160,16 +161,16 @@ class Objects:
         self._late = late
 
     def list_items(self, *, in_trash: bool) -> list[Item]:
-        """The items that have their mark there."""
-        here, other = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
+        """The items whose mark is there."""
+        here, there = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
         items = []
         for path, (kind, blobs) in here.items():
             mark = _name_mark(kind, path, in_trash=in_trash)
             if _MARKS[kind] and mark not in {blob.name for blob in blobs}:
                 continue
-            if not _MARKS[kind] and not in_trash and path in other:
+            if not _MARKS[kind] and not in_trash and path in there:
                 continue  # its note is in the trash
-            below = [*blobs, *other.get(path, (kind, []))[1]] if in_trash else blobs
+            below = [*blobs, *there.get(path, (kind, []))[1]] if in_trash else blobs
             used = max((blob.modified for blob in below if _is_use(kind, blob)), default=0.0)
             items.append(Item(kind, path, sum(blob.size for blob in below), used, in_trash))
         return items
@@ -210,7 +211,7 @@ class Objects:
                 do_at_once(self._bucket.delete, [blob.name for blob in blobs])
 
     def _purge(self, kind: str, path: str, note: str) -> None:
-        """Deletes all of an item and then its note, unless it was or is being made anew."""
+        """Deletes an item and then its note, unless it was or is being made anew."""
         if path.rpartition("/")[2] in self._find_held():
             return  # the next call looks again
         if not _MARKS[kind] or self._bucket.read(_name_mark(kind, path)) is None:
@@ -224,14 +225,14 @@ class Objects:
 
     def _list(self, place: str) -> dict[str, tuple[str, list[Blob]]]:
         """The objects of each item below a place, by the item's path, with its kind."""
-        found: dict[str, tuple[str, list[Blob]]] = {}
+        items: dict[str, tuple[str, list[Blob]]] = {}
         for kind, pattern in zip(KINDS, PLACES, strict=True):
             top, depth = pattern.partition("/*")[0], pattern.count("/") + 1
             for blob in self._bucket.list(f"{place}/{top}" if place else top):
                 parts = blob.name.removeprefix(f"{place}/").split("/")
                 if len(parts) > depth:
-                    found.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)
-        return found
+                    items.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)
+        return items
 
 
 def _name_mark(kind: str, path: str, *, in_trash: bool = False) -> str:
@@ -240,7 +241,7 @@ def _name_mark(kind: str, path: str, *, in_trash: bool = False) -> str:
 
 
 def _is_use(kind: str, blob: Blob) -> bool:
-    """Whether the time of an object says when its item was used."""
+    """Whether the modification time of an object is a use of its item."""
     name = PurePosixPath(blob.name)
     if kind == "rows":
         return name.name != _NOTE
@@ -253,24 +254,24 @@ def _is_use(kind: str, blob: Blob) -> bool:
 # next gc deletes what has lain in the trash since.
 
 _RESULTS = timedelta(days=2)
-"""Results of runs that no ref is at are made again from the caches of rows; they would double what
-each night keeps."""
+"""Results of runs other than refs' are rebuilt from the caches of rows; they would double the
+storage of each night."""
 _LATELY = timedelta(days=1)
-"""A process that works on a copy of this machine's uses it again within that time."""
+"""A process that works on a local copy uses it again within that time."""
 _UNFINISHED = timedelta(days=7)
-"""A run that has not ended may still go on; that takes no longer, whatever age is asked for."""
+"""Longest time in which an unfinished run may go on, whatever age is asked for."""
 
 FindRows = Callable[[Sequence[str]], frozenset[str] | None]
-"""The folders of the row cache that runs use, as FUNCTION/FINGERPRINT; None: not known."""
+"""The folders of the row cache that runs use, as FUNCTION/FINGERPRINT; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is kept, besides what refs are at, tags and leases.
+    """What stays, besides snapshots of refs, tags and leases.
 
-    `keep`: so many snapshots of each ref that were not rolled back, HEAD among them.
-    `older_than`: what was needed within that time before `now`. `find_rows` is asked for the
-    runs that are kept. `ended`: refs that keep nothing any more.
+    `keep`: number of snapshots of each ref, HEAD among them, without rolled-back ones.
+    `older_than`: items needed within that time before `now` stay. `find_rows` is called with the
+    runs that stay. `ended`: refs that keep nothing any more.
     """
 
     keep: int
@@ -280,7 +281,7 @@ class Policy:
     ended: Collection[str] = ()
 
     def is_young(self, time: datetime) -> bool:
-        """Whether it is too recent to be removed."""
+        """Whether a time is too recent for removal."""
         return time > self.now - self.older_than
 
 
@@ -289,7 +290,7 @@ _Needed = Callable[[Item], bool]
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was moved to the trash now, what was deleted from it, and what leases held."""
+    """The items moved to the trash, those deleted from it, and the held snapshots."""
 
     moved: tuple[Item, ...]
     deleted: tuple[Item, ...]
@@ -297,7 +298,7 @@ class Collected:
 
 
 def collect(warehouse: Warehouse, policy: Policy, *, dry_run: bool = False) -> Collected:
-    """Deletes what the last call put into the trash, and puts there what nothing needs any more.
+    """Deletes the unneeded items in the trash, and moves all others that are unneeded there.
 
     With `dry_run` both are only listed. A run that cannot be read stays, and so do all results and
     rows: which of them it needs is unknown.
@@ -345,7 +346,7 @@ def _lock(warehouse: Warehouse) -> Iterator[None]:
 
 
 def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> None:
-    """Removes what this machine copied and the bucket has no more; it may be needed for a day."""
+    """Removes local copies that the bucket has no more and nobody used for a day."""
     held = {*list_held(area).values()}
     shelf, late = Folders(area), (policy.now - _LATELY).timestamp()
     gone = []
@@ -360,7 +361,7 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 
 
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
-    """Says of an item below the warehouse or its trash whether it stays or comes back."""
+    """A function that tells whether an item of the warehouse or its trash is needed."""
     runs, known = list_runs(warehouse), date_snapshots(warehouse)
     refs = [ref for ref in list_refs(warehouse) if ref not in policy.ended]
     logs = {ref: list_entries(warehouse, ref) for ref in refs}
@@ -383,8 +384,8 @@ def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) 
         if item.kind == "runs":
             is_known = name in recorded and name not in damaged
             return name in named or (not item.in_trash and not is_known)
-        kept = results if item.kind == "results" else policy
-        if kept.is_young(datetime.fromtimestamp(item.used, UTC)):
+        rule = results if item.kind == "results" else policy
+        if rule.is_young(datetime.fromtimestamp(item.used, UTC)):
             return True
         if item.kind == "results":
             return bool(damaged) or f"{parent}/{name}" in marks
@@ -400,15 +401,15 @@ _Logs = Mapping[str, Sequence[RefEntry]]
 def _keep_snapshots(
     logs: _Logs, policy: Policy, runs: Iterable[Mapping[str, object]], known: Mapping[str, float]
 ) -> set[str]:
-    """What refs and tags are at, the last of each ref, and what was used lately."""
-    kept: set[str] = set()
+    """The snapshots of refs and tags, the last ones of each ref, and recently used ones."""
+    retained: set[str] = set()
     used: dict[str, datetime] = {}
 
     def use(snapshot: str, time: str) -> None:
         used[snapshot] = max(used.get(snapshot, _parse(time, policy)), _parse(time, policy))
 
     for entries in logs.values():
-        kept |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
+        retained |= {entries[-1].snapshot, *list_standing(entries)[-policy.keep :]}
         for entry, after in zip_longest(entries, entries[1:]):
             use(entry.snapshot, (after or entry).at)  # readers had it until the next came
     for run in runs:
@@ -417,16 +418,16 @@ def _keep_snapshots(
     for name, written in known.items():
         if name not in used:  # nothing else says when it was made
             used[name] = datetime.fromtimestamp(written, UTC)
-    return kept | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
+    return retained | {snapshot for snapshot, time in used.items() if policy.is_young(time)}
 
 
 def _keep_runs(
     logs: _Logs, policy: Policy, runs: Sequence[Mapping[str, object]], snapshots: set[str]
 ) -> set[str]:
-    """The runs that made what is kept, those of late, and those that may go on."""
-    kept = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
+    """The runs that made these snapshots, recent ones, and those that may go on."""
+    retained = {e.run for entries in logs.values() for e in entries if e.snapshot in snapshots}
     newest = {str(run["snapshot"]): str(run["run"]) for run in reversed(runs) if run["snapshot"]}
-    kept |= {name for snapshot, name in newest.items() if snapshot in snapshots}
+    retained |= {name for snapshot, name in newest.items() if snapshot in snapshots}
     for run in runs:
         started = _parse(str(run["started"]), policy)
         is_open = run["snapshot"] is None and started > policy.now - _UNFINISHED
@@ -434,17 +435,17 @@ def _keep_runs(
         head = logs.get(str(run["ref"]))
         counts = run["snapshot"] is None and (not head or _parse(head[-1].at, policy) < started)
         if policy.is_young(started) or is_open or counts:
-            kept.add(str(run["run"]))
-    return kept
+            retained.add(str(run["run"]))
+    return retained
 
 
 def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
-    """The stored results that some runs name, as STAGE/KEY; `place`: where the runs lie.
+    """The stored results that runs name, as STAGE/KEY; `place`: the folder of the runs.
 
     Raises:
         IntegrityError: a mark cannot be read.
     """
-    found = set()
+    marks = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
         names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
@@ -454,12 +455,12 @@ def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -
                 "the run's folder",
             ):
                 if data is not None:  # else a build that goes on forgot it
-                    found.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
-    return found
+                    marks.add(f"{Path(name).stem}/{json.loads(data)['key'][:ID_DIGITS]}")
+    return marks
 
 
 def _parse(time: str, policy: Policy) -> datetime:
-    """A time as an entry or a record has it; what cannot be read is as of now, and kept."""
+    """The time of an entry or a record; an unreadable one counts as now, so that it stays."""
     try:
         parsed = datetime.fromisoformat(time)
     except ValueError:
@@ -468,5 +469,5 @@ def _parse(time: str, policy: Policy) -> datetime:
 
 
 def _restore(shelf: Folders | Objects, needed: _Needed) -> None:
-    """Puts back what is needed of what lies in the trash."""
+    """Restores the needed items of the trash."""
     shelf.restore([item for item in shelf.list_items(in_trash=True) if needed(item)])

@@ -1,4 +1,4 @@
-"""The record of a run: what was asked, which stages are done, what they made."""
+"""The record of a run: its input, its finished stages, their results."""
 
 import json
 import logging
@@ -29,22 +29,22 @@ from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_m
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
 LOG = "log.txt"
-"""The warnings of a run, in its folder."""
+"""File of a run's warnings, in its folder."""
 _MOST_LINES = 200
 _LISTED = ("run", "started", "ref", "order", "corpus")
 _NOTED = ("ended", "error", "exit_code", "refused_by", "host", "figures", "git_sha")
-"""What a record of this version says as well; see `note_state`."""
+"""Further fields of this version's records; see `note_state`."""
 _STATED = (*_LISTED, "settings", "allow_shrink")
-"""What a record says."""
+"""Fields of every record."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One build in progress; everything a stage needs to know besides its tables.
+    """A build in progress: all that a stage needs to know besides its tables.
 
-    `former`: where the ref was when the run began: names of that snapshot go on.
+    `former`: the ref's snapshot when the run began, whose names are reused.
     """
 
     warehouse: Warehouse
@@ -63,12 +63,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StageMark:
-    """A finished stage: its result's key, rows per table, and what it cost this run.
+    """A finished stage: its result's key, rows per table, and its cost in this run.
 
-    `recomputed`: rows that were computed, not found in a cache. `details` and `gates`: what
-    publish says: snapshot, whether the ref moved, and each gate's verdict. `model`: for a stage
-    that asked a language model, requests asked, answered from the cache (hits), HTTP calls, and
-    failures by kind.
+    `recomputed`: rows that no cache had. `details` and `gates`: of publish: the snapshot, whether
+    the ref moved, and each gate's verdict. `model`: of a stage that asked a language model, the
+    number of requests, those answered from the cache (hits), HTTP calls, and failures by kind.
     """
 
     stage: str
@@ -161,10 +160,10 @@ def open_run(warehouse: Warehouse, name: str) -> Run:
 
 
 def note_state(run: Run, status: str, **noted: JsonValue) -> None:
-    """Says in a run's record how it stands; what cannot be noted is a warning.
+    """Writes a run's status into its record; a failure to write is a warning.
 
     `status`: running, waiting (for its next stage), done, refused (by gates), failed or killed.
-    `noted`: error, exit_code, refused_by (the gates), figures (what the run came to, in numbers).
+    `noted`: error, exit_code, refused_by (the gates), figures (results in numbers).
     """
     name, now = f"runs/{run.name}/run.json", datetime.now(UTC).isoformat(timespec="seconds")
     whose: dict[str, JsonValue] = {"host": socket.gethostname(), "process": name_process()}
@@ -179,12 +178,11 @@ def note_state(run: Run, status: str, **noted: JsonValue) -> None:
 
 
 def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
-    """A row per run, newest first: what it was to build, how it stands, and what it made.
+    """A row per run, newest first: its input, status and results.
 
-    `status` as in `note_state`; a run whose process is gone was killed, and of what an older
-    version noted the marks say it. `stages`: how many are done. `snapshot` and `committed` (yes,
-    no, unchanged) are null until stage publish is done. What cannot be read is left out with a
-    warning.
+    `status` as in `note_state`; a run whose process is gone was killed, and for an older version's
+    record the marks decide. `stages`: number of finished ones. `snapshot` and `committed` (yes, no,
+    unchanged) are null until stage publish is done. Unreadable records are left out with a warning.
     """
     rows: list[dict[str, JsonValue]] = []
     names = [blob.name for blob in warehouse.store.list("runs")]
@@ -196,10 +194,10 @@ def list_runs(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
         try:
             record = json.loads(texts[name] or b"")
             publish = texts.get(f"{folder}/stages/publish.json")
-            said = json.loads(publish)["details"] if publish else {}
+            details = json.loads(publish)["details"] if publish else {}
             row = {name: record[name] for name in _LISTED}
             row |= {name: record.get(name) for name in _NOTED}
-            made = {name: said.get(name) for name in ("snapshot", "committed")}
+            made = {name: details.get(name) for name in ("snapshot", "committed")}
             row["status"] = _read_status(record, str(made["committed"] or ""))
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
             log.warning("run %s cannot be read and is left out: %r", warehouse.locate(folder), e)
@@ -218,19 +216,19 @@ def _read_status(record: Mapping[str, JsonValue], committed: str) -> str:
 def read_files(
     warehouse: Warehouse, name: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
-    """What a run left, as far as it can be read: its report, its marks, the lines of its log."""
+    """The readable files of a run: its report, its marks, the lines of its log."""
     marks = [b.name for b in warehouse.store.list(f"runs/{name}") if _MARK.fullmatch(b.name)]
     wanted = [f"runs/{name}/report.json", *marks, f"runs/{name}/{LOG}"]
     *texts, lines = (text or b"" for text in warehouse.read_all(wanted))
-    found: list[dict[str, Any]] = [{} for _ in texts]
-    for value, text in zip(found, texts, strict=True):
+    values: list[dict[str, Any]] = [{} for _ in texts]
+    for value, text in zip(values, texts, strict=True):
         with suppress(ValueError, TypeError):  # damaged
             value.update(json.loads(text))
-    return found[0], found[1:], lines.decode(errors="replace").splitlines()[-_MOST_LINES:]
+    return values[0], values[1:], lines.decode(errors="replace").splitlines()[-_MOST_LINES:]
 
 
 def find_damaged(warehouse: Warehouse, runs: Collection[str] | None = None) -> dict[str, str]:
-    """What cannot be read of these runs, by the run's name; by default of all."""
+    """The unreadable files of these runs, by the run's name; by default of all."""
     named = [blob.name for blob in warehouse.store.list("runs")]
     names = [n for n in named if _RECORD.fullmatch(n) or _MARK.fullmatch(n)]
     names = [n for n in names if runs is None or n.split("/")[1] in runs]
@@ -250,13 +248,13 @@ def find_damaged(warehouse: Warehouse, runs: Collection[str] | None = None) -> d
 
 
 def write_mark(run: Run, mark: StageMark) -> None:
-    """Notes that a stage is done."""
+    """Writes the mark of a finished stage."""
     data = json.dumps(asdict(mark), indent=1).encode()
     run.warehouse.store.replace(_name_mark(run, mark.stage), data)
 
 
 def read_mark(run: Run, stage: str) -> StageMark | None:
-    """What a stage of this run made, or None while it is not done."""
+    """The mark of a stage of this run, or None if it is not done."""
     name = _name_mark(run, stage)
     with explain_damage(f"mark {run.warehouse.locate(name)}", "; remove it to run again"):
         data = run.warehouse.store.read(name)
@@ -264,7 +262,7 @@ def read_mark(run: Run, stage: str) -> StageMark | None:
 
 
 def drop_marks(run: Run, stages: Sequence[str]) -> None:
-    """Forgets that these stages are done: what they read has changed."""
+    """Removes the marks of stages whose input has changed."""
     for stage in stages:
         run.warehouse.store.delete(_name_mark(run, stage))
 

@@ -27,21 +27,21 @@ log = logging.getLogger(__name__)
 
 
 def has_snapshot(warehouse: Warehouse, identifier: str) -> bool:
-    """Whether a warehouse holds a snapshot; in a bucket it is there when its manifest is."""
+    """Whether a warehouse has a snapshot; in a bucket its manifest decides."""
     if warehouse.bucket:
         return warehouse.bucket.read(f"snapshots/{identifier}/{MANIFEST}") is not None
     return (warehouse.snapshots / identifier).is_dir()
 
 
 def date_snapshots(warehouse: Warehouse) -> dict[str, float]:
-    """The ids of all snapshots, sorted, and when they were written, in seconds since 1970.
+    """The ids of all snapshots, sorted, with their time of writing in seconds since 1970.
 
-    What is no snapshot is left aside with a warning.
+    Other folders are skipped with a warning.
     """
     if not warehouse.bucket:
         return {folder.name: folder.stat().st_mtime for folder in list_folders(warehouse)}
-    found = ((blob.name.split("/")[1:], blob) for blob in warehouse.bucket.list("snapshots"))
-    return {place[0]: blob.modified for place, blob in found if place[1:] == [MANIFEST]}
+    places = ((blob.name.split("/")[1:], blob) for blob in warehouse.bucket.list("snapshots"))
+    return {place[0]: blob.modified for place, blob in places if place[1:] == [MANIFEST]}
 
 
 def read_manifest(folder: Path) -> dict[str, JsonValue]:
@@ -55,13 +55,13 @@ def read_manifest(folder: Path) -> dict[str, JsonValue]:
         data = (folder / MANIFEST).read_bytes()
     except OSError as e:
         gone = "is not there; `gc` or `erase` may have removed it"
-        said = f"has no readable manifest: {e.strerror}" if folder.exists() else gone
-        raise InputError(f"snapshot {folder.name} in {folder.parent} {said}") from e
+        problem = f"has no readable manifest: {e.strerror}" if folder.exists() else gone
+        raise InputError(f"snapshot {folder.name} in {folder.parent} {problem}") from e
     return _parse_manifest(data, str(folder / MANIFEST))
 
 
 def find_manifest(warehouse: Warehouse, identifier: str) -> dict[str, JsonValue]:
-    """The manifest of a snapshot, which is not copied from a bucket for it.
+    """The manifest of a snapshot; from a bucket only this file is read.
 
     Raises:
         InputError: there is no such snapshot.
@@ -75,15 +75,15 @@ def find_manifest(warehouse: Warehouse, identifier: str) -> dict[str, JsonValue]
 
 
 def read_manifests(warehouse: Warehouse) -> dict[str, dict[str, JsonValue]]:
-    """The manifests of all snapshots by their ids; what is no snapshot is warned of.
+    """The manifests of all snapshots by their ids; other folders are skipped with a warning.
 
     Raises:
         IntegrityError: one is not JSON.
     """
     names = {i: f"snapshots/{i}/{MANIFEST}" for i in date_snapshots(warehouse)}
     texts = warehouse.read_all([*names.values()])
-    found = zip(names.items(), texts, strict=True)
-    return {i: _parse_manifest(text, warehouse.locate(n)) for (i, n), text in found if text}
+    pairs = zip(names.items(), texts, strict=True)
+    return {i: _parse_manifest(text, warehouse.locate(n)) for (i, n), text in pairs if text}
 
 
 def _parse_manifest(data: bytes, place: str) -> dict[str, JsonValue]:
@@ -119,7 +119,7 @@ def require_format(manifest: Mapping[str, JsonValue], name: str) -> None:
 
 
 def identify_folder(folder: Path) -> str:
-    """The id of the snapshot in a folder: its name, or of a renamed copy its manifest's hash.
+    """The id of the snapshot in a folder: its name, or for a renamed copy its manifest's hash.
 
     Raises:
         InputError: the folder is no snapshot.
@@ -136,13 +136,13 @@ def identify_folder(folder: Path) -> str:
 
 
 def list_table(folder: Path, name: str) -> list[Path]:
-    """The files of a snapshot's table: one, or its parts, whose rows are apart."""
+    """The files of a snapshot's table: one, or several parts with disjoint rows."""
     whole = folder / "tables" / f"{name}.parquet"
     return [whole] if whole.exists() else sorted((folder / "tables" / name).glob("*")) or [whole]
 
 
 def list_folders(warehouse: Warehouse) -> list[Path]:
-    """The snapshots' folders, by id; what is no snapshot is left aside with a warning."""
+    """The snapshots' folders, by id; other folders are skipped with a warning."""
     folders = []
     for path in sorted(warehouse.snapshots.glob("*")):
         if SNAPSHOT_ID.fullmatch(path.name) and (path / MANIFEST).is_file():

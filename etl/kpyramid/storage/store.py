@@ -30,10 +30,10 @@ class BlobStore(Protocol):
         """A blob's bytes, or None."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Whether this call made the blob: of all who try, one does."""
+        """Creates a blob; True for exactly one of all callers that try."""
 
     def put_once(self, name: str, data: bytes) -> bytes:
-        """What stands under the name afterwards: the bytes of the first writer of all."""
+        """Creates a blob unless it exists; returns the bytes of the first writer."""
         while not self.create(name, data):
             won = self.read(name)
             if won is not None:  # else it was removed meanwhile
@@ -41,17 +41,17 @@ class BlobStore(Protocol):
         return data
 
     def replace(self, name: str, data: bytes) -> None:
-        """Writes a blob, whether or not there is one."""
+        """Writes a blob, whether or not it exists."""
 
     def delete(self, name: str) -> None:
-        """Removes a blob, if there is one."""
+        """Removes a blob, if it exists."""
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
         """The blobs of a folder and the folders in it, sorted by name."""
 
 
 class FolderStore(BlobStore):
-    """A `BlobStore` in a local folder; a blob that was written survives a power cut."""
+    """A `BlobStore` in a local folder; a written blob survives a power cut."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -86,14 +86,14 @@ class FolderStore(BlobStore):
         (self._root / name).unlink(missing_ok=True)
 
     def list(self, prefix: str = "") -> Iterator[Blob]:
-        """See `BlobStore.list`; hidden files are none."""
+        """See `BlobStore.list`; hidden files are left out."""
         with contextlib.suppress(FileNotFoundError), os.scandir(self._root / prefix) as entries:
             # A folder sorts as its blobs do: with the slash that follows its name in theirs.
-            found = sorted(
+            ordered = sorted(
                 ((f"{e.name}/" if e.is_dir() else e.name, e) for e in entries),
                 key=lambda pair: pair[0],
             )
-            for name, entry in found:
+            for name, entry in ordered:
                 path = f"{prefix}/{name}" if prefix else name
                 if name.startswith("."):
                     continue

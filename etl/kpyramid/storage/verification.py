@@ -1,4 +1,4 @@
-"""What a warehouse holds, and what is wrong with it: bytes and tables of snapshots, and refs."""
+"""The snapshots of a warehouse, and the problems of their bytes, tables and refs."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -29,10 +29,10 @@ from kpyramid.storage.snapshots import (
 
 
 def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
-    """One row per snapshot, newest commit first: id, refs at it, when committed, rows per table.
+    """One row per snapshot, newest commit first: id, its refs, commit time, rows per table.
 
-    `created` is null for a snapshot that no build moved a ref to. What is neither snapshot nor
-    ref is left aside with a warning.
+    `created` is null for a snapshot that no build moved a ref to. Other files are skipped with a
+    warning.
     """
     heads: dict[str, list[str]] = {}
     committed: dict[str, str] = {}
@@ -58,9 +58,9 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
 
 
 def check_bytes(folder: Path) -> list[str]:
-    """What is wrong with a snapshot's bytes: its name, its list of files, each file's hash.
+    """Problems of a snapshot's bytes: its name, its list of files, each file's hash.
 
-    A copy may have any name that is no id; what its id is, `identify_folder` says.
+    A copy may have any name that is no id; see `identify_folder`.
     """
     try:
         manifest = (folder / MANIFEST).read_bytes()
@@ -87,16 +87,16 @@ def check_bytes(folder: Path) -> list[str]:
     problems += [f"{name}: is missing" for name in sorted(listed.keys() - present)]
     problems += [f"{name}: is not listed in {SUMS}" for name in sorted(present - listed.keys())]
     both = sorted(listed.keys() & present)
-    found = zip(both, do_at_once(hash_file, [folder / name for name in both]), strict=True)
+    digests = zip(both, do_at_once(hash_file, [folder / name for name in both]), strict=True)
     return problems + [
         f"{name}: its bytes changed, sha256 is not {listed[name]}"
-        for name, digest in found
+        for name, digest in digests
         if digest != listed[name]
     ]
 
 
 def require_whole(folder: Path, advice: str, place: str | Path | None = None) -> None:
-    """Passes when a snapshot's bytes are whole; `place`: what messages call it, where it lies.
+    """Passes when a snapshot's bytes are undamaged; `place`: its name in messages.
 
     Raises:
         IntegrityError: they are not; ends with the advice.
@@ -107,9 +107,9 @@ def require_whole(folder: Path, advice: str, place: str | Path | None = None) ->
 
 
 def _walk(folder: Path) -> tuple[set[str], list[str]]:
-    """The regular files below a snapshot's folder, and what else is there, which has no place.
+    """The regular files below a snapshot's folder, and the problems: all other entries.
 
-    A link may lead to bytes that somebody changes later, and it breaks when the folder is copied.
+    A link may point to bytes that change later, and it breaks when the folder is copied.
     """
     present: set[str] = set()
     problems = []
@@ -128,7 +128,7 @@ def _walk(folder: Path) -> tuple[set[str], list[str]]:
 
 
 def check_tables(folder: Path) -> list[str]:
-    """What is wrong with a snapshot's tables: contracts, references, spans outside their text.
+    """Problems of a snapshot's tables: contracts, references, spans outside their text.
 
     Raises:
         InputError: the snapshot is of a format that this release does not read.
@@ -152,7 +152,7 @@ def check_tables(folder: Path) -> list[str]:
 
 
 def _check_table(folder: Path, contract: Contract) -> None:
-    """Passes when a table is as its contract says.
+    """Passes when a table satisfies its contract.
 
     Raises:
         IntegrityError: it is not; names the file.
@@ -162,7 +162,7 @@ def _check_table(folder: Path, contract: Contract) -> None:
 
 
 def _check_references(folder: Path, contract: Contract) -> None:
-    """Passes when what a table refers to is there.
+    """Passes when all references of a table have their rows.
 
     Raises:
         IntegrityError: it is not; names the column and the value.
@@ -171,12 +171,12 @@ def _check_references(folder: Path, contract: Contract) -> None:
     if not references:
         return
     known = {table: _read_columns(folder, table, [key]) for table, key in references.values()}
-    own = _read_columns(folder, contract.table, sorted({*references, *contract.key}))
-    contract.check_references(own, known)
+    rows = _read_columns(folder, contract.table, sorted({*references, *contract.key}))
+    contract.check_references(rows, known)
 
 
 def _read_columns(folder: Path, table: str, columns: Sequence[str]) -> pa.Table:
-    """Some columns of a table: what is held of it at a time."""
+    """Some columns of a table."""
     return pa.concat_tables(_walk_blocks(folder, table, columns))
 
 
@@ -188,7 +188,7 @@ def _walk_blocks(
 
 
 def _check_versions(folder: Path) -> list[str]:
-    """Tables that another release made under another contract: whole, but not ours to judge."""
+    """Problems: tables made under another version of their contract, which are not judged."""
     tables = read_manifest(folder).get("tables")
     made = tables if isinstance(tables, dict) else {}
     return [
@@ -200,7 +200,7 @@ def _check_versions(folder: Path) -> list[str]:
 
 
 def _check_spans(folder: Path) -> list[str]:
-    """Every span lies in its document's text, and what claims to be literal is literal."""
+    """Problems: spans outside their document's text, and words that differ from the text."""
     documents = _read_columns(folder, "documents", ["document_id", "text"])
     places = _Places(documents, _read_columns(folder, "chunks", ["chunk_id", "document_id"]))
     problems: list[str] = []
@@ -224,16 +224,16 @@ def _check_spans(folder: Path) -> list[str]:
             odd = places.find_odd(raw["chunk_id"], raw[f"{part}_span"], words)
             add("raw_triples", raw, odd, f"{part} of {{}} is not at its span")
     for instances in _walk_blocks(folder, "instances"):
-        at = instances["chunk_id"]
-        own = (instances, instances["subject_span"], instances["object_span"])
-        outside = [*(places.find_odd(at, spans) for spans in own)]
+        chunk_ids = instances["chunk_id"]
+        columns = (instances, instances["subject_span"], instances["object_span"])
+        outside = [*(places.find_odd(chunk_ids, spans) for spans in columns)]
         odd = np.concatenate([*outside, places.find_odd_lists(instances["places"])])
         add("instances", instances, odd, "{} has a span outside its document")
     return problems
 
 
 class _Places:
-    """The texts of documents, and in which of them each chunk lies."""
+    """The texts of documents, and the document of each chunk."""
 
     def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
         self._texts: list[str] = documents["text"].to_pylist()
@@ -250,10 +250,10 @@ class _Places:
         *,
         is_exact: bool = False,
     ) -> Integers:
-        """The rows whose span is not in the text, or has other words there; null is no span.
+        """The rows whose span is outside the text or has other words; null is no span.
 
-        `spans` has columns, or fields, `start` and `end`. Words are compared but for white space,
-        unless `is_exact`.
+        `spans` has columns, or fields, `start` and `end`. White space in words is ignored unless
+        `is_exact`.
         """
         if isinstance(spans, pa.Table):
             rows = np.arange(len(spans))
@@ -263,25 +263,25 @@ class _Places:
             starts, ends = (
                 _list_numbers(pc.struct_field(spans, name))[rows] for name in ("start", "end")
             )
-        at = self._documents[find_rows(chunk_ids, self._chunks)][rows]
-        inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[at])
+        documents = self._documents[find_rows(chunk_ids, self._chunks)][rows]
+        inside = (starts >= 0) & (starts < ends) & (ends <= self._lengths[documents])
         odd: Integers = rows[~inside]
         if words is None:
             return odd
-        kept = (values[inside].tolist() for values in (rows, at, starts, ends))
-        said = words.take(pa.array(rows[inside])).to_pylist()
+        columns = (values[inside].tolist() for values in (rows, documents, starts, ends))
+        stated = words.take(pa.array(rows[inside])).to_pylist()
         differing = [
             row
-            for row, document, start, end, text in zip(*kept, said, strict=True)
-            if (found := self._texts[document][start:end]) != text
-            and (is_exact or " ".join(found.split()) != text)
+            for row, document, start, end, text in zip(*columns, stated, strict=True)
+            if (actual := self._texts[document][start:end]) != text
+            and (is_exact or " ".join(actual.split()) != text)
         ]
         return np.concatenate([odd, np.array(differing, np.int64)])
 
     def find_odd_lists(
         self, lists: pa.ChunkedArray, chunk_ids: pa.ChunkedArray | None = None
     ) -> Integers:
-        """The rows without a span, and those with one outside; each names its chunk, or the row."""
+        """The rows without a span, and those with one outside; spans or rows name the chunk."""
         held = lists.combine_chunks()
         owners = _list_numbers(pc.list_parent_indices(held))
         spans = pc.list_flatten(held)
@@ -294,5 +294,5 @@ class _Places:
 
 
 def _list_numbers(values: pa.ChunkedArray | pa.Array) -> Integers:
-    """Whole numbers, -1 for null."""
+    """The values as integers, -1 for null."""
     return np.asarray(pc.fill_null(values.cast(pa.int64()), -1).to_numpy())

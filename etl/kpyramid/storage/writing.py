@@ -1,4 +1,4 @@
-"""Writing so that a crash leaves the old file or the new one, never half of it."""
+"""Crash-safe writing: a reader sees the old file or the new one, never half of it."""
 
 import os
 import shutil
@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 @contextmanager
 def replace_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that is at `path` at once when the block ends; without a trace if it fails.
+    """A temporary file that replaces `path` when the block ends; removed if it fails.
 
-    Its bytes are on the disk, its name after `sync_folder`.
+    Its bytes are on disk; its name is after `sync_folder`.
     """
     temporary = path.parent / f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp"
     try:
@@ -27,7 +27,7 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Puts bytes at `path` at once: readers see the old file or the new one, also after a crash."""
+    """Replaces the bytes of `path`: readers see the old or the new ones, after a crash too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replace_file(path) as file:
         file.write(data)
@@ -35,15 +35,15 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def write_and_sync(path: Path, data: bytes) -> None:
-    """Writes a file and waits until the disk has it."""
+    """Writes a file and waits until it is on disk."""
     path.write_bytes(data)
     sync_folder(path)
 
 
 def put_file(path: Path, content: bytes | Path) -> None:
-    """Writes some bytes, or gives a stored file, which nobody writes to again, another name.
+    """Writes bytes, or links a stored file, which is never written again, to another name.
 
-    Where it can have none it is copied. The disk has it after `sync_tree`.
+    Where links are impossible it is copied. It is on disk after `sync_tree`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if isinstance(content, bytes):
@@ -56,7 +56,7 @@ def put_file(path: Path, content: bytes | Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Waits until the disk has the folder's entries, or a file's bytes."""
+    """Waits until a folder's entries, or a file's bytes, are on disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -65,6 +65,6 @@ def sync_folder(path: Path) -> None:
 
 
 def sync_tree(path: Path) -> None:
-    """Waits until the disk has a file, or a folder with all that is below it."""
+    """Waits until a file, or a folder with all below it, is on disk."""
     for each in [*path.rglob("*"), path]:
         sync_folder(each)

@@ -1,7 +1,7 @@
-"""Collecting what batches gave: whatever was paid for is kept, each result counted once.
+"""Collecting the results of batches: every paid reply is stored, every result counted once.
 
-The order is: replies, then what they cost in the run's books, then the record. A process that finds
-a step undone does it again: replies are written once, and books know what they hold.
+The order is: replies, then their cost in the run's ledger, then the record. A process that finds a
+step undone repeats it: replies are written once, and ledgers know their entries.
 """
 
 import logging
@@ -33,13 +33,13 @@ log = logging.getLogger(__name__)
 
 _ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 _NOBODY = frozenset({401, 403})
-"""Statuses that every batch would get."""
+"""HTTP statuses that every batch would get."""
 _SHOWN_ERRORS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
-    """A batch at the server and, once it has ended, the files that are there."""
+class _Remote:
+    """A batch at the server and, once it has ended, its files."""
 
     batch: Batch
     output: bytes | None = None
@@ -48,11 +48,11 @@ class _Found:
 
 @dataclass(slots=True)
 class Collection:
-    """What a call did: the batches that ended in it, and requests by what became of them.
+    """The outcome of a call: the batches that ended, and numbers of requests.
 
     `open`: in batches that have not ended. `again`: pending again, some because their batch is late
-    or unknown to the server. `cost` is None where a price is missing. `notes`: what is waited for;
-    `problems`: what somebody should look at. `refused`: one of them is a `RefusedError`.
+    or unknown to the server. `cost` is None where a price is missing. `notes`: what is being waited
+    for; `problems`: what needs attention. `refused`: one of them is a `RefusedError`.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Collection:
 
 
 def collect(desk: Desk) -> Collection:
-    """Stores the results of the batches that have ended since; faults are among the problems.
+    """Stores the results of the batches that have ended; faults are added to the problems.
 
     Raises:
         EndpointError: a batch whose id is not known cannot be looked for, or the store is down.
@@ -85,7 +85,7 @@ def collect(desk: Desk) -> Collection:
 
 
 def _look(record: Record, desk: Desk, done: Collection) -> bool:
-    """Moves a batch on as far as the server lets it; False when it answers nobody."""
+    """Advances a batch as far as the server allows; False if the server answers no request."""
     window = desk.limits.window + desk.limits.margin
     late = desk.now() - (record.submitted or record.at) > window
     if record.endpoint != jobs.name_endpoint(desk.settings):
@@ -93,36 +93,36 @@ def _look(record: Record, desk: Desk, done: Collection) -> bool:
             _close(record, None, desk, done, f"is late, and at {record.endpoint}")
         return True
     try:
-        found = _fetch(record, desk)
+        remote = _fetch(record, desk)
     except jobs.FAULTS as e:
         act = f"look at batch {record.batch}"
         fault = jobs.describe_fault(desk, act, e)
         done.problems.append(str(fault))
         done.refused |= isinstance(fault, RefusedError)
         return isinstance(e, openai.APIStatusError) and e.status_code not in _NOBODY
-    if found is not None and found.batch.status in _ENDED:
-        _close(record, found, desk, done)
+    if remote is not None and remote.batch.status in _ENDED:
+        _close(record, remote, desk, done)
     else:
-        _wait(record, found, late, desk, done)
+        _wait(record, remote, late, desk, done)
     return True
 
 
-def _wait(record: Record, found: _Found | None, late: bool, desk: Desk, done: Collection) -> None:
-    """Leaves a batch open that has not ended, unless it is unknown or late for too long."""
-    status = found.batch.status if found else record.status
-    if found is not None and not late:
+def _wait(record: Record, remote: _Remote | None, late: bool, desk: Desk, done: Collection) -> None:
+    """Leaves a running batch open, unless it is unknown or late for too long."""
+    status = remote.batch.status if remote else record.status
+    if remote is not None and not late:
         if status != record.status or record.doubt is not None:
             jobs.save_record(desk.blobs, replace(record, status=status, doubt=None))
         return
-    if found is not None:
+    if remote is not None:
         _cancel(record, desk)
     if _is_long_missing(replace(record, status=status), desk):
         late_why = f"is still {status} long after its window"
-        _close(record, None, desk, done, late_why if found else "is unknown to the server")
+        _close(record, None, desk, done, late_why if remote else "is unknown to the server")
 
 
-def _fetch(record: Record, desk: Desk) -> _Found | None:
-    """The batch as the server has it, once it has ended with its files; None if it has none."""
+def _fetch(record: Record, desk: Desk) -> _Remote | None:
+    """The batch at the server, with its files if it has ended; None if it is unknown there."""
     client = desk.client.with_options(max_retries=2)
 
     def read_file(file_id: str | None) -> bytes | None:
@@ -136,19 +136,19 @@ def _fetch(record: Record, desk: Desk) -> _Found | None:
     except openai.NotFoundError:
         return None
     if batch.status not in _ENDED:
-        return _Found(batch)
-    return _Found(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
+        return _Remote(batch)
+    return _Remote(batch, read_file(batch.output_file_id), read_file(batch.error_file_id))
 
 
 def _is_long_missing(record: Record, desk: Desk) -> bool:
-    """Whether what is missing has been missing for long enough; notes since when it is."""
+    """Whether something has been missing for long enough; records since when."""
     if record.doubt is None:
         record = jobs.save_record(desk.blobs, replace(record, doubt=desk.now()))
     return desk.now() - (record.doubt or 0.0) >= desk.limits.doubt
 
 
 def _cancel(record: Record, desk: Desk) -> None:
-    """Asks the server to stop, so that what is asked again is not paid twice."""
+    """Cancels a batch, so that repeated requests are not paid twice."""
     try:
         desk.client.batches.cancel(str(record.batch))
     except jobs.FAULTS as e:
@@ -156,9 +156,9 @@ def _cancel(record: Record, desk: Desk) -> None:
 
 
 def _close(
-    record: Record, found: _Found | None, desk: Desk, done: Collection, why: str = ""
+    record: Record, remote: _Remote | None, desk: Desk, done: Collection, why: str = ""
 ) -> None:
-    """Stores what an ended batch gave; one that is given up, which `why` says, gave nothing."""
+    """Stores the results of an ended batch; one given up, for the reason `why`, has none."""
     try:
         asked = jobs.read_asked(desk.blobs, record)
     except IntegrityError:
@@ -166,20 +166,20 @@ def _close(
         if present is not None and present.state == record.state:
             raise
         return  # another process closed it meanwhile
-    closed, results = _reconcile(record, found, asked)
+    closed, results = _reconcile(record, remote, asked)
     if why:
         done.problems.append(
             f"batch {record.batch} {why}: its {record.requests} requests are pending again"
         )
-    unseen = _count_unseen(closed, found)
+    unseen = _count_unseen(closed, remote)
     if unseen and not _is_long_missing(record, desk):
         done.notes.append(
             f"batch {record.batch} says that {unseen} more requests are done than its files hold: "
             "it stays open for a while"
         )
         return
-    kept = do_at_once(
-        lambda one: _keep(one, results.by_key[one.key], desk), asked, desk.settings.concurrency
+    failed = do_at_once(
+        lambda item: _keep(item, results.by_key[item.key], desk), asked, desk.settings.concurrency
     )
     _book(record, asked, results, desk, done)
     done.batches.append(jobs.save_record(desk.blobs, closed))
@@ -189,38 +189,38 @@ def _close(
         done.problems.append(f"batch {record.batch} failed: {why}")
     replies = (closed.counts or {})[Outcome.SUCCESS]
     done.replies += replies
-    done.failures += sum(kept)
-    done.again += record.requests - replies - sum(kept)
+    done.failures += sum(failed)
+    done.again += record.requests - replies - sum(failed)
 
 
-def _count_unseen(closed: Record, found: _Found | None) -> int:
-    """The replies that the server says it has and that are in no file, or in one that is a page."""
-    promised = found.batch.request_counts if found else None
+def _count_unseen(closed: Record, remote: _Remote | None) -> int:
+    """The number of replies that the server reports and its files lack."""
+    promised = remote.batch.request_counts if remote else None
     counts = closed.counts or {}
     seen = counts[Outcome.SUCCESS] + counts[Outcome.INVALID]
     return max(0, (promised.completed if promised else 0) - seen)
 
 
 def _reconcile(
-    record: Record, found: _Found | None, asked: Sequence[Asked]
+    record: Record, remote: _Remote | None, asked: Sequence[Asked]
 ) -> tuple[Record, Results]:
-    """The record of the ended batch, and what became of each request: the counts add up.
+    """The record of the ended batch, and a result for each request; the counts add up.
 
     Raises:
         IntegrityError: the cache holds other requests than the record says.
     """
-    status = found.batch.status if found else "vanished"
-    files = [found.output or b"", found.error or b""] if found else []
-    results = read_results([one.key for one in asked], files, status)
+    status = remote.batch.status if remote else "vanished"
+    files = [remote.output or b"", remote.error or b""] if remote else []
+    results = read_results([item.key for item in asked], files, status)
     counts = results.count()
     if sum(counts[outcome] for outcome in Outcome) != record.requests:
         raise IntegrityError(
             f"batch {record.batch} has {record.requests} requests, but the cache holds "
             f"{len(asked)} of them: restore the cache; nothing was changed"
         )
-    if found is None:
+    if remote is None:
         return replace(record, state="gone", status=status, counts=counts, doubt=None), results
-    batch = found.batch
+    batch = remote.batch
     errors = (batch.errors.data if batch.errors else None) or []
     messages = tuple(f"{error.code}: {error.message}"[:300] for error in errors[:_SHOWN_ERRORS])
     limited = status == "failed" and any(map(_is_token_limit, messages))
@@ -235,23 +235,23 @@ def _reconcile(
     return closed, results
 
 
-def _keep(one: Asked, result: Result, desk: Desk) -> bool:
-    """Stores a reply, or a failure that asking again would not mend; True for such a failure."""
+def _keep(asked: Asked, result: Result, desk: Desk) -> bool:
+    """Stores a reply, or a failure that a retry would not cure; True for such a failure."""
     if result.outcome is Outcome.SUCCESS:
-        desk.cache.keep_reply(one.key, one.request, result.body or {})
+        desk.cache.keep_reply(asked.key, asked.request, result.body or {})
         return False
     kind, detail = _classify(result, desk.settings)
-    if kind is None or desk.cache.read_reply(one.key) is not None:
+    if kind is None or desk.cache.read_reply(asked.key) is not None:
         return False
-    before = desk.cache.read_failure(one.key)
-    if before is None or before.attempts <= one.attempts:
-        failure = Failure(one.key, kind, detail, one.attempts + 1)
-        desk.cache.keep_failure(failure, one.request, result.body)
+    before = desk.cache.read_failure(asked.key)
+    if before is None or before.attempts <= asked.attempts:
+        failure = Failure(asked.key, kind, detail, asked.attempts + 1)
+        desk.cache.keep_failure(failure, asked.request, result.body)
     return True
 
 
 def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None, str]:
-    """What a line without a reply means; None: it may go well the next time."""
+    """The kind and detail of a line without a reply; None as kind if a retry may succeed."""
     if result.outcome is Outcome.INVALID:
         return FailureKind.INVALID, result.detail
     if result.outcome is not Outcome.ERROR or not result.status:
@@ -268,13 +268,13 @@ def _classify(result: Result, settings: LLMSettings) -> tuple[FailureKind | None
 def _book(
     record: Record, asked: Sequence[Asked], results: Results, desk: Desk, done: Collection
 ) -> None:
-    """Books what each request cost: a reply always something, another line what its usage says."""
+    """Books the cost of each request: a reply always costs, other lines what their usage says."""
     ledger, price = desk.open_ledger(record.run), desk.settings.prices.get(record.model)
-    for one in asked:
-        result = results.by_key[one.key]
+    for item in asked:
+        result = results.by_key[item.key]
         body = cast("Mapping[str, JsonValue]", result.body or {})
         billed = result.outcome is Outcome.SUCCESS or has_usage(body)
-        usage = read_usage(body, one.request) if billed else None
+        usage = read_usage(body, item.request) if billed else None
         if usage is not None:
             done.tokens += usage.total
             if price is None:
@@ -282,7 +282,7 @@ def _book(
             elif done.cost is not None:
                 done.cost += cost_of(usage, price, batch=True)
         if ledger is not None:
-            call = describe_call(one.request, one.key, record.model, batch=True)
+            call = describe_call(item.request, item.key, record.model, batch=True)
             ticket = batch_ticket(record.id, call)
             done.booked += ledger.settle(ticket, usage, result.outcome.value, billed=billed)
 

@@ -1,4 +1,4 @@
-"""Batches: their records, files, books, and what the Batch API says of them."""
+"""Batches: their records, files, ledgers, and the faults of the Batch API."""
 
 import gzip
 import json
@@ -35,12 +35,12 @@ from kpyramid.storage.store import BlobStore
 # batches. `batches/requests/` holds what is asked. What a batch costs is in the books of its run.
 
 State = Literal["intent", "submitted", "collected", "limited", "gone", "dropped"]
-"""intent: noted; the batch is perhaps created. submitted: its id is known. collected: all it gave
-is stored. limited: refused for its size. gone: given up, so its requests are pending again.
-dropped: never created."""
+"""intent: recorded; the batch may exist. submitted: its id is known. collected: all its results are
+stored. limited: refused for its size. gone: given up, so its requests are pending again. dropped:
+never created."""
 
 OPEN: frozenset[State] = frozenset({"intent", "submitted"})
-"""States whose requests are not asked elsewhere."""
+"""States whose requests are not sent elsewhere."""
 
 _RECORDS, _REQUESTS = "batches/records", "batches/requests"
 _NUMBER = re.compile(r"batches/records/(\d{8})\.json")
@@ -48,11 +48,11 @@ _NUMBER = re.compile(r"batches/records/(\d{8})\.json")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The API's limits (platform.openai.com/docs/guides/batch), and how long is waited; seconds.
+    """The API's limits (platform.openai.com/docs/guides/batch), and waiting times in seconds.
 
-    `window`: what the API promises; `margin`: beyond it a batch is cancelled. `doubt`: how long
-    what is missing must be missing before it is believed. `stale`: after that long, whoever began
-    to submit is dead.
+    `window`: promised by the API; `margin`: beyond it a batch is cancelled. `doubt`: how long
+    something must be missing to count as missing. `stale`: after that long, a process that began to
+    submit counts as dead.
     """
 
     requests: int = 50_000
@@ -70,12 +70,11 @@ LIMITS = Limits()
 class Record:
     """One batch; `id` is that of the intent, `batch` is the server's.
 
-    `at`: when its process was last at submitting it; `submitted`: when the batch's id became known;
-    `doubt`: since when the server denies what should be there.
-    `run`: whose books it is in. `source`: the sha256 of what is asked.
-    `status` and `errors`: what the server said last.
-    `counts`: what became of the requests, see `Outcome`. `owner`: tells two submitters of the same
-    requests apart, of whom one may claim the number.
+    `at`: when its process last worked on submitting it; `submitted`: when the batch's id became
+    known; `doubt`: since when the server does not have it. `run`: whose ledger it is in. `source`:
+    the sha256 of its requests. `status` and `errors`: the server's last. `counts`: requests by
+    `Outcome`. `owner`: tells two submitters of the same requests apart, of whom one may claim the
+    number.
     """
 
     number: int
@@ -98,7 +97,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request of a batch; `attempts`: runs that tried it before."""
+    """One request of a batch; `attempts`: number of earlier runs that tried it."""
 
     key: str
     request: Request
@@ -108,23 +107,23 @@ class Asked:
 
 def read_records(blobs: BlobStore) -> list[Record]:
     """All batches, the oldest first."""
-    found = [blob.name for blob in blobs.list(_RECORDS) if _NUMBER.fullmatch(blob.name)]
-    return [record for record in (_read(blobs, name) for name in found) if record is not None]
+    names = [blob.name for blob in blobs.list(_RECORDS) if _NUMBER.fullmatch(blob.name)]
+    return [record for record in (_read(blobs, name) for name in names) if record is not None]
 
 
 def read_record(blobs: BlobStore, number: int) -> Record | None:
-    """A batch's present record."""
+    """The present record of a batch."""
     return _read(blobs, _name(number))
 
 
 def save_record(blobs: BlobStore, record: Record) -> Record:
-    """Puts a record in place of its former state; returns it."""
+    """Replaces the record of a batch; returns it."""
     blobs.replace(_name(record.number), dump_json(asdict(record)))
     return record
 
 
 def claim_record(blobs: BlobStore, record: Record) -> None:
-    """Notes a new record.
+    """Creates a new record.
 
     Raises:
         ConflictError: another machine took its number just now.
@@ -139,7 +138,7 @@ def claim_record(blobs: BlobStore, record: Record) -> None:
 
 
 def name_endpoint(settings: LLMSettings) -> str:
-    """Where batches live: the address, whether a setting or a variable holds it.
+    """The address of the endpoint of batches, from the settings or a variable.
 
     Raises:
         SettingsError: there is none that can be used.
@@ -148,20 +147,20 @@ def name_endpoint(settings: LLMSettings) -> str:
 
 
 def name_intent(keys: Iterable[str], number: int) -> str:
-    """The id of the intent to ask for these keys as the batch of this number."""
+    """The id of the intent to send these keys as the batch of this number."""
     return hash_value([sorted(keys), number])[:32]
 
 
 def keep_asked(blobs: BlobStore, intent: str, asked: Iterable[Asked]) -> str:
-    """Stores what a batch asks; returns its sha256."""
-    data = b"".join(dump_json(_list_values(one)) + b"\n" for one in asked)
+    """Stores the requests of a batch; returns their sha256."""
+    data = b"".join(dump_json(_list_values(item)) + b"\n" for item in asked)
     source = hash_bytes(data)
     blobs.put_once(_name_asked(intent, source), gzip.compress(data, mtime=0))
     return source
 
 
 def read_asked(blobs: BlobStore, record: Record) -> list[Asked]:
-    """What a batch asks, in the order of its file.
+    """The requests of a batch, in the order of its file.
 
     Raises:
         IntegrityError: it is not what was stored.
@@ -178,18 +177,18 @@ def read_asked(blobs: BlobStore, record: Record) -> list[Asked]:
 
 
 def drop_asked(blobs: BlobStore, record: Record) -> None:
-    """Forgets what a finished batch asked: replies and failures say it."""
+    """Deletes the requests of a finished batch, which replies and failures contain."""
     blobs.delete(_name_asked(record.id, record.source))
 
 
 def list_open_keys(blobs: BlobStore, records: Iterable[Record] | None = None) -> set[str]:
-    """The requests that are in a batch whose results are still to come."""
+    """The keys of requests in batches without results yet."""
     keys: set[str] = set()
     for record in read_records(blobs) if records is None else records:
         if record.state not in OPEN:
             continue
         try:
-            keys.update(one.key for one in read_asked(blobs, record))
+            keys.update(item.key for item in read_asked(blobs, record))
         except IntegrityError:
             present = read_record(blobs, record.number)
             if present is None or present.state in OPEN:
@@ -227,10 +226,10 @@ def _name_damage(name: str, record: Record) -> IntegrityError:
     )
 
 
-def _list_values(one: Asked) -> dict[str, JsonValue]:
-    request = {field.name: getattr(one.request, field.name) for field in fields(Request)}
-    request["messages"] = [[message.role, message.content] for message in one.request.messages]
-    return {"key": one.key, "attempts": one.attempts, "request": request, "body": one.body}
+def _list_values(asked: Asked) -> dict[str, JsonValue]:
+    request = {field.name: getattr(asked.request, field.name) for field in fields(Request)}
+    request["messages"] = [[message.role, message.content] for message in asked.request.messages]
+    return {"key": asked.key, "attempts": asked.attempts, "request": request, "body": asked.body}
 
 
 def _read_values(values: Mapping[str, Any]) -> Asked:
@@ -241,14 +240,14 @@ def _read_values(values: Mapping[str, Any]) -> Asked:
 
 
 OpenLedger = Callable[[str], Ledger | None]
-"""The books of a run by its name; None when the run is not in this warehouse."""
+"""Opens the ledger of a run by its name; None if the run is not in this warehouse."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What submitting and collecting need; `open_ledger` opens the books of the warehouse's runs.
+    """The resources of submitting and collecting; `open_ledger` opens the ledgers of runs.
 
-    A batch of another warehouse, which shares the replies, counts in its books at its highest.
+    Batches of another warehouse that shares the replies stay at their highest cost in its ledger.
     """
 
     client: openai.OpenAI
@@ -260,7 +259,7 @@ class Desk:
     now: Callable[[], float] = time.time
 
 
-# The files of a batch: its requests as lines, and what became of each, read from its results.
+# The files of a batch: its requests as lines, and their outcomes, read from its results.
 
 ENDPOINT: Final = "/v1/chat/completions"
 _TAKEN = 200
@@ -268,22 +267,22 @@ _LONGEST_DETAIL = 300
 
 
 class Outcome(StrEnum):
-    """What became of one request of a batch; each has exactly one."""
+    """The outcome of one request of a batch; each has exactly one."""
 
     SUCCESS = "success"
     ERROR = "error"
     """The endpoint refused or failed this request, or the batch as a whole."""
     INVALID = "invalid"
-    """A line that is no reply."""
+    """The line is no reply."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     MISSING = "missing"
-    """A batch that ended, and no line."""
+    """The batch ended without a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a line says of a request; `status` is 0 without an answer over HTTP."""
+    """The content of a request's line; `status` is 0 without an answer over HTTP."""
 
     outcome: Outcome
     status: int = 0
@@ -293,14 +292,14 @@ class Result:
 
 @dataclass(slots=True)
 class Results:
-    """All that a batch gave: one result per request, and the lines that fit none."""
+    """All results of a batch: one per request, and the lines that fit none."""
 
     by_key: dict[str, Result]
     strays: Counter[str] = field(default_factory=Counter)
-    """Lines that are `duplicate`, `foreign` (of no request of ours) or `malformed`."""
+    """Lines that are `duplicate`, `foreign` (of an unknown request) or `malformed`."""
 
     def count(self) -> dict[str, int]:
-        """Requests per outcome, which add up, and the strays."""
+        """Number of requests by outcome, which add up, and of strays."""
         outcomes = Counter(result.outcome.value for result in self.by_key.values())
         counts = {outcome.value: outcomes[outcome.value] for outcome in Outcome}
         return {**counts, **{name: self.strays[name] for name in _STRAYS}}
@@ -309,19 +308,19 @@ class Results:
 _STRAYS = ("duplicate", "foreign", "malformed")
 
 
-def write_line(one: Asked) -> bytes:
-    """A request's line in the input file; the same request gives the same bytes."""
+def write_line(asked: Asked) -> bytes:
+    """A request's line in the input file; equal requests give equal bytes."""
     line: dict[str, JsonValue]
-    line = {"custom_id": one.key, "method": "POST", "url": ENDPOINT, "body": one.body}
+    line = {"custom_id": asked.key, "method": "POST", "url": ENDPOINT, "body": asked.body}
     return dump_json(line) + b"\n"
 
 
 def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Results:
-    """What became of each request, from the output and the error file of an ended batch.
+    """The result of each request, from the output and the error file of an ended batch.
 
-    A reply counts more than an error on the same request, and the first reply more than later ones.
+    A reply takes precedence over an error of the same request, and the first reply over later ones.
     """
-    found: dict[str, Result] = {}
+    by_key: dict[str, Result] = {}
     wanted = set(keys)
     results = Results({})
     for line in (line for data in files for line in data.splitlines() if line.strip()):
@@ -337,18 +336,18 @@ def read_results(keys: Iterable[str], files: Iterable[bytes], status: str) -> Re
             results.strays["foreign"] += 1
             continue
         result = _read_row(row)
-        if key in found:
+        if key in by_key:
             results.strays["duplicate"] += 1
-            if found[key].outcome is Outcome.SUCCESS or result.outcome is not Outcome.SUCCESS:
+            if by_key[key].outcome is Outcome.SUCCESS or result.outcome is not Outcome.SUCCESS:
                 continue
-        found[key] = result
+        by_key[key] = result
     absent = _name_absence(status)
-    results.by_key = {key: found.get(key, absent) for key in sorted(wanted)}
+    results.by_key = {key: by_key.get(key, absent) for key in sorted(wanted)}
     return results
 
 
 def _read_row(row: Mapping[str, JsonValue]) -> Result:
-    """What one line says."""
+    """The result on one line."""
     error, response = row.get("error"), row.get("response")
     if isinstance(response, Mapping):
         status, body = response.get("status_code"), response.get("body")
@@ -368,7 +367,7 @@ def _read_row(row: Mapping[str, JsonValue]) -> Result:
 
 
 def _name_absence(status: str) -> Result:
-    """What it means that a request has no line, by how the batch ended."""
+    """The result of a request without a line, by how the batch ended."""
     outcome = {
         "expired": Outcome.EXPIRED,
         "cancelled": Outcome.CANCELLED,
@@ -382,35 +381,35 @@ def _read_message(error: object) -> str:
     return " ".join(str(message or "no reason given").split())[:_LONGEST_DETAIL]
 
 
-# Talking with the Batch API: what its faults mean, and finding a batch whose id nobody noted.
+# The Batch API: the meaning of its faults, and finding a batch whose id was not recorded.
 
 METADATA = "kpyramid_intent"
-"""What a batch is found by when the process that created it died before it knew the id."""
+"""Metadata by which a batch is found if its creator died before it knew the id."""
 
 FAULTS = (openai.OpenAIError, ValueError, TypeError, AttributeError)
-"""What the client raises; the last three for web pages with status 200, which it takes for JSON."""
+"""Exceptions of the client; the last three for web pages with status 200, taken for JSON."""
 
 
 def find_orphans(desk: Desk) -> list[Record]:
-    """The records of batches that exist although nobody noted their ids, noted now."""
+    """Finds batches whose ids were not recorded; returns their updated records."""
     missing = {r.id: r for r in read_records(desk.blobs) if r.state == "intent"}
-    found: list[Record] = []
+    orphans: list[Record] = []
     if not missing:
-        return found
+        return orphans
     with name_faults(desk, "list the batches"):
         for batch in desk.client.with_options(max_retries=2).batches.list(limit=100):
             record = missing.pop((batch.metadata or {}).get(METADATA, ""), None)
             if record is not None:
                 noted = replace(record, state="submitted", batch=batch.id, submitted=desk.now())
-                found.append(save_record(desk.blobs, noted))
+                orphans.append(save_record(desk.blobs, noted))
             if not missing:
                 break
-    return found
+    return orphans
 
 
 @contextmanager
 def name_faults(desk: Desk, act: str) -> Iterator[None]:
-    """Turns what the client raises into an error that says what to do.
+    """Turns the client's exceptions into an error with advice.
 
     Raises:
         EndpointError: the server refused or failed.
@@ -422,19 +421,19 @@ def name_faults(desk: Desk, act: str) -> Iterator[None]:
 
 
 def describe_fault(desk: Desk, act: str, fault: Exception) -> EndpointError:
-    """What the client raised, as an error that says what to do; without the key, if one echoes."""
+    """The client's exception as an error with advice; the key is removed if it is echoed."""
     place, key = find_place(desk.settings), desk.client.api_key
     cannot, again = f"cannot {act}: ", "nothing is lost: run the same command again later"
-    error, said = EndpointError, quote_text(f"{type(fault).__name__} {fault}")
-    said = f"{place.base_url}: {cannot}{said}; {again}, or mend {place.decided_by}"
+    error, text = EndpointError, quote_text(f"{type(fault).__name__} {fault}")
+    text = f"{place.base_url}: {cannot}{text}; {again}, or mend {place.decided_by}"
     if isinstance(fault, openai.APIStatusError):
         try:
             body = cast("JsonValue", fault.body)
             raise_complaint(read_complaint(fault.status_code, body, fault.message), place)
         except RefusedError as e:
-            error, said = RefusedError, f"{cannot}{e}"
+            error, text = RefusedError, f"{cannot}{e}"
         except (TransientError, ReplyError) as e:
-            said = f"{place.base_url}: {cannot}{e}; {again}"
+            text = f"{place.base_url}: {cannot}{e}; {again}"
         if fault.status_code == 404:
-            said += ". Or it has no Batch API: `kpyramid build` asks it directly"
-    return error(said.replace(key, "[key]") if len(key) > 7 else said)
+            text += ". Or it has no Batch API: `kpyramid build` asks it directly"
+    return error(text.replace(key, "[key]") if len(key) > 7 else text)

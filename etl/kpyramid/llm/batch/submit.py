@@ -1,4 +1,4 @@
-"""Submitting what is pending as batches, each once, after one probe of the endpoint."""
+"""Submitting pending requests as batches, each once, after one probe of the endpoint."""
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,18 +25,18 @@ from kpyramid.storage.items import do_at_once, split_by_size
 # the server's list is searched for the first.
 
 ShapeRequest = Callable[[Request], Mapping[str, JsonValue]]
-"""The body that the endpoint is sent for a request; see `HttpTransport.shape_request`."""
+"""Makes the body of a request for the endpoint; see `HttpTransport.shape_request`."""
 
 _UNSURE = frozenset({408, 409})
-"""Statuses below 500 after which the batch may exist all the same."""
+"""HTTP statuses below 500 after which the batch may exist."""
 
 
 @dataclass(slots=True)
 class Submission:
-    """What a call did: the batches that it submitted or found, and requests by where they are.
+    """The outcome of a call: batches submitted or found, and numbers of requests.
 
-    `waiting`: held back until another batch of the model has made room. `refused`: over budget.
-    `unfinished`: in batches whose submitting ended lately before it was known to be done.
+    `waiting`: held back until another batch of the model makes room. `refused`: over budget.
+    `unfinished`: in batches whose submission ended recently without confirmation.
     """
 
     batches: list[Record] = field(default_factory=list)
@@ -51,16 +51,16 @@ class Submission:
 
     @property
     def submitted(self) -> int:
-        """Requests that this call sent."""
+        """Requests sent by this call."""
         return sum(record.requests for record in self.batches)
 
 
 def submit(
     pending: Mapping[str, Request], desk: Desk, ledger: Ledger, run: str, shape: ShapeRequest
 ) -> Submission:
-    """Sends what is pending, neither answered nor in an open batch, as far as the budget allows.
+    """Sends the requests without answer or open batch, as far as the budget allows.
 
-    `ledger`: the books of the run. Of one cache one machine at a time submits.
+    `ledger`: that of the run. One machine at a time submits for a cache.
 
     Raises:
         ConflictError: another does.
@@ -76,7 +76,7 @@ def submit(
     todo = _choose(pending, jobs.list_open_keys(desk.blobs, records), desk, done)
     fitting, done.refusal = ledger.count_fitting(_describe(todo, desk.settings.model))
     done.refused = len(todo) - fitting
-    asked = [replace(one, body=shape(one.request)) for one in todo[:fitting]]
+    asked = [replace(item, body=shape(item.request)) for item in todo[:fitting]]
     number = records[-1].number if records else 0
     for part in _plan_parts(asked, records, run, desk, done):
         number += 1
@@ -89,14 +89,14 @@ def submit(
 
 
 def _describe(asked: Iterable[Asked], model: str) -> list[Call]:
-    """What the books say of requests in a batch."""
-    return [describe_call(one.request, one.key, model, batch=True) for one in asked]
+    """The ledger's descriptions of requests in a batch."""
+    return [describe_call(item.request, item.key, model, batch=True) for item in asked]
 
 
 def _choose(
     pending: Mapping[str, Request], taken: set[str], desk: Desk, done: Submission
 ) -> list[Asked]:
-    """What has neither a reply nor a failure that stands, in the order given."""
+    """The requests without a reply or a final failure, in the given order."""
     keys = [key for key in pending if key not in taken]
     counts = do_at_once(lambda key: _count_attempts(key, desk), keys, desk.settings.concurrency)
     attempts = dict(zip(keys, counts, strict=True))
@@ -110,7 +110,7 @@ def _choose(
 
 
 def _count_attempts(key: str, desk: Desk) -> int | None:
-    """The runs that tried a request; None when it is answered, -1 when it is not to be tried."""
+    """The number of runs that tried a request; None if it has an answer, -1 if it is given up."""
     if desk.cache.read_reply(key) is not None:
         return None
     failure = desk.cache.read_failure(key)
@@ -122,7 +122,7 @@ def _count_attempts(key: str, desk: Desk) -> int | None:
 def _plan_parts(
     todo: Sequence[Asked], records: Iterable[Record], run: str, desk: Desk, done: Submission
 ) -> list[list[Asked]]:
-    """What goes into one batch each.
+    """The requests of each batch.
 
     Once the endpoint refused a batch of this run because too much was queued, batches have half of
     its requests, and each waits until nothing else of the model is queued.
@@ -131,7 +131,7 @@ def _plan_parts(
     refused = [r.requests for r in ours if r.state == "limited" and r.run == run]
     count = min([desk.limits.requests, *(max(1, number // 2) for number in refused)])
     lines = split_by_size(
-        todo, lambda one: len(write_line(one)), count=count, weight=desk.limits.bytes
+        todo, lambda item: len(write_line(item)), count=count, weight=desk.limits.bytes
     )
     parts = [*lines]
     if refused:
@@ -142,7 +142,7 @@ def _plan_parts(
 
 
 def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Record:
-    intent = jobs.name_intent((one.key for one in part), number)
+    intent = jobs.name_intent((item.key for item in part), number)
     record = Record(
         number=number,
         id=intent,
@@ -160,9 +160,9 @@ def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Re
 
 
 def _is_stale(record: Record, desk: Desk) -> bool:
-    """Whether who began to submit is dead; no batch came of it, or it would have been found.
+    """Whether a submitter is dead; its batch does not exist, or it would have been found.
 
-    Whether one was created at another endpoint cannot be seen: there it is let run out.
+    A batch at another endpoint cannot be looked up: there it has to time out.
     """
     limits = desk.limits
     elsewhere = record.endpoint != jobs.name_endpoint(desk.settings)
@@ -171,7 +171,7 @@ def _is_stale(record: Record, desk: Desk) -> bool:
 
 
 def _drop(record: Record, asked: Sequence[Asked], desk: Desk) -> None:
-    """Forgets an intent that no batch came of, and frees the money that was set aside for it."""
+    """Drops an intent without a batch, and releases its reservation in the ledger."""
     if ledger := desk.open_ledger(record.run):
         for call in _describe(asked, record.model):
             ledger.settle(batch_ticket(record.id, call), None, "dropped", billed=False)
@@ -201,7 +201,7 @@ def _reserve_and_send(
 
 
 def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Record:
-    """The record of the batch, now created."""
+    """Creates the batch; returns its record."""
     record = jobs.save_record(desk.blobs, replace(record, at=desk.now()))
     try:
         batch = desk.client.batches.create(
@@ -219,24 +219,24 @@ def _create(record: Record, file: str, asked: Sequence[Asked], desk: Desk) -> Re
     if refused:
         _drop(record, asked, desk)
         raise fault
-    found = [orphan for orphan in jobs.find_orphans(desk) if orphan.id == record.id]
-    if not found:
+    orphans = [orphan for orphan in jobs.find_orphans(desk) if orphan.id == record.id]
+    if not orphans:
         raise fault
-    return found[0]
+    return orphans[0]
 
 
 def is_refusal(status: int) -> bool:
-    """Whether a status says for certain that nothing was created."""
+    """Whether a status proves that nothing was created."""
     return 400 <= status < 500 and status not in _UNSURE
 
 
-# How an endpoint wants to be asked, found out before the first request is put into a file.
+# The endpoint's dialect, probed before the first request is written into a file.
 
 
 def prepare_shape(settings: LLMSettings, ledger: Ledger, path: Path) -> ShapeRequest:
-    """What makes a request's body; at the first one it probes the endpoint, counted like any call.
+    """The function that makes a request's body; its first call probes the endpoint, booked.
 
-    `path` is the run's record of the probe: what it says of this endpoint is not asked again.
+    `path`: the run's record of the probe, which is not repeated for the same endpoint.
     """
 
     def pay(probe: Request, call: Callable[[], Raw]) -> Raw:

@@ -21,9 +21,9 @@ from kpyramid.ontology.turtle import Graph, Node, Object, parse_turtle, walk
 # One mapping of datatypes for all that an ontology states: ranges, restrictions, literals.
 
 ANY, TEXT = n.RDFS + "Literal", n.XSD + "string"
-"""The datatype of all values, and that of what has no nearer one."""
+"""The datatype of all values, and the default."""
 SCHEMA_ORG = ("http://schema.org/", "https://schema.org/")
-_SAID = """
+_TABLE = """
     xsd date dateTime dateTimeStamp
     xsd int short byte
     xsd nonNegativeInteger unsignedLong unsignedInt unsignedShort unsignedByte
@@ -40,7 +40,7 @@ _SAID = """
 """
 _SPACES = {"xsd": (n.XSD,), "owl": (n.OWL,), "rdf": (n.RDF,), "schema": SCHEMA_ORG}
 _NEAREST = {base + "DataType": ANY for base in SCHEMA_ORG}
-for _space, _nearest, *_names in map(str.split, _SAID.strip().splitlines()):
+for _space, _nearest, *_names in map(str.split, _TABLE.strip().splitlines()):
     _NEAREST |= {b + name: n.XSD + _nearest for b in _SPACES[_space] for name in _names}
 """The datatype whose values can be checked and come nearest; any other is taken as a string."""
 _WIDER = {"int": "long", "long": "integer", "integer": "decimal"}
@@ -52,7 +52,7 @@ _GIVEN = (n.OWL + "hasValue", n.OWL + "targetValue", n.RDF_FIRST)
 
 
 def is_built_in(value: Object) -> bool:
-    """Whether it is a datatype of a standard."""
+    """Whether a node is a datatype of a standard."""
     return isinstance(value, ox.NamedNode) and (
         value.value in _NEAREST or value.value.startswith(n.XSD)
     )
@@ -80,7 +80,7 @@ def is_datatype(graph: Graph, value: Object) -> bool:
 
 
 def choose_narrowest(datatypes: Iterable[str]) -> str | None:
-    """The one of these whose values all others have too; None if there is none."""
+    """The datatype whose values all of these allow; None if there is none."""
     wanted = {*datatypes} - {ANY} or {ANY}
     for start in sorted(wanted):
         name, above = start.removeprefix(n.XSD), {start}
@@ -92,13 +92,13 @@ def choose_narrowest(datatypes: Iterable[str]) -> str | None:
 
 
 class Datatypes:
-    """The datatypes of one ontology, each with the one that is checked in its place."""
+    """The datatypes of one ontology, each with the checkable one that replaces it."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     def find(self, value: Object) -> str:
-        """The datatype itself if its values can be checked, else what it is made of, or nearest.
+        """The datatype itself if its values can be checked, else its base or the nearest one.
 
         That of what is made of several is the datatype of all values.
         """
@@ -118,7 +118,7 @@ class Datatypes:
         return TEXT if not made else made.pop() if len(made) == 1 else ANY
 
     def _list_parts(self, value: ox.NamedNode | ox.BlankNode) -> list[Object]:
-        """What a datatype is made of; of a complement all values."""
+        """The datatypes that one is composed of; all values for a complement."""
         parts = self._graph.find(value, n.OWL + "onDatatype")
         parts += self._graph.find(value, n.EQUIVALENT_CLASS)
         for kind in (n.OWL + "oneOf", n.UNION_OF, n.INTERSECTION_OF):
@@ -129,9 +129,9 @@ class Datatypes:
         return parts
 
     def map_all(self) -> Iterator[tuple[Node, str, Object, Object]]:
-        """Subject, predicate and value of what names a datatype that is not checked.
+        """Subject, predicate and value wherever an unchecked datatype is named.
 
-        With each the value that takes its place.
+        Each with its replacement.
         """
         values = {*self._graph.find_typed(n.DATATYPE_PROPERTY)}
         named = {ox.NamedNode(iri) for iri in self._graph.find_typed(n.RDFS + "Datatype")}
@@ -162,7 +162,7 @@ class Datatypes:
 
     @cached_property
     def _used(self) -> dict[str, set[str]]:
-        """The datatypes of values that restrictions and individuals give each property."""
+        """The datatypes of each property's values in restrictions and individuals."""
         used: defaultdict[str, set[str]] = defaultdict(set)
         for t in self._graph:
             if isinstance(t.object, ox.Literal):
@@ -201,7 +201,7 @@ def derive_label(iri: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that the import did: of what kind, to what, and how."""
+    """One change by the import: its kind, its subject, and details."""
 
     kind: str
     subject: str
@@ -210,7 +210,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A schema for a person to review, every change made to get it, and individuals kept in it."""
+    """A schema to review, every change that the import made, and its number of individuals."""
 
     schema: Schema
     form: str
@@ -266,7 +266,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
 
 
 class _Conversion:
-    """A graph under conversion: the changes `made`, and `problems` that it cannot settle."""
+    """A graph under conversion: the changes `made`, and the `problems` left to a person."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -274,12 +274,12 @@ class _Conversion:
         self.problems: list[str] = []
 
     def note(self, kind: str, subject: object, detail: str) -> None:
-        """Notes a change; a subject that is text is an IRI."""
-        said = f"<{subject}>" if isinstance(subject, str) else str(subject)
-        self.made.append(Change(kind, said, detail))
+        """Records a change; a subject that is text is an IRI."""
+        shown = f"<{subject}>" if isinstance(subject, str) else str(subject)
+        self.made.append(Change(kind, shown, detail))
 
 
-# Terms: what the ontology declares, and of which kind.
+# Terms: the declarations of the ontology, by kind.
 
 _OBJECT, _DATA = n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY
 _CLASSES = {n.CLASS, n.RDFS + "Class"}
@@ -293,15 +293,15 @@ _OBSOLETE = "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass"
 
 
 def _list_included(graph: Graph, iri: str, predicate: str) -> list[Object]:
-    """The ends that schema.org's way of stating them names: any of them will do."""
+    """The ends by schema.org's domainIncludes or rangeIncludes, any of which will do."""
     name = _INCLUDES[predicate]
-    found = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
-    return [ox.NamedNode(iri) for iri in sorted(found)]
+    iris = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
+    return [ox.NamedNode(iri) for iri in sorted(iris)]
 
 
 class _Terms(_Conversion):
     def remove_code(self) -> None:
-        """No annotation is left that names Python for owlready2."""
+        """Removes the annotations that name Python modules for owlready2."""
         for subject in self._graph.list_subjects():
             for predicate in self._graph.list_predicates(subject):
                 if predicate.startswith(n.OWLREADY):
@@ -311,7 +311,7 @@ class _Terms(_Conversion):
                     self.note("code removed", subject, detail)
 
     def drop_built_in(self) -> None:
-        """No term of OWL or of the datatypes is one of the ontology's."""
+        """Drops the declarations of terms of OWL and of datatypes."""
         for iri in self._graph.find_typed(*_BUILT_IN_KINDS):
             stays = iri.startswith(n.BUILT_IN)
             if stays or is_built_in(ox.NamedNode(iri)):
@@ -320,7 +320,7 @@ class _Terms(_Conversion):
                 self.note("declaration dropped", iri, "the standards have it built in")
 
     def leave_out_deprecated(self) -> None:
-        """No class, property or individual that its authors gave up."""
+        """Leaves out deprecated classes, properties and individuals."""
         graph = self._graph
         gone = {*graph.find_typed(n.OWL + "DeprecatedClass", n.OWL + "DeprecatedProperty")}
         classes = {*graph.find_typed(*_CLASSES)}
@@ -341,7 +341,7 @@ class _Terms(_Conversion):
             self.note("term left out", iri, "it is deprecated")
 
     def settle_kinds(self) -> None:
-        """Each property becomes either an object or a datatype property."""
+        """Makes each property either an object or a datatype property."""
         graph = self._graph
         object_only = {*graph.find_typed(*_ONLY_OBJECTS)}
         with_literals = {t.predicate.value for t in graph if isinstance(t.object, ox.Literal)}
@@ -397,7 +397,7 @@ class _Terms(_Conversion):
         return kinds if stated or _OBJECT not in kinds else {_OBJECT}
 
     def map_datatypes(self) -> None:
-        """No datatype is left whose values cannot be checked, wherever the file names one."""
+        """Replaces the datatypes whose values cannot be checked, wherever the file names one."""
         places: Counter[tuple[str, str]] = Counter()
         for subject, predicate, old, new in [*Datatypes(self._graph).map_all()]:
             self._graph.remove(subject, predicate, old)
@@ -412,7 +412,7 @@ class _Terms(_Conversion):
             self.made.append(Change("datatype mapped", was, detail))
 
     def declare_stubs(self) -> None:
-        """Classes that are pointed to and declared elsewhere, as in an import not followed."""
+        """Declares the classes of other files that terms refer to: imports are not followed."""
         graph = self._graph
         known = {*graph.find_typed(n.CLASS), n.THING}
         uses = [(iri, n.SUBCLASS, "superclass") for iri in sorted(known - {n.THING})]
@@ -420,18 +420,18 @@ class _Terms(_Conversion):
         uses += [(iri, end, _name(end)) for iri in objects for end in (n.DOMAIN, n.RANGE)]
         uses += [(iri, n.DOMAIN, _name(n.DOMAIN)) for iri in graph.find_typed(_DATA)]
         for iri, predicate, use in uses:
-            for other in graph.find_iris(iri, predicate):
-                if other in known:
+            for target in graph.find_iris(iri, predicate):
+                if target in known:
                     continue
-                if not other.startswith(n.BUILT_IN):
-                    known.add(other)
-                    self.declare_class(other, f"{use} of <{iri}>, but not declared in this file")
+                if not target.startswith(n.BUILT_IN):
+                    known.add(target)
+                    self.declare_class(target, f"{use} of <{iri}>, but not declared in this file")
                 elif predicate == n.SUBCLASS:
-                    graph.remove(iri, n.SUBCLASS, ox.NamedNode(other))
-                    self.note("superclass dropped", iri, f"<{other}> is built in")
+                    graph.remove(iri, n.SUBCLASS, ox.NamedNode(target))
+                    self.note("superclass dropped", iri, f"<{target}> is built in")
 
     def declare_class(self, iri: str, why: str) -> None:
-        """States that it is a class."""
+        """States that a term is a class."""
         self._graph.add(iri, n.RDF_TYPE, ox.NamedNode(n.CLASS))
         self.note("class declared", iri, why)
 
@@ -441,9 +441,9 @@ def _name(iri: str) -> str:
 
 
 def leave_out(graph: Graph, iris: Iterable[str]) -> None:
-    """Withdraws terms and all axioms that name one; a list of what is disjoint only gets shorter.
+    """Removes terms and all axioms that name one; lists of disjoint classes only get shorter.
 
-    What is left is true wherever the whole is.
+    The remaining statements follow from the whole.
     """
     gone: set[Object] = {ox.NamedNode(iri) for iri in iris}
     for subject in graph.list_subjects() if gone else ():
@@ -476,7 +476,7 @@ class _Ends(_Conversion):
         self._datatypes = Datatypes(graph)
 
     def mend_all(self) -> None:
-        """States exactly one domain and one range of each property."""
+        """Gives each property exactly one domain and one range."""
         for iri in self._properties:
             self._mend_inverse(iri)
         # Looked up before anything is filled in: what was assumed must not be inherited.
@@ -492,12 +492,12 @@ class _Ends(_Conversion):
 
     def _mend_inverse(self, iri: str) -> None:
         inverses = self._graph.find_iris(iri, n.INVERSE_OF)
-        usable = [other for other in inverses if other in self._objects and iri in self._objects]
-        for other in inverses:
-            if other not in usable[:1]:
-                why = "another one is kept" if other in usable else "it is no object property here"
-                self._graph.remove(iri, n.INVERSE_OF, ox.NamedNode(other))
-                self.note("inverse dropped", iri, f"<{other}>: {why}")
+        usable = [value for value in inverses if value in self._objects and iri in self._objects]
+        for value in inverses:
+            if value not in usable[:1]:
+                why = "another one is kept" if value in usable else "it is no object property here"
+                self._graph.remove(iri, n.INVERSE_OF, ox.NamedNode(value))
+                self.note("inverse dropped", iri, f"<{value}>: {why}")
 
     @cached_property
     def _limits(self) -> Limits:
@@ -507,30 +507,30 @@ class _Ends(_Conversion):
     def _equal(self) -> Mapping[str, Set[str]]:
         equal: defaultdict[str, set[str]] = defaultdict(set)
         for node in self._graph.list_subjects():
-            for other in self._graph.find_iris(node, n.OWL + "equivalentProperty"):
+            for equivalent in self._graph.find_iris(node, n.OWL + "equivalentProperty"):
                 if isinstance(node, ox.NamedNode):
-                    equal[node.value].add(other)
-                    equal[other].add(node.value)
+                    equal[node.value].add(equivalent)
+                    equal[equivalent].add(node.value)
         return equal
 
     def _find_inherited(self, iri: str, end: str) -> tuple[str, str] | None:
-        """The nearest end that a super-property, an equal or an inverse states, and which does."""
+        """The nearest end of super-properties, equivalents or inverses, and its property."""
 
         def step(place: tuple[str, str]) -> list[tuple[str, str]]:
             current, wanted = place
-            other = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
-            steps = [(i, other) for i in self._graph.find_iris(current, n.INVERSE_OF)]
+            opposite = n.RANGE if wanted == n.DOMAIN else n.DOMAIN
+            steps = [(i, opposite) for i in self._graph.find_iris(current, n.INVERSE_OF)]
             above = self._graph.find_iris(current, n.SUBPROPERTY)
             return steps + [(s, wanted) for s in (*above, *sorted(self._equal.get(current, ())))]
 
         for current, wanted in walk([(iri, end)], step):
-            found = self._graph.find(current, wanted)
-            if current != iri and len(found) == 1 and isinstance(found[0], ox.NamedNode):
-                return found[0].value, current
+            ends = self._graph.find(current, wanted)
+            if current != iri and len(ends) == 1 and isinstance(ends[0], ox.NamedNode):
+                return ends[0].value, current
         return None
 
     def _mend(self, iri: str, predicate: str, inherited: tuple[str, str] | None) -> None:
-        """States exactly one end, of those that are stated, inherited, included, or the widest."""
+        """Gives a property exactly one end: the stated, inherited, included, or widest one."""
         is_data = predicate == n.RANGE and iri not in self._objects
         stated = self._graph.find(iri, predicate)
         if stated and is_data:
@@ -584,15 +584,15 @@ class _Ends(_Conversion):
         candidates: dict[str, None] = {}
         members: set[str] = set()
         for value in stated:
-            found, inside = self._read_class(value)
-            candidates |= dict.fromkeys(found)
+            named, inside = self._read_class(value)
+            candidates |= dict.fromkeys(named)
             members |= inside
         narrow = [c for c in candidates if c != n.THING] or [n.THING]
         name = _name(predicate)
-        for one, other in combinations(narrow, 2):
-            if self._limits.are_disjoint(self._climb(one), self._climb(other)):
+        for a, b in combinations(narrow, 2):
+            if self._limits.are_disjoint(self._climb(a), self._climb(b)):
                 self.problems.append(
-                    f"<{iri}>: its {name}s <{one}> and <{other}> are stated disjoint, so nothing "
+                    f"<{iri}>: its {name}s <{a}> and <{b}> are stated disjoint, so nothing "
                     "could ever be its value; remove one"
                 )
                 break
@@ -604,12 +604,12 @@ class _Ends(_Conversion):
             for member in left:
                 self._graph.add(iri, includes, ox.NamedNode(member))
             shown = ", ".join(sorted(map(self._show, stated)))
-            kept = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
-            self.note(f"{name} settled", iri, f"<{end}> for {shown}{kept}")
+            noted = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
+            self.note(f"{name} settled", iri, f"<{end}> for {shown}{noted}")
         return end
 
     def _read_class(self, value: Object) -> tuple[list[str], set[str]]:
-        """Classes that all instances of a class expression belong to, and the ones it names."""
+        """The classes above all instances of a class expression, and the classes it names."""
         if isinstance(value, ox.NamedNode):
             return [value.value if value.value in self._classes else n.THING], set()
         if not isinstance(value, ox.BlankNode):
@@ -666,7 +666,7 @@ _SYNONYMS = (
 
 class _Words(_Conversion):
     def mend_header(self, iris: Iterable[str], base: str) -> None:
-        """One header, with an IRI; nothing is imported. `base`: of an ontology without terms."""
+        """Leaves one header, with an IRI, without imports. `base`: if there are no terms."""
         graph, kind = self._graph, ox.NamedNode(n.ONTOLOGY)
         for subject in graph.list_subjects():
             if isinstance(subject, ox.BlankNode) and kind in graph.find(subject, n.RDF_TYPE):
@@ -679,12 +679,12 @@ class _Words(_Conversion):
             headers = [commonest.removesuffix("#") or base]
             graph.add(headers[0], n.RDF_TYPE, kind)
             self.note("header added", headers[0], "no owl:Ontology was stated")
-        own = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
-        kept = (own or headers)[0]
+        main = [h for h in headers if h.rstrip("#/") == commonest.rstrip("#/")]
+        chosen = (main or headers)[0]
         for header in headers:
-            if header != kept:
+            if header != chosen:
                 graph.remove(header, n.RDF_TYPE, kind)
-                self.note("header dropped", header, f"<{kept}> is the ontology's own")
+                self.note("header dropped", header, f"<{chosen}> is the ontology's own")
             for imported in graph.find(header, n.IMPORTS):
                 graph.remove(header, n.IMPORTS, imported)
                 graph.add(header, n.RDFS + "seeAlso", imported)
@@ -693,7 +693,7 @@ class _Words(_Conversion):
 
     @cached_property
     def _languages(self) -> list[str]:
-        """The languages of labels, that of most of them first."""
+        """The languages of labels, the most frequent first."""
         counts = Counter(
             t.object.language or ""
             for t in self._graph
@@ -702,13 +702,13 @@ class _Words(_Conversion):
         return sorted(counts, key=lambda language: (-counts[language], language))
 
     def _find_label(self, iri: str) -> tuple[str, str]:
-        """What a term without an rdfs:label in English is called, and where that stands."""
+        """A label for a term without an rdfs:label in English, and its origin."""
         if stated := self._graph.find_texts(iri, n.PREF_LABEL):
             return stated[0], "its skos:prefLabel"
-        found = [v for p in _LABELS for v in self._graph.find(iri, p) if isinstance(v, ox.Literal)]
+        texts = [v for p in _LABELS for v in self._graph.find(iri, p) if isinstance(v, ox.Literal)]
         known = [
             (self._languages.index(v.language or ""), v.value, v.language)
-            for v in found
+            for v in texts
             if v.value.strip()
         ]
         if not known:
@@ -717,7 +717,7 @@ class _Words(_Conversion):
         return text, f"its label in the language {language}"
 
     def mend(self, iri: str) -> None:
-        """A term has a label, and its synonyms and its definition where OWL tools look for them."""
+        """Gives a term a label, and its synonyms and definition where OWL tools look for them."""
         graph = self._graph
         labels = graph.find_texts(iri, n.LABEL)
         synonyms = {text for predicate in _SYNONYMS for text in graph.find_texts(iri, predicate)}
@@ -743,8 +743,8 @@ class _Words(_Conversion):
 def leave_out_empty(imported: Imported, empty: Mapping[str, str], *, source: str) -> Imported:
     """The import without the classes that can have no instance, and what depends on them.
 
-    `empty`: why each cannot, by IRI. What depends on one are the properties of which it is domain
-    or range, and the axioms that name it or them.
+    `empty`: the reason for each, by IRI. Dependent are the properties with one as domain or range,
+    and the axioms that name any of these.
 
     Raises:
         InputError: no class is left.

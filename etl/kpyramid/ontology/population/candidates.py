@@ -52,18 +52,18 @@ class CandidateSpan:
 
 
 def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[CandidateSpan]:
-    """The candidates of a text in text order, each stretch once, under its most telling kind.
+    """The candidates of a text in text order, each stretch once, under its most specific kind.
 
     `known`: names in the form of `fold_name`, which are candidates wherever they stand.
     """
-    found: dict[tuple[int, int], CandidateSpan] = {}
+    spans: dict[tuple[int, int], CandidateSpan] = {}
 
     def keep(first: int, last: int, kind: str) -> None:
         first, last = _trim(tree, first, last)
         if first > last or last - first >= _MOST_WORDS:
             return
-        if (first, last) not in found:
-            found[first, last] = _make_candidate(tree, first, last, kind)
+        if (first, last) not in spans:
+            spans[first, last] = _make_candidate(tree, first, last, kind)
         if (
             first > 0
             and tree[first - 1].text in {"The", "A", "An"}
@@ -71,7 +71,7 @@ def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[Can
         ):
             # Whether the article belongs to the title no tagger knows: "The Hobbit", "The Hague".
             whole = (first - 1, last)
-            found.setdefault(whole, _make_candidate(tree, *whole, "NAME"))
+            spans.setdefault(whole, _make_candidate(tree, *whole, "NAME"))
 
     for first, last in _find_matches(tree, _DATE):
         is_year = first == last and _YEAR.fullmatch(tree[first].text)
@@ -92,7 +92,7 @@ def find_candidates(tree: Tree, known: Container[str] = frozenset()) -> list[Can
         keep(first, last, kind)
     for first, last in _find_known(tree, known):
         keep(first, last, "NAME" if tree[first].text[:1].isupper() else "NOUN")
-    return [found[key] for key in sorted(found)]
+    return [spans[key] for key in sorted(spans)]
 
 
 def fold_name(text: str) -> str:
@@ -133,7 +133,7 @@ def _make_candidate(tree: Tree, first: int, last: int, kind: str) -> CandidateSp
 
 
 def _find_head(tree: Tree, first: int, last: int) -> int:
-    """The token of a stretch whose head stands outside it; the last of several."""
+    """The token whose head is outside the stretch; the last of several."""
     for i in range(last, first - 1, -1):
         head = tree[i].head
         if head.i == i or not first <= head.i <= last:
@@ -163,7 +163,7 @@ def _find_quoted(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _find_names(tree: Tree) -> Iterator[tuple[int, int]]:
-    """Runs of capitals with the small words between them, and what they consist of."""
+    """Runs of capitals with the small words between them, and their parts."""
     for start, end in tree.sentences:
         i = start
         while i < end:
@@ -206,7 +206,7 @@ def _is_capital(node: Node, leads: bool) -> bool:
 
 
 def _find_openings(tree: Tree) -> Iterator[tuple[int, int]]:
-    """From the start of a sentence to a verb or bracket, where titles of any form stand.
+    """Stretches from the start of a sentence to a verb or bracket: titles of any form.
 
     A title may hold a verb or a bracket itself, so there are several: "Ah Pook Is Here was ...".
     """
@@ -236,12 +236,12 @@ def _find_known(tree: Tree, known: Container[str]) -> Iterator[tuple[int, int]]:
 
 
 def _is_place_comma(tree: Tree, comma: int) -> bool:
-    """Whether what follows the comma is the larger place: "Thurleigh, Bedfordshire"."""
+    """Whether a larger place follows the comma: "Thurleigh, Bedfordshire"."""
     return tree[comma].text == "," and tree[comma - 1].entity in _PLACES >= {tree[comma + 1].entity}
 
 
 def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
-    """Noun phrases without what follows their head, and the parts of them."""
+    """Noun phrases without their complements, and their parts."""
     for node in tree.nodes:
         if node.pos not in {"NOUN", "PROPN", "NUM"} and not (
             node.pos == "ADJ" and node.dep in {"attr", "acomp", "pobj", "dobj", "conj"}
@@ -256,14 +256,14 @@ def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
             kind = "PART"
         else:
             kind = "NOUN"
-        for at in range(first, node.i + 1):
-            if node.i - at <= _MOST_MODIFIERS or at == first:
-                yield at, node.i, kind if at == first else "PART"
-        for at in range(
+        for i in range(first, node.i + 1):
+            if node.i - i <= _MOST_MODIFIERS or i == first:
+                yield i, node.i, kind if i == first else "PART"
+        for i in range(
             first, node.i
         ):  # "doo-wop song" holds a genre, "mass media industry" a field
-            for to in range(at, min(node.i, at + _MOST_MODIFIERS)):
-                yield at, to, "PART"
+            for to in range(i, min(node.i, i + _MOST_MODIFIERS)):
+                yield i, to, "PART"
         if kind == "NOUN":
             prep = next((c for c in node.children if c.word == "of" and c.i == node.i + 1), None)
             if prep is not None and prep.children:
@@ -275,11 +275,11 @@ def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
 def _is_modifier(node: Node, head: Node) -> bool:
     if node.pos not in _NOMINAL and node.text not in {"-", "'s", "/"}:
         return False
-    at = node
+    above = node
     for _ in range(6):
-        if at is head:
+        if above is head:
             return True
-        if at.head is at or at.head.i < node.i:
+        if above.head is above or above.head.i < node.i:
             return False
-        at = at.head
+        above = above.head
     return False

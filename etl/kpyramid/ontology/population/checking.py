@@ -41,7 +41,7 @@ _COMPLEMENT = re.compile(
     r"|(?<=[^s]s)\s\w+(?:ing|ed)\s",
     re.IGNORECASE,
 )
-"""What follows the head of a noun phrase, as `treated with propranolol` does a plural."""
+"""What follows the head of a noun phrase, as `treated with propranolol` follows a plural."""
 _JOINED = re.compile(
     r"(?:(?!\s(?:of|in|for|from|at|on|by|with|to)\s).)*?\s(?:and|or)\s", re.IGNORECASE
 )
@@ -64,60 +64,60 @@ _PARTITIVE = re.compile(
     rf"|{_COUNTED.pattern}))\s+of\s+(?:the\s+|these\s+|those\s+|our\s+)?(?=\w)",
     re.IGNORECASE,
 )
-"""What counts out some of a whole, whose kind it keeps: `eight of 160 patients`.
+"""A count of parts before a noun, which does not change its kind: `eight of 160 patients`. `The
+number of patients` is a number, `a number of patients` are patients.
 
-`The number of patients` is a number, `a number of patients` are patients.
-"""
+`The number of patients` is a number, `a number of patients` are patients."""
 _WITHIN = re.compile(
     r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
     r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",
     re.IGNORECASE,
 )
-"""What only its text can place, as `in the study`."""
+"""A phrase that has meaning in its text only, as `in the study`."""
 
 
 class Kinds:
-    """The classes of a schema by their labels; a label that several classes have says none."""
+    """The classes of a schema by label; labels of several classes are left out."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
-        found: dict[tuple[str, ...], set[str]] = {}
+        by_label: dict[tuple[str, ...], set[str]] = {}
         for entry in schema.classes:
             for label in (entry.label, *entry.alt_labels):
-                found.setdefault(_reduce(label), set()).add(entry.iri)
-        self._by_label = {label: min(iris) for label, iris in found.items() if len(iris) == 1}
-        self._labels = found.keys() - {()}
+                by_label.setdefault(_reduce(label), set()).add(entry.iri)
+        self._by_label = {label: min(iris) for label, iris in by_label.items() if len(iris) == 1}
+        self._labels = by_label.keys() - {()}
         self._longest = max(map(len, self._labels), default=0)
 
     def find(self, words: str) -> str | None:
-        """The class that the head of a noun phrase names, by the longest label that ends it."""
+        """The class of a noun phrase, by the longest label that ends its head."""
         core = _reduce(_COMPLEMENT.split(_PARTITIVE.sub("", words), maxsplit=1)[0])
         sizes = range(min(self._longest, len(core)), 0, -1)
-        found = (self._by_label.get(core[-size:]) for size in sizes)
-        return next((iri for iri in found if iri is not None), None)
+        iris = (self._by_label.get(core[-size:]) for size in sizes)
+        return next((iri for iri in iris if iri is not None), None)
 
     def find_by_name(self, name: str, entity_type: str) -> frozenset[str]:
-        """The class that a name's head says, if any.
+        """The class by the head of a name, if any.
 
-        A title of a work may hold any noun, so that its head says something only of a kind of
-        work; and what is written small is a name only where the class takes common nouns.
+        A title of a work may contain any noun, so that its head counts only for kinds of works; and
+        words in small letters are a name only if the class takes common nouns.
         """
-        found = self.find(name)
-        if found is None or self.is_kind(name) or _JOINED.match(name):
+        iri = self.find(name)
+        if iri is None or self.is_kind(name) or _JOINED.match(name):
             return frozenset()
-        own = self._schema.class_for_type(entity_type)
-        is_other = (
+        typed = self._schema.class_for_type(entity_type)
+        is_excluded = (
             (entity_type == "ORG" and name.split()[-1].casefold() in FIRMS)
-            or not (is_written_as_name(name) or takes_nouns(found, self._schema))
-            or (entity_type in _TITLES and not (own and self._schema.is_subclass(found, own)))
+            or not (is_written_as_name(name) or takes_nouns(iri, self._schema))
+            or (entity_type in _TITLES and not (typed and self._schema.is_subclass(iri, typed)))
         )
-        return frozenset() if is_other else frozenset({found})
+        return frozenset() if is_excluded else frozenset({iri})
 
     def is_kind(self, words: str) -> bool:
-        """Whether words are a class's label and nothing else: `the drug` names no individual.
+        """Whether words are just a class's label: `the drug` names no individual.
 
-        Unless only a class above says that its individuals are common nouns: a label of a class
-        below is then one of them, as `headache` is a symptom.
+        If only a class above takes common nouns as individuals, a label of a class below is one of
+        them, as `headache` is a symptom.
         """
         label = _reduce(words)
         if label not in self._labels:
@@ -140,7 +140,7 @@ def is_written_as_name(words: str) -> bool:
 
 
 def is_count(words: str) -> bool:
-    """Whether words say how many there are of something: `about 9,000 students`.
+    """Whether words state a count: `about 9,000 students`.
 
     The head is a plural in small letters: `100 Mile House` and `6 mercaptopurine` are names.
     """
@@ -151,8 +151,8 @@ def is_count(words: str) -> bool:
 
 
 def takes_nouns(class_iri: str, schema: Schema) -> bool:
-    """Whether a class, or one above it, says that its individuals are named by common nouns."""
-    return any(found.common_nouns for found in schema.list_above(class_iri))
+    """Whether a class, or one above it, declares that common nouns name its individuals."""
+    return any(c.common_nouns for c in schema.list_above(class_iri))
 
 
 def _reduce(words: str) -> tuple[str, ...]:
@@ -165,11 +165,11 @@ def _reduce(words: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that states a value; every offset is one into the document's text.
+    """A place that states a value; all offsets are into the document's text.
 
     `start`, `end`: the whole sentence or sentences, whose words are `text`. `subject`, `object`:
-    the words that name the two ends, None where they stand elsewhere. `source`: the key of the
-    triple or value that was read there.
+    the names of the two ends, None where they stand elsewhere. `source`: the key of the triple or
+    value that was read there.
     """
 
     document_id: str
@@ -185,7 +185,7 @@ class Place:
 
 
 _DOCUMENTS = 4096
-"""Documents whose sentences, and whose names, are held at a time."""
+"""Documents whose sentences and names are cached."""
 
 
 class Sentences:
@@ -198,9 +198,9 @@ class Sentences:
         self._cut = lru_cache(_DOCUMENTS)(lambda key: list(cut_parts(texts[key], blocks(key))))
 
     def cover(self, document_id: str, spans: Sequence[Span]) -> Span:
-        """From the beginning of the first sentence touched to the end of the last.
+        """The span from the start of the first sentence touched to the end of the last.
 
-        Of a table only the last row: what lies above it are headers.
+        For a table only the last row: the rows above it are headers.
         """
         start, end = min(s.start for s in spans), max(s.end for s in spans)
         cut = self._cut(document_id)
@@ -210,15 +210,15 @@ class Sentences:
 
 
 def order_places(places: Iterable[Place]) -> tuple[Place, ...]:
-    """Each place once, the surest first."""
+    """The distinct places, the surest first."""
     order = sorted(places, key=lambda p: (-p.confidence, p.document_id, p.start, p.end, p.source))
     return tuple({(p.document_id, p.start, p.end): p for p in reversed(order)}.values())[::-1]
 
 
 def combine_confidence(places: Iterable[Place]) -> float:
-    """The chance that at least one of the sentences is read right, taken as independent.
+    """The probability that at least one sentence is read right, assuming independence.
 
-    The same sentence counts once, wherever it was copied to and however often it was read.
+    Equal sentences count once, however often they are copied or read.
     """
     return combine_chances((" ".join(p.text.split()), p.confidence) for p in places)
 
@@ -230,9 +230,9 @@ GUESSED = 0.7
 TYPED = 0.9
 """Weight of a class that the property and the recogniser's type suggest."""
 UNTYPED = "NOUN"
-"""The type of what the recogniser took for no name of a kind that it knows."""
+"""The type of what the recogniser does not take for a name of a known kind."""
 _LONGEST_NAME = 150
-"""Characters; a longer name of an individual is a sentence."""
+"""Most characters of an individual's name; longer ones are sentences."""
 _QUANTITY = re.compile(
     r"(?:(?:about|almost|around|at least|more than|nearly|over|some|up to)\s+)?[$€£]?\d",
     re.IGNORECASE,
@@ -251,10 +251,10 @@ _PRONOUNS = (
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """An individual: an entity of the graph, or one that only a text's reader found.
+    """An individual: an entity of the graph, or one found only by a text's reader.
 
-    `kinds`: classes that it is of, by enough witnesses; its type is one witness only. With
-    `is_common` it is written large and is no name all the same, as `Birds` is.
+    `kinds`: its classes by enough witnesses; its type is one witness only. With `is_common` it has
+    a capital and is no name all the same, as `Birds`.
     """
 
     entity_id: str
@@ -268,7 +268,7 @@ class Named:
 class Candidate:
     """A value that fits domain and range, or with `prop` None a membership, at one place.
 
-    `class_iri`, `object_class`: what the property makes of its ends; None for a literal.
+    `class_iri`, `object_class`: the classes of its ends by the property; None for a literal.
     """
 
     prop: OntologyProperty | None
@@ -289,7 +289,7 @@ class Misfit:
 
 
 def is_name(text: str) -> bool:
-    """Whether an individual can be called that: no bracket's half, no single letter, no pronoun."""
+    """Whether words can be a name: no half of a bracket, no single letter, no pronoun."""
     return (
         len(text) <= _LONGEST_NAME
         and text.casefold() not in _PRONOUNS
@@ -298,18 +298,18 @@ def is_name(text: str) -> bool:
 
 
 def is_typed(individual: Named) -> bool:
-    """Whether its type counts: what is no name has no kind of names, whatever its type says."""
+    """Whether an individual is a name with a type; the type of other words does not count."""
     is_small = individual.name.islower() or individual.is_common
     return individual.type != UNTYPED and not is_small
 
 
 def is_proper(individual: Named) -> bool:
-    """Whether it is written as a name, and its words are no common ones."""
+    """Whether an individual is written as a name, of words that are not common ones."""
     return is_written_as_name(individual.name) and not individual.is_common
 
 
 def check_name(individual: Named, kinds: Kinds) -> Misfit | None:
-    """Why something is no individual by its name, or None if it may be one."""
+    """Why an individual's name is none, or None."""
     name = individual.name
     if not is_name(name):
         return Misfit("bad_name", f"{name!r} is no name of an individual")
@@ -330,7 +330,7 @@ _HEDGE = re.compile(
 
 
 def is_hedged(place: Place) -> bool:
-    """Whether a sentence asks, or says what is to be found out, before it comes to the subject."""
+    """Whether a sentence asks, or states a question to answer, before its subject."""
     ends = [span.start for span in (place.subject, place.object) if span]
     before = place.text[: max(0, min(ends) - place.start)] if ends else place.text
     return place.text.rstrip("\"”' ").endswith("?") or _HEDGE.search(before) is not None
@@ -339,7 +339,7 @@ def is_hedged(place: Place) -> bool:
 _YEARS = frozenset({XSD + "gYear", XSD + "gYearMonth", XSD + "date"})
 _LAST_YEAR = 2100
 _NUMBERED = re.compile(r"(?<=[^.!?\s]\s)[A-Z]\w+\.?\s$|[#$€£]$")
-"""What makes a number of the one that follows: `Form` of `Form 1040`."""
+"""A noun that makes an identifier of the number that follows: `Form` of `Form 1040`."""
 _SEASON = rf"{MONTH}\.?|spring|summer|autumn|fall|winter|year|ad|ce|early|mid|late|circa"
 _PERCENT = re.compile(r"\s?(?:%|per ?cent\b|percentage points?\b)")
 _SUPERLATIVE = re.compile(r"\b(?:old|young|larg|great|high|tall|long|rich|strong|fast|earli)est\b")
@@ -347,9 +347,9 @@ _UNIQUE = frozenset("first second third last only next previous same most least"
 
 
 def says_kind(value: str, of: OntologyClass | None) -> bool:
-    """Whether what a copula says of an individual is a kind of its class, such as a calling.
+    """Whether the complement of a copula is a kind of the individual's class, such as a calling.
 
-    Not `youngest son` or `first outsider`, which single it out, nor a noun of other things. Of a
+    Not `youngest son` or `first outsider`, which identify it, nor nouns of other things. For a
     class without entity types any noun may be one.
     """
     if of is None or not of.entity_types:
@@ -370,7 +370,7 @@ _SHARES = re.compile(
 
 @lru_cache(maxsize=10_000)
 def states_kinds(prop: OntologyProperty) -> bool:
-    """Whether a property's values are what a copula says, such as callings and posts."""
+    """Whether a property's values are complements of copulas, such as callings and posts."""
     keys = {normalise_relation(phrase).key for phrase in (prop.label, *prop.alt_labels)}
     return prop.range == XSD + "string" and not COPULAS.isdisjoint(keys)
 
@@ -385,7 +385,7 @@ def _is_number_of(text: str, place: Place) -> bool:
 
 
 def _is_share(text: str, place: Place) -> bool:
-    """Whether a number is one of percent, by its own words or by what follows them."""
+    """Whether a number is a percentage, by its own words or by the words after it."""
     if not any(c.isdigit() for c in text):
         return False
     after = place.text[place.object.end - place.start :] if place.object else ""
@@ -393,7 +393,7 @@ def _is_share(text: str, place: Place) -> bool:
 
 
 def _drop_vague(name: str) -> str:
-    """A noun phrase without words that tell its noun from no other outside their text."""
+    """A noun phrase without words that identify its noun in its own text only."""
     words = _PARTITIVE.sub("", _WITHIN.sub("", name)).split() or [name]
     while len(words) > 1 and (words[0].casefold() in VAGUE or _COUNTED.fullmatch(words[0])):
         words = words[1:]
@@ -401,9 +401,9 @@ def _drop_vague(name: str) -> str:
 
 
 def confirm(confidence: float) -> float:
-    """Of a statement whose ends are of its classes by witnesses of their own: half the doubt.
+    """Confidence of a statement whose ends have their classes by witnesses: half the doubt.
 
-    A sentence that is misread seldom has the right kinds of things at both ends.
+    A misread sentence seldom has the right kinds of things at both ends.
     """
     return 1.0 - (1.0 - confidence) / 2
 
@@ -411,13 +411,12 @@ def confirm(confidence: float) -> float:
 def fit_class(
     individual: Named, wanted: str, schema: Schema, *, read: bool = False, guess: bool = True
 ) -> float | None:
-    """Confidence that an individual is of the class that a property wants; None: it is not.
+    """Confidence that an individual is of a property's class; None if it is not.
 
-    What its witnesses say is sure. The type is one witness and the property another. One that the
-    recogniser could not place takes the class that the property asks for, as rdfs:domain and
-    rdfs:range entail: it has to be written as a name, unless the class says that its individuals
-    are common nouns. A reader (`read`) that learned this very property from examples is surer.
-    Without `guess` only witnesses and type count.
+    Classes by witnesses are certain. The type is one witness and the property another. An
+    individual without a type takes the class of the property, as rdfs:domain and rdfs:range entail,
+    if it is written as a name or the class takes common nouns. A reader (`read`) that learned this
+    very property from examples is surer. Without `guess` only witnesses and type count.
     """
     if wanted == THING:
         is_measure = not is_typed(individual) and find_head(individual.name) in MEASURES
@@ -439,14 +438,14 @@ def fit_class(
     elif claims:
         fits = any(schema.is_subclass(wanted, known) for known in claims)
     else:  # a label that the ontology has no class for
-        fits = not any(found.entity_types for found in schema.list_above(wanted))
+        fits = not any(c.entity_types for c in schema.list_above(wanted))
     return (TYPED if read else GUESSED) if fits else None
 
 
 def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:
-    """Whether what is of some classes may be of a narrower one, or a noun of one beside them.
+    """Whether an individual of some classes may be of a narrower one, or of one beside them.
 
-    A name has one kind; a drug may be a treatment too.
+    A name has one kind; a common noun, such as a drug, may be a treatment too.
     """
     is_noun = takes_nouns(wanted, schema)
     return all(
@@ -467,23 +466,23 @@ def check_value(
     guess: bool = True,
     outright: bool = False,
 ) -> Candidate | Misfit:
-    """A statement as a value of a property, in the direction in which it is kept, or why not.
+    """A statement as a value of a property, in its stored direction, or why it is none.
 
-    `value` is text where no entity stands. Without `guess` the subject's class is known. What
-    only the property says of both ends is not enough, unless it is said `outright`. Of two
-    inverse properties the one with the smaller IRI is kept, so that a fact is one instance
-    whichever of them words it; its ends fit both, as each of the two entails the other.
+    `value` is text if it is no entity. Without `guess` the subject's class is known. Classes of
+    both ends by the property alone do not suffice, unless stated `outright`. Of two inverse
+    properties the one with the smaller IRI is stored, so that a fact is one instance whichever
+    states it; the ends fit both, as the two entail each other.
     """
     fault = check_name(subject, kinds)
     if fault is not None:
         return fault
     inverse = _find_inverse(prop, schema)
-    kept, other = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
+    stored, reverse = (inverse, prop) if inverse and inverse.iri < prop.iri else (prop, inverse)
     ends = [
-        (kept.domain, other.range if other else None),
-        (kept.range, other.domain if other else None),
+        (stored.domain, reverse.range if reverse else None),
+        (stored.range, reverse.domain if reverse else None),
     ]
-    if kept is not prop:
+    if stored is not prop:
         ends.reverse()
     end = _fit_end(subject, *ends[0], schema, read=read, guess=guess)
     if isinstance(end, str):
@@ -518,20 +517,20 @@ def check_value(
         return _refuse("range", value, end, schema)
     if value.entity_id == subject.entity_id:
         return Misfit("same_subject_and_object", f"{subject.name} would be its own {prop.label}")
-    object_class, other_sure = end
-    if max(sure, other_sure) <= GUESSED and not outright:
+    object_class, value_sure = end
+    if max(sure, value_sure) <= GUESSED and not outright:
         return Misfit("domain", f"only the property says what {subject.name} and {value.name} are")
-    both = place.confidence * other_sure
-    place = replace(place, confidence=confirm(both) if sure == other_sure == 1.0 else both)
-    if kept is not prop:
+    both = place.confidence * value_sure
+    place = replace(place, confidence=confirm(both) if sure == value_sure == 1.0 else both)
+    if stored is not prop:
         place = replace(place, subject=place.object, object=place.subject)
         turned = object_class, value.entity_id, subject.entity_id, class_iri
-        return Candidate(kept, *turned, None, place)
+        return Candidate(stored, *turned, None, place)
     return Candidate(prop, class_iri, subject.entity_id, value.entity_id, object_class, None, place)
 
 
 def _find_inverse(prop: OntologyProperty, schema: Schema) -> OntologyProperty | None:
-    """The property that holds the other way round whenever this one does."""
+    """The property that holds in the other direction whenever this one does."""
     if prop.inverse_of:
         return schema.property_by_iri.get(prop.inverse_of)
     return prop if SYMMETRIC_PROPERTY in schema.find_characteristics(prop.iri) else None
@@ -546,10 +545,10 @@ def _fit_end(
     read: bool = False,
     guess: bool = True,
 ) -> tuple[str, float] | str:
-    """The class of an end and how sure it is, or the class that it is not of.
+    """The class of an end and its confidence, or the class that it does not fit.
 
-    `wanted` is what the kept property asks for, `also` what its inverse does: the narrower one is
-    taken, the first if they are side by side.
+    `wanted`: the class of the stored property, `also`: that of its inverse. The narrower one is
+    taken, the first if neither is.
     """
     sure = fit_class(individual, wanted, schema, read=read, guess=guess)
     if sure is None or also is None or also == wanted:
@@ -561,8 +560,8 @@ def _fit_end(
 
 
 def _refuse(reason: str, individual: Named, wanted: str, schema: Schema) -> Misfit:
-    said = f"{individual.name} ({individual.type}) is no {name_class(wanted, schema)}"
-    return Misfit(reason, said)
+    detail = f"{individual.name} ({individual.type}) is no {name_class(wanted, schema)}"
+    return Misfit(reason, detail)
 
 
 # Entity linking: from the words of a text to the individual they name.
@@ -571,7 +570,7 @@ Row = Mapping[str, object]
 
 
 class Mention(NamedTuple):
-    """A mention, where it stands, and the entity that it is one of, if any."""
+    """A mention, its place, and its entity, if any."""
 
     mention_id: str
     chunk_id: str
@@ -586,19 +585,18 @@ class Mentions(Protocol):
     """The mentions of documents, in the order of their ids."""
 
     def find(self, document_id: str, span: Span) -> Sequence[Mention]:
-        """Those at this very place."""
+        """The mentions at exactly this place."""
         ...
 
     def list_document(self, document_id: str) -> Sequence[Mention]:
-        """Those of a document."""
+        """The mentions of a document."""
         ...
 
 
 class Linker:
-    """Knows the graph's entities, and gives one to what no entity names yet.
+    """Links words to the graph's entities, and makes entities for other names.
 
-    `entities`: rows of that table. `kinds`: the classes that a name says, given the name and its
-    type.
+    `entities`: rows of that table. `kinds`: gives the classes by a name and its type.
     """
 
     def __init__(
@@ -621,29 +619,29 @@ class Linker:
                 self._anywhere[form] = (*self._anywhere.get(form, ()), entity)
 
     def _name_local(self, document_id: str) -> dict[str, set[str]]:
-        """The entities of a document by the names that they have in it."""
-        found: dict[str, set[str]] = defaultdict(set)
+        """The entities of a document by their names in it."""
+        by_name: dict[str, set[str]] = defaultdict(set)
         for mention in self._mentions.list_document(document_id):
             if mention.entity_id is not None:
-                found[normalise_name(mention.text)].add(mention.entity_id)
-        return found
+                by_name[normalise_name(mention.text)].add(mention.entity_id)
+        return by_name
 
     def find(self, document_id: str, words: str, span: Span | None) -> Named | str:
         """The individual that words name, at a place if it is known, or why there is none.
 
-        The entity mentioned at that very place; else the one of that name in the document; else
-        the only one of that name anywhere; else a new one, if the words are a name.
+        In this order: the entity mentioned at this place; the only one of that name in the
+        document; the only one of that name anywhere; a new one, if the words are a name.
         """
         there = self._mentions.find(document_id, span) if span else ()
         known = max((m.entity_id for m in there if m.entity_id is not None), default=None)
         if known is not None:
             return self.named[known]
         key = normalise_name(words)
-        for found in (self._list_local(document_id).get(key), self._anywhere.get(key)):
-            if found and len(found) > 1:
-                return f"{len(found)} entities are called {words!r}, none at that place"
-            if found:
-                return self.named[next(iter(found))]
+        for entities in (self._list_local(document_id).get(key), self._anywhere.get(key)):
+            if entities and len(entities) > 1:
+                return f"{len(entities)} entities are called {words!r}, none at that place"
+            if entities:
+                return self.named[next(iter(entities))]
         if not is_name(words):
             return f"{words!r} is no name of an individual"
         return self._make(key, " ".join(words.split()), there)
@@ -652,21 +650,21 @@ class Linker:
         entity = content_id("entity", key)
         entity = content_id("entity", key, "induced") if entity in self.named else entity
         kind = next((m.type for m in there if m.type != UNTYPED), UNTYPED)
-        found = {m.mention_id for m in there}
+        ids = {m.mention_id for m in there}
         made, forms, mentions = self._made.get(entity, (Named(entity, name, kind), set(), set()))
         best = min(made.name, name, key=lambda n: (-len(n), n))
         kind = kind if made.type == UNTYPED else made.type
         made = Named(entity, best, kind, self._kinds(best, kind))
-        self._made[entity] = made, forms | {name}, mentions | found
+        self._made[entity] = made, forms | {name}, mentions | ids
         return made
 
     @property
     def made(self) -> dict[str, Named]:
-        """The individuals that were not there, by id."""
+        """The new individuals by id."""
         return {key: named for key, (named, _, _) in self._made.items()}
 
     def list_made(self) -> list[Row]:
-        """The rows of `entities` of the individuals that were not there."""
+        """The rows of `entities` of the new individuals."""
         return [
             {
                 "entity_id": named.entity_id,

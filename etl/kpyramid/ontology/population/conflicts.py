@@ -34,20 +34,19 @@ class Finding:
 
     @property
     def rank(self) -> tuple[float, int, int, str]:
-        """Smaller is better: more confidence, more documents, earlier in its sentence, smaller key.
+        """Sort key, the best first: confidence, documents, position in its sentence, key.
 
-        Confidence is that of all places together, so support is in it: what three sentences
-        state at 0.6 each is surer than what one states at 0.7. It is compared to two digits; of
-        "born in Lima, Peru" the first place is the narrower one.
+        Confidence combines all places: three sentences at 0.6 each are surer than one at 0.7. It is
+        rounded to two digits; of "born in Lima, Peru" the first place is the narrower one.
         """
         best = self.places[0]
-        at = best.object.start - best.start if best.object else 0
+        offset = best.object.start - best.start if best.object else 0
         documents = len({place.document_id for place in self.places})
-        return -round(self.confidence, 2), -documents, at, self.key
+        return -round(self.confidence, 2), -documents, offset, self.key
 
     @property
     def entailed(self) -> Iterable[tuple[str, str]]:
-        """The memberships that it makes true: individual and class."""
+        """The memberships that it entails: individual and class."""
         yield self.subject_id, self.class_iri
         if self.object_id is not None and self.object_class is not None:
             yield self.object_id, self.object_class
@@ -63,7 +62,7 @@ class Loss:
 
 
 def merge(candidates: Iterable[Candidate]) -> list[Finding]:
-    """Equal values and memberships as one finding each, with the places of all of them."""
+    """The distinct values and memberships, each with the places of all equal candidates."""
     groups: dict[str, list[Candidate]] = defaultdict(list)
     for candidate in candidates:
         groups[_key(candidate)].append(candidate)
@@ -84,12 +83,12 @@ def _key(c: Candidate) -> str:
 
 
 _STRICT_ORDER = frozenset({ASYMMETRIC_PROPERTY, IRREFLEXIVE_PROPERTY})
-"""A property that states both orders its individuals: whole and part, parent and child. OWL DL
-knows no transitive property with either, so that a longer circle is found here."""
+"""A property with both orders its individuals: whole and part, parent and child. OWL DL allows no
+transitive property with either, so that longer cycles are found here."""
 
 
 def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
-    """By place, those that it lies in, as "born in Velm, Orland" or "Velm is located in" says."""
+    """The larger places of each place, by "born in Velm, Orland" or "Velm is located in"."""
     wider: dict[str, set[str]] = defaultdict(set)
     beside: dict[tuple[str, str, str, int], tuple[str, str, int]] = {}
     ends = []
@@ -106,9 +105,9 @@ def list_wider(findings: Iterable[Finding]) -> dict[str, set[str]]:
                 ends.append((where, place.object.end, value))
     for where, end, value in ends:
         for gap in (2, 1):  # ", " and ","
-            other, text, start = beside.get((*where, end + gap), ("", "", 0))
-            if other and text[end - start : end - start + gap].strip() == ",":
-                wider[value].add(other)
+            second, text, start = beside.get((*where, end + gap), ("", "", 0))
+            if second and text[end - start : end - start + gap].strip() == ",":
+                wider[value].add(second)
     return {place: larger - {place} for place, larger in wider.items()}
 
 
@@ -116,10 +115,10 @@ _LOCATED = "is located in"
 
 
 @dataclass
-class _Kept:
-    """Findings that stay so far: individuals' classes, and by property and one end the other end.
+class _Retained:
+    """Findings that stay so far: classes by individual; values and owners by property and end.
 
-    `values` and `owners` hold what findings entail too, each with the finding that did so first.
+    `values` and `owners` include entailed ones, each with the first finding that entails it.
     """
 
     classes: Mapping[str, set[str]]
@@ -136,7 +135,7 @@ class _Kept:
 
 
 def _list_entailed(finding: Finding, rules: Rules) -> Iterator[tuple[str, str, str]]:
-    """Property, subject and value of what a finding states, then of what follows from it."""
+    """Property, subject and value that a finding states, then those that it entails."""
     if finding.prop is not None:
         ends = finding.subject_id, str(finding.object_id or finding.literal)
         for iri, swapped in rules.schema.find_entailed(finding.prop.iri):
@@ -149,12 +148,12 @@ def settle(
     known: Mapping[str, Iterable[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
 ) -> tuple[list[Finding], list[Loss]]:
-    """The findings that may stand together, best first, and the others with what speaks against.
+    """The findings that may stand together, the best first, and the losses.
 
-    Each in turn, by rank, stays if it agrees with all that stayed before it; a place comes before
-    those that it lies in, which say less. What a shape refuses
-    then makes room for what had lost to it. `known`: classes of individuals, and
-    `settled`: values, that stay whatever comes; they are not among the findings returned.
+    Each in turn, by rank, stays if it agrees with all before it; a place precedes the larger places
+    that contain it, which say less. A finding that a shape refuses gives way to those that had lost
+    to it. `known`: classes of individuals, and `settled`: values, that stay in any case and are not
+    returned.
     """
     firm = list(settled)
     findings = list(findings)
@@ -172,7 +171,7 @@ def settle(
 
 
 def _order(findings: Iterable[Finding], wider: Mapping[str, set[str]]) -> list[Finding]:
-    """The findings by rank, each place with the rank of the best wider one, before it."""
+    """The findings by rank; a place takes the rank of the best larger one, and precedes it."""
     ranks = {(f.subject_id, f.prop.iri, f.object_id): f.rank for f in findings if f.prop}
 
     def find_rank(f: Finding) -> tuple[Any, ...]:
@@ -191,15 +190,15 @@ def _settle_once(
     settled: Sequence[Finding],
     wider: Mapping[str, set[str]],
 ) -> tuple[list[Finding], list[Loss]]:
-    kept = _Kept(_choose_classes(findings, rules, known), wider=wider)
+    retained = _Retained(_choose_classes(findings, rules, known), wider=wider)
     for finding in settled:
-        kept.add(finding, rules)
+        retained.add(finding, rules)
     stay: list[Finding] = []
     losses: list[Loss] = []
     for finding in findings:
-        fault = _find_fault(finding, kept, rules)
+        fault = _find_fault(finding, retained, rules)
         if fault is None:
-            kept.add(finding, rules)
+            retained.add(finding, rules)
             stay.append(finding)
         else:
             losses.append(Loss(finding, *fault))
@@ -209,10 +208,9 @@ def _settle_once(
 def _choose_classes(
     findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
 ) -> dict[str, set[str]]:
-    """The classes of each individual that may stand together, by all that states or entails them.
+    """The compatible classes of each individual, by the findings that state or entail them.
 
-    Of two disjoint ones the one with more confidence stays, then more documents, then the
-    smaller IRI.
+    Of two disjoint ones that with more confidence stays, then more documents, then the smaller IRI.
     """
     support: dict[str, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
     for finding in findings:
@@ -220,7 +218,7 @@ def _choose_classes(
             support[individual][class_iri] += finding.places
     chosen = {individual: set(classes) for individual, classes in known.items()}
     for individual, classes in support.items():
-        own = chosen.setdefault(individual, set())
+        agreed = chosen.setdefault(individual, set())
         ranks = {
             class_iri: (
                 -round(combine_confidence(places), 2),
@@ -230,15 +228,15 @@ def _choose_classes(
             for class_iri, places in (classes.items() if len(classes) > 1 else ())
         }
         for class_iri in sorted(classes, key=ranks.__getitem__) if ranks else classes:
-            if not any(rules.schema.are_disjoint(class_iri, other) for other in own):
-                own.add(class_iri)
+            if not any(rules.schema.are_disjoint(class_iri, iri) for iri in agreed):
+                agreed.add(class_iri)
     return chosen
 
 
 def _find_broken(
     findings: Sequence[Finding], rules: Rules, known: Mapping[str, Iterable[str]]
 ) -> list[Loss]:
-    """The values that a shape refuses, now that the classes of all individuals are known."""
+    """The losses to shapes, once the classes of all individuals are known."""
     if not rules.constraints:
         return []
     classes = list_classes(findings)
@@ -248,58 +246,58 @@ def _find_broken(
     for finding in findings:
         if finding.prop is None:
             continue
-        own = classes[finding.subject_id]
+        subject_classes = classes[finding.subject_id]
         if finding.literal is not None:
             value = finding.literal
-            broken = rules.find_broken(own, finding.prop.iri, value, finding.prop.range)
+            broken = rules.find_broken(subject_classes, finding.prop.iri, value, finding.prop.range)
         else:
             value = str(finding.object_id)
-            broken = rules.find_missing(own, finding.prop.iri, classes[value])
+            broken = rules.find_missing(subject_classes, finding.prop.iri, classes[value])
         if broken is not None:
             losses.append(Loss(finding, "shape", f"{finding.prop.label} {value}: {broken}"))
     return losses
 
 
-def _find_fault(finding: Finding, kept: _Kept, rules: Rules) -> tuple[str, str] | None:
+def _find_fault(finding: Finding, retained: _Retained, rules: Rules) -> tuple[str, str] | None:
     for individual, class_iri in finding.entailed:
-        own = kept.classes[individual]
-        if class_iri not in own:
-            other = min(iri for iri in own if rules.schema.are_disjoint(class_iri, iri))
-            return "disjoint_classes", f"it would be <{class_iri}> and is <{other}>"
-    faults = (_find_limit(e, finding, kept, rules) for e in _list_entailed(finding, rules))
+        classes = retained.classes[individual]
+        if class_iri not in classes:
+            rival = min(iri for iri in classes if rules.schema.are_disjoint(class_iri, iri))
+            return "disjoint_classes", f"it would be <{class_iri}> and is <{rival}>"
+    faults = (_find_limit(e, finding, retained, rules) for e in _list_entailed(finding, rules))
     return next(filter(None, faults), None)
 
 
 def _find_limit(
-    entailed: tuple[str, str, str], finding: Finding, kept: _Kept, rules: Rules
+    entailed: tuple[str, str, str], finding: Finding, retained: _Retained, rules: Rules
 ) -> tuple[str, str] | None:
-    """The axiom or maximum that a statement entailed by a finding breaks: reason and detail."""
+    """The axiom or maximum that an entailed statement violates: reason and detail."""
     iri, subject, value = entailed
-    own = kept.values.get((iri, subject), {})
+    values = retained.values.get((iri, subject), {})
     inferred = finding.prop is None or iri not in (finding.prop.iri, finding.prop.inverse_of)
-    most = rules.max_values(kept.classes.get(subject, ()), iri, inferred=inferred)
-    if most is not None and value not in own and len(own) >= most:
-        found = rules.schema.property_by_iri.get(iri)
-        reason = "functional_conflict" if found and found.is_functional else "too_many_values"
-        if not own:
+    most = rules.max_values(retained.classes.get(subject, ()), iri, inferred=inferred)
+    if most is not None and value not in values and len(values) >= most:
+        prop = rules.schema.property_by_iri.get(iri)
+        reason = "functional_conflict" if prop and prop.is_functional else "too_many_values"
+        if not values:
             return reason, f"<{iri}> may have no value here, not even {value}"
-        winner, best = next(iter(own.items()))
-        if value in kept.wider.get(winner, ()):
+        winner, best = next(iter(values.items()))
+        if value in retained.wider.get(winner, ()):
             return "wider_place", f"<{iri}> has {winner}, which lies in {value}"
         return reason, (
             f"<{iri}> has at most {most} value{'s' if most > 1 else ''}; kept {winner} "
             f"({best.confidence:.2f}), not {value} ({finding.confidence:.2f})"
         )
     stated = rules.schema.find_characteristics(iri)
-    owner = kept.owners.get((iri, value), subject)
+    owner = retained.owners.get((iri, value), subject)
     if owner != subject and INVERSE_FUNCTIONAL_PROPERTY in stated:
         return "functional_conflict", f"<{iri}> is inverse functional; {value} is {owner}'s"
     if subject == value and IRREFLEXIVE_PROPERTY in stated:
         return "irreflexive", f"<{iri}> relates nothing to itself"
-    if subject in kept.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
+    if subject in retained.values.get((iri, value), {}) and ASYMMETRIC_PROPERTY in stated:
         return "asymmetric", f"<{iri}> holds in one direction; the other one is surer"
     if stated >= _STRICT_ORDER and subject in walk(
-        [value], lambda at: kept.values.get((iri, at), ())
+        [value], lambda node: retained.values.get((iri, node), ())
     ):
         return "circular", f"<{iri}> leads from {value} back to {subject}; the others are surer"
     return None

@@ -10,7 +10,7 @@ from kpyramid.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """A stretch of the text as it stands there: characters `start` to `end`, end exclusive."""
+    """A stretch of text as written: characters `start` to `end`, end exclusive."""
 
     text: str
     start: int
@@ -21,8 +21,8 @@ class Words:
 class Value:
     """One value of one property of one individual, as a text states it.
 
-    Nothing is checked against domain or range yet, and no entity is linked. `evidence` covers at
-    least both ends: the sentence or passage that a reviewer is shown. `confidence`: 0 to 1.
+    It is not yet checked against domain and range, nor linked. `evidence` covers at least both
+    ends: the sentence or passage for a reviewer. `confidence`: 0 to 1.
     """
 
     property_iri: str
@@ -42,7 +42,7 @@ _FORM = '{"text": "…", "triples": [{"sub": "…", "rel": "label of a property"
 class Example:
     """A text and the values it states: subject, property (label or IRI), object.
 
-    `is_complete`: the text states no other value of the ontology, as far as its author says.
+    `is_complete`: its author says that the text states no other value of the ontology.
     """
 
     text: str
@@ -72,7 +72,7 @@ def parse_examples(lines: Iterable[str], *, source: str) -> tuple[Example, ...]:
     Raises:
         InputError: a line is no example; names the first and how many.
     """
-    found: dict[str, tuple[list[tuple[str, str, str]], bool]] = {}
+    by_text: dict[str, tuple[list[tuple[str, str, str]], bool]] = {}
     problems: list[str] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -82,13 +82,13 @@ def parse_examples(lines: Iterable[str], *, source: str) -> tuple[Example, ...]:
         except ValueError as e:
             problems.append(f"line {number}: {e}")
             continue
-        known, was_complete = found.get(text, ([], True))
+        known, was_complete = by_text.get(text, ([], True))
         known += [triple for triple in triples if triple not in known]
-        found[text] = (known, was_complete and is_complete)
+        by_text[text] = (known, was_complete and is_complete)
     if problems:
         more = f" ({len(problems)} such lines)" if len(problems) > 1 else ""
         raise InputError(f"{source}, {problems[0]}{more}; write each line as {_FORM}")
-    return tuple(Example(text, tuple(rows), whole) for text, (rows, whole) in found.items())
+    return tuple(Example(text, tuple(rows), whole) for text, (rows, whole) in by_text.items())
 
 
 def _read_line(line: str) -> tuple[str, list[tuple[str, str, str]], bool]:

@@ -19,10 +19,10 @@ from kpyramid.ontology.schema import OntologyProperty, Schema
 _SUBJECTS = frozenset(("nsubj", "nsubjpass", "csubj"))
 _WINDOW = 6
 _BOUNDS = (1, 2, 3, 5, 8, 12, 20)
-"""Distances in tokens that are told apart."""
+"""Upper bounds of the classes of distances in tokens."""
 _CONTENT = frozenset(("NOUN", "VERB", "ADJ", "PROPN", "ADP", "NUM"))
 _SMALL = frozenset(("CCONJ", "ADP", "DET", "PUNCT", "PART"))
-"""Inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
+"""Parts of speech inside a candidate: "Ann Lee and Tom Askew" are two, "Rio de Janeiro" is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,14 @@ class TextFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Lemmas that may name the property: up the parse, beside, within, and all in the sentence.
+    """Lemmas around a candidate: up the parse, beside it, inside it, and in its sentence.
 
-    `form`: flaws of the cut and signs of a name, as ones and zeros.
+    `form`: signs of a bad cut and of a name, as ones and zeros.
     """
 
     path: frozenset[str]
     window: frozenset[str]
-    own: frozenset[str]
+    words: frozenset[str]
     sentence: frozenset[str]
     form: tuple[float, ...]
 
@@ -68,29 +68,29 @@ def describe_text(tree: Tree, candidates: Sequence[CandidateSpan]) -> TextFeatur
 
 
 def _list_nesting(c: CandidateSpan, candidates: Sequence[CandidateSpan]) -> Iterator[str]:
-    """Features of overlap: others that a candidate lies in, holds or crosses."""
+    """Features of overlap: candidates that contain, lie in or cross this one."""
     inside = holds = 0
-    for other in candidates:
-        if other is c or other.last < c.first or c.last < other.first:
+    for span in candidates:
+        if span is c or span.last < c.first or c.last < span.first:
             continue
-        recognised = other.kind.isupper() and other.kind not in {"NAME", "NOUN", "PART"}
-        if other.first <= c.first and c.last <= other.last:
+        recognised = span.kind.isupper() and span.kind not in {"NAME", "NOUN", "PART"}
+        if span.first <= c.first and c.last <= span.last:
             inside += 1
-            if recognised or other.kind == "NAME":
-                side = "L" if other.first == c.first else "R" if other.last == c.last else "M"
-                yield f"in:{other.kind}:{side}"
-        elif c.first <= other.first and other.last <= c.last:
+            if recognised or span.kind == "NAME":
+                side = "L" if span.first == c.first else "R" if span.last == c.last else "M"
+                yield f"in:{span.kind}:{side}"
+        elif c.first <= span.first and span.last <= c.last:
             holds += 1
             if recognised:
-                yield "holds:" + other.kind
+                yield "holds:" + span.kind
         elif recognised:
-            yield "across:" + other.kind
+            yield "across:" + span.kind
     yield f"inside={min(inside, 3)}"
     yield f"holds={min(holds, 3)}"
 
 
 def _climb(node: Node, most: int = 8) -> Iterator[tuple[str, Node]]:
-    """The heads above a token, at most so many, each with the dependency that leads to it."""
+    """The heads above a token, at most `most`, each with the dependency that leads to it."""
     while node.head is not node and most:
         yield node.dep, node.head
         node, most = node.head, most - 1
@@ -115,7 +115,7 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
     start, end = tree.sentences[node.sentence]
     window = {_lemma(n) for n in tree.nodes[max(start, c.first - _WINDOW) : c.first]}
     window |= {_lemma(n) for n in tree.nodes[c.last + 1 : min(end, c.last + 4)]}
-    own = {n.word if n.pos == "PROPN" else n.lemma.lower() for n in nodes[c.first : c.last + 1]}
+    words = {n.word if n.pos == "PROPN" else n.lemma.lower() for n in nodes[c.first : c.last + 1]}
     sentence = {
         _lemma(n) for i, n in enumerate(nodes[start:end], start) if not c.first <= i <= c.last
     }
@@ -131,12 +131,12 @@ def _look_around(tree: Tree, c: CandidateSpan) -> Surroundings:
         float(node.dep in _SUBJECTS),
     )
     return Surroundings(
-        frozenset(path), frozenset(window), frozenset(own), frozenset(sentence), flaws
+        frozenset(path), frozenset(window), frozenset(words), frozenset(sentence), flaws
     )
 
 
 def _is_cut_before(tree: Tree, c: CandidateSpan, start: int) -> bool:
-    """Whether a modifier of its head stands right before a candidate; articles do not count."""
+    """Whether a modifier of its head precedes a candidate; articles do not count."""
     before = tree[c.first - 1] if c.first > start else None
     return before is not None and before.head.i == c.head and before.pos != "DET"
 
@@ -148,7 +148,7 @@ def _list_capitals(tree: Tree, c: CandidateSpan, start: int, end: int) -> Iterat
 
 
 def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
-    """What a candidate is, what stands around it, and what it depends on."""
+    """Features of a candidate itself, its surroundings, and its dependencies."""
     nodes, head = tree.nodes, tree[c.head]
     start, end = tree.sentences[head.sentence]
     yield from ("kind=" + c.kind, "name" if c.is_name else "noun", "shape=" + _shape(c.text))
@@ -158,8 +158,8 @@ def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
     if not c.is_name:
         yield "t=" + fold_name(c.text)
         yield from ("w=" + n.lemma.lower() for n in nodes[c.first : c.last + 1])
-    before = [_word_at(tree, c.first - step, start, end) for step in (1, 2, 3)]
-    after = [_word_at(tree, c.last + step, start, end) for step in (1, 2)]
+    before = [_mark_word(tree, c.first - step, start, end) for step in (1, 2, 3)]
+    after = [_mark_word(tree, c.last + step, start, end) for step in (1, 2)]
     yield from ("p1=" + before[0], "p2=" + before[1], "p21=" + "_".join(before[1::-1]))
     yield from ("p321=" + "_".join(before[::-1]), "n1=" + after[0], "n12=" + "_".join(after))
     yield "p1n1=" + before[0] + "_" + after[0]
@@ -185,7 +185,7 @@ def _list_role_features(tree: Tree, c: CandidateSpan) -> Iterator[str]:
             yield name
 
 
-def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
+def _mark_word(tree: Tree, i: int, start: int, end: int) -> str:
     if not start <= i < end:
         return "<" if i < start else ">"
     node = tree[i]
@@ -195,7 +195,7 @@ def _word_at(tree: Tree, i: int, start: int, end: int) -> str:
 
 
 def _list_path_features(head: Node, c: CandidateSpan) -> Iterator[str]:
-    """The heads above a candidate up to a verb, and that verb with its subject and object."""
+    """The heads above a candidate up to a verb, and that verb's subject and object."""
     way = lexical = ""
     steps = [(d, n) for d, n in _climb(head) if not c.first <= n.i <= c.last and d != "conj"][:4]
     for dep, above in steps:
@@ -235,12 +235,12 @@ def list_subject_features(
     """Features of `s` as the subject of the value `o`."""
     tree = reading.tree
     nodes = tree.nodes
-    head, other = nodes[s.head], nodes[o.head]
+    head, value = nodes[s.head], nodes[o.head]
     yield "kind=" + s.kind
     yield "name" if s.is_name else "noun"
     yield f"words={min(s.last - s.first + 1, 5)}"
     yield from reading.nested[s.first, s.last]
-    gap = head.sentence - other.sentence
+    gap = head.sentence - value.sentence
     yield f"gap={max(-3, min(gap, 1))}"
     order = "before" if s.last < o.first else "after"
     yield order
@@ -263,21 +263,21 @@ def list_subject_features(
     }
     yield from (name for name, holds in signs.items() if holds)
     if s.first > 0:
-        yield "p1=" + _word_at(tree, s.first - 1, start, end)
-    yield "n1=" + _word_at(tree, s.last + 1, start, end)
+        yield "p1=" + _mark_word(tree, s.first - 1, start, end)
+    yield "n1=" + _mark_word(tree, s.last + 1, start, end)
     if not s.is_name:
         yield "w=" + head.lemma.lower()
     if gap == 0:
-        yield "path=" + _find_path(head, other)
+        yield "path=" + _find_path(head, value)
         for node in nodes[low + 1 : high] if high - low <= 9 else ():
             if node.pos in {"VERB", "ADP", "NOUN", "PUNCT", "PRON"}:
                 yield f"{order}:m=" + _lemma(node)
 
 
-def _find_path(one: Node, other: Node) -> str:
-    """The dependencies up from one token and down to another, coordination left out."""
-    lines = [[node, *(above for _, above in _climb(node, 11))] for node in (one, other)]
-    up, down = ({node.i: at for at, node in enumerate(line)} for line in lines)
+def _find_path(first: Node, second: Node) -> str:
+    """The dependencies up from one token and down to another, without coordination."""
+    lines = [[node, *(above for _, above in _climb(node, 11))] for node in (first, second)]
+    up, down = ({node.i: i for i, node in enumerate(line)} for line in lines)
     meeting = next((node for node in lines[1] if node.i in up), None)
     if meeting is None:
         return "none"
@@ -301,7 +301,7 @@ _BY_DATATYPE = {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A property's content words, in each of its phrasings, and the kinds that its ends may be.
+    """A property's content words by phrasing, and the kinds that its ends may have.
 
     An empty set of kinds allows anything.
     """
@@ -314,7 +314,7 @@ class Wording:
 def describe_property(p: OntologyProperty, schema: Schema) -> Wording:
     """The wording of a property."""
     words = [frozenset(split_words(phrase)) for phrase in (p.label, *p.alt_labels)]
-    phrasings = dict.fromkeys(own - _EMPTY or own for own in words)
+    phrasings = dict.fromkeys(phrase - _EMPTY or phrase for phrase in words)
     if p.is_datatype:
         objects = _BY_DATATYPE.get(p.range.rpartition("#")[2], frozenset())
     else:
@@ -324,26 +324,26 @@ def describe_property(p: OntologyProperty, schema: Schema) -> Wording:
     return Wording(tuple(phrasings), find_kinds(p.domain, schema), objects)
 
 
-def are_related(one: str, other: str) -> bool:
+def are_related(first: str, second: str) -> bool:
     """Whether two words share their stem: "director" and "directed", "birth" and "birthplace"."""
-    if one == other:
+    if first == second:
         return True
-    length = min(len(one), len(other))
+    length = min(len(first), len(second))
     shared = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
+        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
     )
     return length >= 4 and shared >= max(4, length - 2)
 
 
 def fit_kind(kind: str, kinds: frozenset[str]) -> float:
-    """1 for a candidate's kind that is among the kinds, -1 for another one, 0 where it is open."""
+    """1 if a candidate's kind is among the kinds, -1 if it is another, 0 if it is open."""
     if not kinds or kind in {"NAME", "TITLE", "NOUN", "PART", "CODE"}:
         return 0.0
     return 1.0 if kind in kinds else -1.0
 
 
 class WordMatcher:
-    """Similarity of the words around candidates to those of each property, for many at once."""
+    """Similarity of the words around candidates to those of each property, vectorised."""
 
     def __init__(self, schema: Schema) -> None:
         self.wordings = wordings = [describe_property(p, schema) for p in schema.properties]
@@ -371,7 +371,7 @@ class WordMatcher:
         return self._known[lemma]
 
     def _measure_words(self, lemmas: frozenset[str]) -> Matrix:
-        """The share of each property's words that stand among the lemmas, in its best phrasing."""
+        """The share of each property's words among the lemmas, in its best phrasing."""
         if not lemmas:
             return np.zeros(self.size)
         hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])
@@ -382,9 +382,9 @@ class WordMatcher:
         size = (len(reading.candidates), self.size)
         if 0 in size:
             return np.zeros((*size, MEASURES))
-        path, window, own, sentence = (
+        path, window, words, sentence = (
             np.array([self._measure_words(getattr(near, part)) for near in reading.near])
-            for part in ("path", "window", "own", "sentence")
+            for part in ("path", "window", "words", "sentence")
         )
         fits = np.array(
             [[fit_kind(c.kind, w.object_kinds) for w in self.wordings] for c in reading.candidates]
@@ -394,13 +394,13 @@ class WordMatcher:
         is_literal = np.array([[float(c.kind in LITERALS)] for c in reading.candidates])
         right, wrong = (fits > 0).astype(float), (fits < 0).astype(float)
         columns = [
-            *(path, window, own, sentence, right, wrong, self._is_open, self._is_literal),
+            *(path, window, words, sentence, right, wrong, self._is_open, self._is_literal),
             *(part * right for part in (path, window, sentence)),
             *(part == 1 for part in (path, window, sentence)),
             *(part - part.max(axis=1, keepdims=True) for part in (path, window, sentence)),
             *(self._is_open * part for part in (is_literal, is_name, is_noun)),
             *(self._is_literal * is_name, self._is_literal * is_literal),
-            *(own * is_name, own * is_noun, path * window, path * wrong, window * wrong),
+            *(words * is_name, words * is_noun, path * window, path * wrong, window * wrong),
             *(form[:, k : k + 1] for k in range(form.shape[1])),
         ]
         return np.stack([np.broadcast_to(c, size).astype(float) for c in columns], axis=2)

@@ -1,4 +1,4 @@
-"""Population by a model: properties asked of each text, replies held against the text."""
+"""Population by a model: properties asked of each text, replies verified against the text."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,28 +42,28 @@ log = logging.getLogger(__name__)
 # Groups: the properties of one call.
 
 MOST_PROPERTIES = 64
-"""Properties of one call: some 1,700 tokens of prompt, the same for every text, so that servers
-keep it. A call of its own for every class would repeat instructions and text each time."""
+"""Properties per call: some 1,700 tokens of prompt, equal for all texts, so that servers cache it.
+A call for every class would repeat instructions and text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The properties that one call asks for, those of one domain side by side."""
+    """The properties of one call, those of one domain side by side."""
 
     properties: tuple[OntologyProperty, ...]
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The IRIs of the classes whose individuals are asked for, each once."""
+        """The distinct IRIs of the classes whose individuals are asked for."""
         return tuple(dict.fromkeys(prop.domain for prop in self.properties))
 
 
 def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group, ...]:
-    """All that an ontology can be asked for in as few calls as `most` properties allow.
+    """An ontology's properties in as few calls as `most` properties allow.
 
-    Classes that are near in the hierarchy stand together; one with more properties is cut. What a
-    class inherits is asked once, with the class that declares it. Of two inverse properties the
-    one with the smaller IRI is asked, as an instance is kept under that one.
+    Classes that are near in the hierarchy share a call; a class with more properties is split.
+    Inherited properties are asked once, with the class that declares them. Of two inverse
+    properties the one with the smaller IRI is asked, as it is the stored one.
     """
     asked = [
         prop for prop in schema.properties if prop.inverse_of is None or prop.iri <= prop.inverse_of
@@ -76,14 +76,14 @@ def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group
 
 
 _MOST_WORDS = 40_000
-"""Characters of an ontology in words, its comments included; a longer one is cut."""
+"""Characters of an ontology in words, with comments; a longer one is cut."""
 
 
 def write_vocabulary(schema: Schema) -> Vocabulary:
-    """The ontology in words for the windows of documents: classes, and properties as asked.
+    """The ontology in words for windows: classes, and properties in the order of asking.
 
-    Comments are left out of one that would be too long with them; what is too long all the same
-    ends in its middle, and says so in the log.
+    Comments are left out if it is too long with them; if it still is, it is cut, with a warning in
+    the log.
     """
     asked = [prop for group in group_properties(schema) for prop in group.properties]
     properties = [
@@ -94,17 +94,17 @@ def write_vocabulary(schema: Schema) -> Vocabulary:
         classes = [(label, "", kind) for label, _, kind in classes]
     rows = [*classes, *properties]
     sizes = accumulate(len("".join(row)) for row in rows)
-    shown = 1 + next((at for at, size in enumerate(sizes) if size > _MOST_WORDS), len(rows))
+    shown = 1 + next((i for i, size in enumerate(sizes) if size > _MOST_WORDS), len(rows))
     if shown <= len(rows):
-        said = "the ontology is too long for a prompt: %d of its classes and properties are shown"
-        log.warning(f"{said} of %d", shown, len(rows))
+        text = "the ontology is too long for a prompt: %d of its classes and properties are shown"
+        log.warning(f"{text} of %d", shown, len(rows))
     return Vocabulary(tuple(rows[:shown][: len(classes)]), tuple(rows[:shown][len(classes) :]))
 
 
 def _find_type(iri: str, schema: Schema) -> str:
-    """The entity type of a class or the nearest one above it; empty without any."""
-    found = (schema.class_by_iri.get(above) for above in reversed(_list_line(iri, schema)))
-    return next((each.entity_types[0] for each in found if each and each.entity_types), "")
+    """The entity type of a class or of the nearest one above it; empty without any."""
+    classes = (schema.class_by_iri.get(above) for above in reversed(_list_line(iri, schema)))
+    return next((each.entity_types[0] for each in classes if each and each.entity_types), "")
 
 
 def list_pairs(schema: Schema) -> tuple[Group, ...]:
@@ -113,12 +113,12 @@ def list_pairs(schema: Schema) -> tuple[Group, ...]:
 
 
 def _list_line(iri: str, schema: Schema) -> tuple[str, ...]:
-    """A class under its ancestors, the most general first; one line where there are several."""
+    """A class under its ancestors, the most general first; one line of several."""
     line = [iri]
-    while (found := schema.class_by_iri.get(line[-1])) is not None and found.parents:
-        if found.parents[0] in line or found.parents[0] == THING:
+    while (c := schema.class_by_iri.get(line[-1])) is not None and c.parents:
+        if c.parents[0] in line or c.parents[0] == THING:
             break
-        line.append(found.parents[0])
+        line.append(c.parents[0])
     return tuple(reversed(line))
 
 
@@ -141,7 +141,7 @@ def _pack(
 # The question, its prompt and its reply.
 
 _EXAMPLES = 2
-"""Worked examples of a prompt, where the ontology has any."""
+"""Examples in a prompt, if the ontology has any."""
 
 _INSTRUCTIONS = f"""\
 You read a text and note what it states of the individuals of an ontology.
@@ -175,7 +175,7 @@ class Answer(Strict):
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every text that a group of properties is routed to."""
+    """The request for a group of properties, the same for every text."""
 
     group: Group
     schema: Schema
@@ -183,14 +183,14 @@ class Question:
 
     @cached_property
     def name(self) -> str:
-        """What it asks for, in words: the property if it is one, else the classes."""
+        """What is asked for, in words: the property if there is one, else the classes."""
         classes = ", ".join(name_class(iri, self.schema) for iri in self.group.domains)
         only = self.group.properties[0] if len(self.group.properties) == 1 else None
         return f"{classes}: {only.label}" if only else classes
 
     @cached_property
     def properties(self) -> dict[str, OntologyProperty]:
-        """The properties by the names that a reply may use, no two alike."""
+        """The properties by the distinct names that a reply may use."""
         named: dict[str, OntologyProperty] = {}
         for prop in self.group.properties:
             name = " ".join(prop.label.split())
@@ -203,15 +203,15 @@ class Question:
 
     @cached_property
     def static(self) -> str:
-        """The message that is the same for every text, so that servers can keep it."""
+        """The system message, equal for all texts, so that servers can cache it."""
         lines = [_INSTRUCTIONS]
         last = ""
         for name, prop in self.properties.items():
             if prop.domain != last:
                 lines += ["", _show_class(prop.domain, self.schema)]
                 last = prop.domain
-            said = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
-            words = f": {said}" if said else ""
+            comment = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
+            words = f": {comment}" if comment else ""
             lines.append(f"- {name}{words} → {name_range(prop.range, self.schema)}")
         for text, reply in self._list_shown():
             lines += ["", "Example", f"Text: {text}", f"Reply: {reply}"]
@@ -226,7 +226,7 @@ class Question:
         return form
 
     def render(self, chunk: Chunk, task: Task, max_tokens: int) -> Request:
-        """The question about a text."""
+        """The request about a text."""
         return task.request(
             self.static,
             show_chunk(chunk),
@@ -237,7 +237,7 @@ class Question:
         )
 
     def _list_shown(self) -> list[tuple[str, str]]:
-        """Examples of the ontology with values that this question asks for, word for word."""
+        """The ontology's examples with values that this question asks for, word for word."""
         names: dict[str, str] = {}
         for name, prop in self.properties.items():
             names.setdefault(prop.label.casefold(), name)
@@ -265,17 +265,17 @@ def parse(content: str) -> tuple[Noted, ...]:
 
 
 def _show_class(iri: str, schema: Schema) -> str:
-    found = schema.class_by_iri.get(iri)
-    if found is None:
+    c = schema.class_by_iri.get(iri)
+    if c is None:
         return f"Class {name_class(iri, schema)}"
-    parents = [name_class(parent, schema) for parent in found.parents if parent != THING]
+    parents = [name_class(parent, schema) for parent in c.parents if parent != THING]
     kind = f" (a kind of {' and '.join(parents)})" if parents else ""
-    said = _end(found.comment) or ", ".join(found.alt_labels[:3])
-    return f"Class {found.label}{kind}" + (f": {said}" if said else "")
+    comment = _end(c.comment) or ", ".join(c.alt_labels[:3])
+    return f"Class {c.label}{kind}" + (f": {comment}" if comment else "")
 
 
 def _end(comment: str) -> str:
-    """A comment in one line, without the stop at its end."""
+    """A comment on one line, without the final stop."""
     return " ".join(comment.split()).rstrip(".")
 
 
@@ -299,17 +299,17 @@ TASKS = {
     "llm": _make_task("llm", "values", 1.0),
     "exhaustive": _make_task("exhaustive", "value", 0.1),
 }
-"""The tasks by mode; apart, because their prompts and replies differ in length."""
+"""The tasks by mode; two, because their prompts and replies differ in length."""
 
 
 # A model's reply, verified against the text.
 
 _REFERRING = frozenset({"the", "this", "these", "whose", "who", "which", "where"})
-"""Words besides pronouns by which a sentence speaks of what another one names."""
+"""Words, besides pronouns, that refer to something named in another sentence."""
 
 
 class Grounding:
-    """The values that one text supports, reply by reply; `model` is the name that they bear."""
+    """The values that one text supports, reply by reply; `model` is their producer."""
 
     def __init__(self, text: str, model: str) -> None:
         self.values: dict[tuple[object, ...], Value] = {}
@@ -318,9 +318,9 @@ class Grounding:
         self._folded, self._sentences = fold(text), tuple(split_sentences(text))
 
     def add(self, rows: Iterable[Noted], properties: Mapping[str, OntologyProperty]) -> None:
-        """Takes what a reply holds; `properties` are those that it was asked for, by name.
+        """Adds the rows of a reply; `properties` are those that it was asked for, by name.
 
-        The length of a text bounds what it, or who wrote it, can add.
+        The text's length limits the number of rows, whoever wrote the text.
         """
         room = count_allowed(self._text)
         for row in rows:
@@ -373,17 +373,17 @@ class Grounding:
 
 
 def _locate(text: str, name: str, within: Sequence[Span]) -> Span | None:
-    """Where a name stands first, whatever its case, white space, quotation marks and dashes."""
+    """The first span of a name, whatever its case, white space, quotation marks and dashes."""
     for span in within:
         part = text[span.start : span.end]
-        found = locate_quotation(part, fold(part), name)
-        if len(found) == 1:
-            return Span(span.start + found[0].start, span.start + found[0].end)
+        spans = locate_quotation(part, fold(part), name)
+        if len(spans) == 1:
+            return Span(span.start + spans[0].start, span.start + spans[0].end)
     return None
 
 
 def _refers(text: str, sentences: Sequence[Span]) -> bool:
-    """Whether sentences speak of something that they do not name."""
+    """Whether sentences refer to something that they do not name."""
     return any(
         is_pronoun(word) or word.casefold() in _REFERRING
         for span in sentences
@@ -391,8 +391,8 @@ def _refers(text: str, sentences: Sequence[Span]) -> bool:
     )
 
 
-def _overlaps(one: Span, others: Sequence[Span]) -> bool:
-    return any(one.start < other.end and other.start < one.end for other in others)
+def _overlaps(span: Span, others: Sequence[Span]) -> bool:
+    return any(span.start < s.end and s.start < span.end for s in others)
 
 
 def _take(text: str, span: Span) -> Words:
@@ -404,7 +404,7 @@ def _take(text: str, span: Span) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A question about a text that got no usable reply; `asked` says for what, in words."""
+    """A question about a text without a usable reply; `asked`: what it asked for, in words."""
 
     asked: str
     failure: Failure
@@ -420,9 +420,9 @@ class Reading:
 
 
 class Inducer:
-    """Asks for the values of groups of properties, text by text; `model` names it in the values.
+    """Asks for the values of groups of properties, text by text; `model` is the values' producer.
 
-    `concurrency`: questions that are under way at a time.
+    `concurrency`: questions in flight at a time.
     """
 
     def __init__(
@@ -455,7 +455,7 @@ class Inducer:
         distinct: dict[tuple[str, str | None], Chunk] = {}
         for chunk in chunks:
             distinct.setdefault((chunk.text, chunk.title), chunk)
-        pairs = [(chunk, one) for chunk in distinct.values() for one in self._questions]
+        pairs = [(chunk, question) for chunk in distinct.values() for question in self._questions]
         self._progress.expect(len(pairs))
         answers = iter(do_at_once(lambda pair: self._ask(*pair), pairs, self._concurrency))
         readings = {

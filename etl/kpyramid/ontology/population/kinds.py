@@ -27,7 +27,7 @@ _KINDS = {
 _ANYBODY = frozenset("somebody someone anybody anyone".split())
 _SOFTWARE = frozenset("software program application app".split())
 _PARTITIVES = frozenset("part kind type sort piece form group set class category".split())
-"""Nouns that leave it to the noun after "of" what something is: a part of a company."""
+"""Nouns whose complement with "of" says what something is: a part of a company."""
 _BEHIND_LABEL = re.compile(r"[(:;/]|\s[-–]\s")
 _CLAUSES = AUXILIARIES | frozenset("what whatever how".split())
 """Words of definitions that begin with a clause: what one attends."""
@@ -36,7 +36,7 @@ _END_OF_GENUS = re.compile(
     r"|\w+ed|\w+ing)\b",
     re.IGNORECASE,
 )
-"""What ends the noun phrase that a definition begins with."""
+"""End of the noun phrase at the beginning of a definition."""
 
 
 def split_words(label: str) -> list[str]:
@@ -45,30 +45,30 @@ def split_words(label: str) -> list[str]:
 
 
 def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
-    """The kinds of names that may denote instances of a class; empty where nothing is known."""
+    """The kinds of names that may denote instances of a class; empty if unknown."""
     kinds: set[str] = set()
 
     def climb(iri: str) -> Iterable[str]:
-        found = schema.class_by_iri.get(iri)
-        if found is None or iri == n.THING:
+        c = schema.class_by_iri.get(iri)
+        if c is None or iri == n.THING:
             return ()
-        named = filter(None, map(find_kind, (found.label, *found.alt_labels)))
-        stated = {*found.entity_types}.union(*map(widen_kind, named))
+        named = filter(None, map(find_kind, (c.label, *c.alt_labels)))
+        stated = {*c.entity_types}.union(*map(widen_kind, named))
         kinds.update(stated)
-        return () if stated else (p for p in found.parents if not schema.is_subclass(p, iri))
+        return () if stated else (p for p in c.parents if not schema.is_subclass(p, iri))
 
     walk([iri], climb)
     return frozenset(kinds)
 
 
 def find_kind(label: str) -> str | None:
-    """The kind of names that the last word of a label tells."""
+    """The kind of names by the last word of a label."""
     words = split_words(label)
     return (_KINDS.get(words[-1]) or find_kind_label(words[-1])) if words else None
 
 
 def widen_kind(kind: str) -> frozenset[str]:
-    """The kinds that a recogniser does not tell from one: places, and dates."""
+    """The kinds that a recogniser confuses with one: places, and dates."""
     if kind in _PLACES:
         return _PLACES
     if kind in {"DATE", "YEAR"}:
@@ -79,12 +79,12 @@ def widen_kind(kind: str) -> frozenset[str]:
 def infer_entity_types(
     schema: Schema, find_senses: Callable[[str], str]
 ) -> tuple[Schema, dict[str, str]]:
-    """The schema with the entity types of classes that state none, and by IRI what told them.
+    """The schema with entity types for classes that state none, and the reasons by IRI.
 
-    A class above or below that has types is enough: the one says them of all, the other knows
-    better. Else the nouns speak that its labels and its definition end in: those listed by their
-    kinds, then those that name persons only in WordNet, which knows too much of other things.
-    `find_senses` gives a letter for each of the first senses of a noun, `p` for a person.
+    Classes with types above or below are enough. Else the heads of labels and of definitions
+    decide: first nouns listed by their kinds, then nouns that WordNet has for persons only, as it
+    knows too many senses of others. `find_senses` gives a letter for each of the first senses of a
+    noun, `p` for a person.
     """
     below = _index_below(schema)
     typed = _find_typed(schema, below)
@@ -104,7 +104,7 @@ def infer_entity_types(
 
 
 def _index_below(schema: Schema) -> defaultdict[str, list[str]]:
-    """The classes right below each class."""
+    """The direct subclasses of each class."""
     below: defaultdict[str, list[str]] = defaultdict(list)
     for entry in schema.classes:
         for parent in entry.parents:
@@ -113,7 +113,7 @@ def _index_below(schema: Schema) -> defaultdict[str, list[str]]:
 
 
 def _find_typed(schema: Schema, below: defaultdict[str, list[str]]) -> set[str]:
-    """The classes whose instances are known by their names, or those of a class above."""
+    """The classes with entity types, and those below them."""
     stated = (c.iri for c in schema.classes if c.entity_types or c.common_nouns)
     return {*walk(stated, below.__getitem__)}
 
@@ -133,13 +133,13 @@ def _infer(entry: OntologyClass, find_senses: Callable[[str], str]) -> tuple[tup
 
 
 def _find_label_head(label: str) -> str:
-    """The noun that a label ends in, before what completes it: the power of an attorney."""
+    """The head noun of a label, before its complement: the power of an attorney."""
     words = split_words(_BEHIND_LABEL.split(label, maxsplit=1)[0])
     return find_head(" ".join(words)) if words else ""
 
 
 def find_genus(definition: str) -> str | None:
-    """The noun that a definition says its term to be: `a company that delivers goods`."""
+    """The head noun of a definition: `a company that delivers goods`."""
     phrases = _END_OF_GENUS.split(definition.strip(), maxsplit=1)[0].split(" of ")
     for phrase in phrases:
         words = [word for word in split_words(phrase) if word not in ARTICLES]
@@ -164,10 +164,10 @@ _NO_NAMES = frozenset(("DATE", "YEAR", "NUMBER"))
 
 
 def list_blind(schema: Schema) -> tuple[list[str], list[str]]:
-    """Labels of classes and of properties that will find next to nothing in a text.
+    """Labels of the classes and properties that hardly any text will fill.
 
-    Of a class whose names tell nobody what they are, only a name that ends in its label, and a
-    sentence that says so, give an instance; of a property between such ends no value.
+    A class without entity types gets instances only from names that end in its label, and from
+    sentences that state it; a property between such classes gets no value.
     """
     seen = _find_typed(schema, _index_below(schema)) | {n.THING}
     classes = [c.label for c in schema.classes if c.iri not in seen]

@@ -47,10 +47,9 @@ _STRENGTH = 1.0
 class General:
     """Log-odds for any ontology: of a value by `WordMatcher.measure`, of a subject by its features.
 
-    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of
-    five public ontologies and on the examples of the project's own; features that few of them
-    show are left out, so that no field's words are among them. `source` in the file says whose
-    data they are.
+    Fitted by `benchmarks/reader_weights.py` on passages with recorded triples, on sentences of five
+    public ontologies and on the project's own examples; rare features are left out, so that no
+    field's words are among them. `source` in the file names the data.
     """
 
     role: Matrix
@@ -67,9 +66,9 @@ def load_general() -> General:
 
 
 def make_vectorizer(rows: int, least: int = 2) -> Any:
-    """A column of ones for each feature that enough rows show; others are passed over.
+    """A vectorizer with a column for each feature that enough rows have.
 
-    `rows`: how many there will be.
+    `rows`: their number.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -87,7 +86,7 @@ def fit_weights(matrix: Any, labels: Matrix, importance: Matrix | None = None) -
 
 
 def squash(scores: Matrix) -> Matrix:
-    """Probabilities of log-odds."""
+    """The probabilities of log-odds."""
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
@@ -97,52 +96,52 @@ _BRACKET = re.compile(r"\s*\([^()]*\)\s*$")
 _NUMBER = re.compile(r"[-+−]?[$€£¥]?([0-9][0-9,]*(?:\.[0-9]+)?)")
 
 Alignment = tuple[int, list[int], list[int]]
-"""A property's place in the schema, its value's candidates, its subject's (perhaps none)."""
+"""A property's index in the schema, its value's candidates, its subject's (perhaps none)."""
 
 
 class Matcher:
-    """Finds examples' triples among candidates, and counts those it does not find."""
+    """Finds the triples of examples among candidates, and counts those that are not there."""
 
     def __init__(self, schema: Schema) -> None:
         self._places: dict[str, int] = {}
-        for at, p in enumerate(schema.properties):
+        for place, p in enumerate(schema.properties):
             for name in (p.iri, p.iri.rpartition("#")[2], p.label, *p.alt_labels):
-                self._places.setdefault(fold_label(name), at)
+                self._places.setdefault(fold_label(name), place)
         self.unaligned = 0
         self.unknown = 0
 
     def find_place(self, relation: str) -> int | None:
-        """The place in the schema of the property that goes by this name."""
+        """The index in the schema of the property with this name."""
         return self._places.get(fold_label(relation))
 
     def align(self, example: Example, candidates: Sequence[CandidateSpan]) -> list[Alignment]:
-        """The triples whose value is found."""
+        """The triples whose value is among the candidates."""
         known: dict[str, list[int]] = {}
-        for at, c in enumerate(candidates):
+        for i, c in enumerate(candidates):
             for key in list_keys(c):
-                known.setdefault(key, []).append(at)
-        found = []
+                known.setdefault(key, []).append(i)
+        aligned = []
         for subject, relation, value in example.triples:
             place = self.find_place(relation)
             objects = _find(value, known)
             if place is not None and objects:
-                found.append((place, objects, _find(subject, known)))
+                aligned.append((place, objects, _find(subject, known)))
             self.unknown += place is None
             self.unaligned += place is not None and not objects
-        return found
+        return aligned
 
 
 class KnownValues:
-    """The values that examples give for each property, each with the subjects that have it.
+    """The examples' values of each property, each with its subjects.
 
-    In many fields a property has few values and they recur: genres, languages, parties.
+    In many fields a property has few values that recur: genres, languages, parties.
     """
 
     def __init__(self) -> None:
         self._subjects: dict[str, dict[int, set[str]]] = {}
 
     def add(self, place: int, subject: str, value: str) -> None:
-        """Notes a value of a property."""
+        """Adds a value of a property."""
         properties = self._subjects.setdefault(fold_name(value), {})
         properties.setdefault(place, set()).add(fold_name(subject))
 
@@ -151,7 +150,7 @@ class KnownValues:
         return name in self._subjects
 
     def list_features(self, c: CandidateSpan, but_of: Set[str] = frozenset()) -> Iterator[str]:
-        """Whose value a candidate is elsewhere; `but_of`: normalised subjects that do not count."""
+        """The properties of a candidate in examples, without those of the subjects `but_of`."""
         for place, subjects in self._subjects.get(fold_name(c.text), {}).items():
             if others := len(subjects - but_of):
                 yield f"listed={place}"
@@ -164,7 +163,7 @@ def _find(text: str, known: dict[str, list[int]]) -> list[int]:
 
 
 def fold_label(name: str) -> str:
-    """What labels agree in that differ in case, marks and the joints of words only."""
+    """A label without case, marks and joints of words."""
     return " ".join(split_words(name)) or name
 
 
@@ -176,7 +175,7 @@ def list_keys(c: CandidateSpan) -> list[str]:
 
 
 def list_forms(text: str) -> list[str]:
-    """The keys under which a value is looked for in a text, the surest first."""
+    """The keys under which a value is looked up in a text, the surest first."""
     plain = text.strip().strip('"').replace("_", " ")
     short = _BRACKET.sub("", plain)
     dates = list_dates(plain)
@@ -188,7 +187,7 @@ def list_forms(text: str) -> list[str]:
 
 
 def list_dates(text: str) -> list[str]:
-    """The key of the day that a text is, else of the year; none of other texts."""
+    """The key of a text that is a day, else of its year; empty for other texts."""
     if date := parse_literal(text, XSD + "date"):
         return ["date:" + date]
     year = parse_literal(text, XSD + "gYear")
@@ -196,7 +195,7 @@ def list_dates(text: str) -> list[str]:
 
 
 def read_number(text: str) -> str:
-    """The key of the number that a text is, but for a unit; empty when it is none."""
+    """The key of a number with or without a unit; empty if it is none."""
     match = _NUMBER.match(text)
     if match is None or sum(c.isdigit() for c in text) > sum(c.isdigit() for c in match[0]):
         return ""
@@ -205,13 +204,13 @@ def read_number(text: str) -> str:
 
 # The two models: is a candidate a value of a property, and of which subject.
 
-# What an unlabelled candidate weighs against a property where a text may state more than is given.
+# Weight of an unlabelled candidate where a text may state more values than the example gives.
 _INCOMPLETE = 0.3
 # Log-odds taken from a property that no example shows, where others are shown: it is the rarer.
 _UNSEEN = -0.7
 # Parts of examples and of general weights in whose value it is. In cross-validation on train
 # sentences of four ontologies of Text2KGBench .02 of F1 better than 0.5 and 0.7.
-_OWN, _GENERAL = 1.0, 0.3
+_LEARNT, _GENERAL = 1.0, 0.3
 _CROSSED = frozenset("kind before after dep path gap opens owner n1 leads".split())
 
 
@@ -258,10 +257,10 @@ class RoleModel:
         score = self._judge(reading)
         if self._models:
             matrix = self._vectorizer.transform(reading.roles)
-            own = score + _UNSEEN
+            learnt = score + _UNSEEN
             for p, model in self._models.items():
-                own[:, p] = model.decision_function(_add_column(matrix, score[:, p]))
-            score = own
+                learnt[:, p] = model.decision_function(_add_column(matrix, score[:, p]))
+            score = learnt
         return squash(score)
 
     def _judge(self, reading: TextFeatures) -> Matrix:
@@ -272,7 +271,7 @@ class RoleModel:
 
 
 class SubjectModel:
-    """The model of subjects: the likeliest of the candidates near a value."""
+    """The model of subjects: the likeliest candidate near a value."""
 
     def __init__(
         self,
@@ -315,15 +314,15 @@ class SubjectModel:
     def choose(
         self, reading: TextFeatures, p: int, value: CandidateSpan, subjects: Sequence[CandidateSpan]
     ) -> tuple[CandidateSpan, float] | None:
-        """The subject of a value, with its probability."""
+        """The subject of a value, with its probability; None without candidates."""
         general = self._general
         scored = []
         for s in subjects:
             plain, crossed = self.describe(reading, p, s, value)
             score = general.subject_bias + sum(general.subject.get(name, 0.0) for name in plain)
             if self._weights:
-                own = sum(self._weights.get(name, 0.0) for name in (*plain, *crossed))
-                score = _OWN * (self._bias + own) + _GENERAL * score
+                learnt = sum(self._weights.get(name, 0.0) for name in (*plain, *crossed))
+                score = _LEARNT * (self._bias + learnt) + _GENERAL * score
             scored.append((s, score))
         best = max(scored, key=itemgetter(1), default=None)  # the first of equal ones
         return best and (best[0], float(squash(np.array(best[1]))))
@@ -333,7 +332,7 @@ class SubjectModel:
 
 PRODUCER = "rules"
 LIKELY = 0.5
-"""The least confidence of what is taken for a fact: more likely right than wrong."""
+"""Least confidence of a fact: more likely right than wrong."""
 # Below this chance of being a value, a candidate's subject is not looked for.
 _FLOOR = 0.02
 # Of one property, a value that is less than half as likely as the text's likeliest is not stated:
@@ -345,7 +344,7 @@ _LOOK_AHEAD = 1
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A value with its subject, and how likely each is; `place`: of the property in the schema."""
+    """A value with its subject, and their probabilities; `place`: index of the property."""
 
     place: int
     subject: CandidateSpan
@@ -360,15 +359,15 @@ class Statement:
 
 
 class Reader:
-    """Reads the values of a schema's properties out of parsed texts.
+    """Reads the values of a schema's properties from parsed texts.
 
-    Without examples it knows a property by the words of its labels and by the kinds of things its
-    domain and range name; examples teach it how sentences of the field state it. Two models decide:
-    which candidates are values of a property, then whose. Both are regularised logistic regressions
+    Without examples it knows a property by the words of its labels and the kinds of its domain and
+    range; examples teach it how sentences of the field state it. Two models decide: which
+    candidates are values of a property, then whose. Both are regularised logistic regressions
     beside general weights that come with the package.
 
-    `unaligned` counts the triples of examples whose value stands nowhere in their text as a name,
-    noun, number or date; `unknown` those whose relation is no property of the schema.
+    `unaligned` counts the examples' triples whose value is no name, noun, number or date in their
+    text; `unknown` those whose relation is no property of the schema.
     """
 
     def __init__(
@@ -381,7 +380,7 @@ class Reader:
     ) -> None:
         """Learns from examples; `trees` are the parses of their texts, in the same order.
 
-        `general`: other general weights than the package's.
+        `general`: weights that replace the package's.
         """
         general = general or load_general()
         self._schema = schema
@@ -411,40 +410,40 @@ class Reader:
         """The values that a text states with at least this confidence, in text order."""
         statements = self.find_statements(tree)
         best: dict[int, float] = {}
-        for found in statements:
-            best[found.place] = max(best.get(found.place, 0.0), found.confidence)
+        for statement in statements:
+            best[statement.place] = max(best.get(statement.place, 0.0), statement.confidence)
         values = [
             Value(
-                self._schema.properties[found.place].iri,
-                Words(found.subject.text, found.subject.start, found.subject.end),
-                Words(found.value.text, found.value.start, found.value.end),
-                _find_evidence(tree, found.subject, found.value),
-                round(min(found.confidence, 1.0), 4),
+                self._schema.properties[statement.place].iri,
+                Words(statement.subject.text, statement.subject.start, statement.subject.end),
+                Words(statement.value.text, statement.value.start, statement.value.end),
+                _find_evidence(tree, statement.subject, statement.value),
+                round(min(statement.confidence, 1.0), 4),
                 PRODUCER,
             )
-            for found in statements
-            if found.confidence >= max(least, _RIVAL * best[found.place])
+            for statement in statements
+            if statement.confidence >= max(least, _RIVAL * best[statement.place])
         ]
         order = sorted(values, key=lambda v: (v.subject.start, v.object.start, v.property_iri))
         return tuple(order)
 
     def find_statements(self, tree: Tree) -> list[Statement]:
-        """The statements a text may make, unlikely ones too; a date or number is one value only."""
+        """All candidate statements of a text; a date or number is a value of one subject only."""
         reading = self.describe(tree)
         if not reading.candidates:
             return []
-        found = []
+        statements = []
         for p, chances in enumerate(self._roles.predict(reading).T):
             taken: list[CandidateSpan] = []
             for o in np.argsort(-chances, kind="stable")[: np.sum(chances >= _FLOOR)]:
                 value = reading.candidates[o]
-                if any(_overlap(value, other) for other in taken):
+                if any(_overlap(value, earlier) for earlier in taken):
                     continue
                 taken.append(value)
                 best = self._subjects.choose(reading, p, value, self.list_subjects(reading, value))
                 if best is not None:
-                    found.append(Statement(p, best[0], value, float(chances[o]), best[1]))
-        return _weigh_contradicted(found)
+                    statements.append(Statement(p, best[0], value, float(chances[o]), best[1]))
+        return _weigh_contradicted(statements)
 
     def describe(self, tree: Tree, but_of: Set[str] = frozenset()) -> TextFeatures:
         """A text's candidates with their features; see `KnownValues` for `but_of`."""
@@ -456,10 +455,10 @@ class Reader:
         return replace(reading, roles=roles)
 
     def list_subjects(self, reading: TextFeatures, value: CandidateSpan) -> list[CandidateSpan]:
-        """The candidates near enough to be a value's subject; the text's first sentence is near."""
+        """The candidates near a value, or in the first sentence, that may be its subject."""
         tree = reading.tree
-        at = tree[value.head].sentence
-        near = {0, *range(at - _LOOK_BACK, at + _LOOK_AHEAD + 1)}
+        sentence = tree[value.head].sentence
+        near = {0, *range(sentence - _LOOK_BACK, sentence + _LOOK_AHEAD + 1)}
         return [
             c
             for c in reading.candidates
@@ -474,28 +473,27 @@ def _group_subjects(
     triples: Sequence[Alignment], reading: TextFeatures
 ) -> dict[tuple[int, CandidateSpan], set[CandidateSpan]]:
     """The right subjects of each value that an example gives for a property."""
-    found: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
+    golden: dict[tuple[int, CandidateSpan], set[CandidateSpan]] = {}
     for p, objects, subjects in triples:
         for o in objects if subjects else ():
-            right = found.setdefault((p, reading.candidates[o]), set())
+            right = golden.setdefault((p, reading.candidates[o]), set())
             right.update(reading.candidates[s] for s in subjects)
-    return found
+    return golden
 
 
-def _weigh_contradicted(found: Sequence[Statement]) -> list[Statement]:
-    """Statements believed as far as what is likelier and speaks against them is not.
+def _weigh_contradicted(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements, each weighed down by the likeliest one that contradicts it.
 
-    A date or number says one thing of a subject; of one property between two stretches, one
-    direction holds; and nothing is its own value. What is left of the less likely of two is
-    never half.
+    A date or number has one role for a subject; of one property between two stretches, one
+    direction holds; and nothing is its own value. The less likely of two ends below one half.
     """
     uses: dict[object, list[float]] = {}
-    for statement in found:
+    for statement in statements:
         for use in _list_uses(statement):
             uses.setdefault(use, []).append(statement.confidence)
     best = {use: max(confidences) for use, confidences in uses.items()}
     weighed = []
-    for statement in found:
+    for statement in statements:
         if statement.subject.text.casefold() == statement.value.text.casefold():
             continue
         rival = max(best[use] for use in _list_uses(statement))
@@ -506,7 +504,7 @@ def _weigh_contradicted(found: Sequence[Statement]) -> list[Statement]:
 
 
 def _list_uses(statement: Statement) -> Iterator[object]:
-    """The uses of words that only one statement can have."""
+    """The keys that only one statement can have."""
     ends = (_place(statement.subject), _place(statement.value))
     yield statement.place, frozenset(ends)
     if statement.value.kind in LITERALS:
@@ -517,12 +515,12 @@ def _place(c: CandidateSpan) -> tuple[int, int]:
     return c.first, c.last
 
 
-def _overlap(one: CandidateSpan, other: CandidateSpan) -> bool:
-    return one.first <= other.last and other.first <= one.last
+def _overlap(first: CandidateSpan, second: CandidateSpan) -> bool:
+    return first.first <= second.last and second.first <= first.last
 
 
 def _find_evidence(tree: Tree, s: CandidateSpan, o: CandidateSpan) -> Words:
-    """The sentences that hold both ends."""
+    """The stretch of sentences with both ends."""
     low, high = sorted((tree[s.head].sentence, tree[o.head].sentence))
     start = min(tree[tree.sentences[low][0]].idx, s.start, o.start)
     end = max(tree[tree.sentences[high][1] - 1].end, s.end, o.end)

@@ -1,9 +1,8 @@
-"""Witnesses of a kind: what speaks for an individual's class, and how much of it there is.
+"""Witnesses of a kind: the evidence for an individual's class, and its amount.
 
-The recogniser's tag alone makes nothing a person or an organisation. A class needs two witnesses
-that see different things: the tag that most mentions have, the form of the name, the words beside
-it, the verbs that it is subject of. What a sentence says outright, such as `X is a river` or the
-`River` of a name, is as good as two.
+The recogniser's tag alone makes nothing a person or an organisation. A class needs two independent
+witnesses: the tag of most mentions, the form of the name, the words beside it, the verbs that it is
+the subject of. An explicit statement, as `X is a river`, or the `River` of a name counts as two.
 """
 
 import re
@@ -26,27 +25,27 @@ from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, is_per
 from kpyramid.ontology.schema import Schema
 
 _WORDS = read_words(__file__, "witnesses.toml")
-"""Lists of words; `witnesses.toml` says what each is for."""
+"""Lists of words; `witnesses.toml` explains each."""
 
 RELATIVES, ROLES, MEASURES = _WORDS["relatives"], _WORDS["roles"], _WORDS["measures"]
 VAGUE, FIRMS = _WORDS["vague"], _WORDS["firms"]
 LEAST = 2
 """Witnesses that a class needs."""
 _STRONG = 2
-"""What a kind said outright counts."""
+"""Weight of an explicitly stated kind."""
 _MANY = 3
-"""Mentions of one tag that no noun speaks against."""
+"""Least number of mentions that decide the class if all have one tag."""
 CONFIDENCE = {2: 0.8, 3: 0.9}
-"""Of a class, by the number of its witnesses."""
+"""Confidence of a class by the number of its witnesses."""
 _MOST = 0.95
-"""Confidence by more witnesses than those."""
+"""Confidence of a class with more witnesses."""
 
 _PLACES = frozenset({"GPE", "LOC", "FAC"})
 _WORKS = frozenset({"WORK_OF_ART", "LAW"})
 _AGENTS = frozenset({"PERSON", "ORG", "GPE", "NORP"})
 
 _HEADS = {"ORG": "bodies", "FAC": "sites", "LAW": "laws", "EVENT": "events", "LOC": "nature"}
-"""Lists of words at the end of names, and the tag of what they name."""
+"""Tag, and the list of words at the end of names with this tag."""
 
 _TOKEN = re.compile(r"[^\W_]+(?:[-'’.&][^\W_]+)*\.?")
 _LARGE = re.compile(r"(?<=[^.!?\"“”\s]\s)[A-Z][^\W\d_]+")
@@ -74,20 +73,20 @@ _IN = re.compile(
 _LONG_FORM = re.compile(
     r"((?:[A-Z][\w'’-]*|of|and|for|the|&)(?:\s(?:[A-Z][\w'’-]*|of|and|for|the|&))+)\s*\($"
 )
-_OWN_LONG_FORM = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
+_LONG_FORM_AFTER = re.compile(r"\s*\(([A-Z][^()]{5,80})\)")
 _BESIDE = re.compile(
     r"\b([a-z][a-z-]+)\s+(?:(such as|like|called|named)\s+|of\s+)?[\"“]?(?:the\s+)?$"
 )
 _ANY = re.compile(r"\b(?:an?|another|any|each|every|no|most|many|some|several)\s+$", re.IGNORECASE)
-"""What stands before a common noun, and before no name."""
+"""Determiners of common nouns that no name has."""
 _BEHIND = AUXILIARIES | MODALS | JOINING | PREPOSITIONS | PRONOUNS | POINTING | {"who", "which"}
 _WHOLE = re.compile(rf"\s*(?:[^\w\s]|$)|\s+(?:{'|'.join(sorted(_BEHIND))})\b")
-"""What follows a noun phrase: `an FHA loan` is not one of FHA."""
+"""What follows a whole noun phrase: `an FHA loan` is not one of FHA."""
 _QUOTED = re.compile(r"[\"“”]|''|``")
 
 
 class WordForms:
-    """How the words of a corpus are written: small, or with a capital within a sentence."""
+    """Counts of a corpus's words in small letters, and with a capital within a sentence."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._small: Counter[str] = Counter()
@@ -97,7 +96,7 @@ class WordForms:
             self._large.update(word.casefold() for word in _LARGE.findall(text))
 
     def is_common(self, word: str) -> bool:
-        """Whether a word is a common noun, adjective or verb: it is written small as often."""
+        """Whether a word is in small letters at least as often as with a capital."""
         plain = word.casefold()
         small = self._small[plain]
         base = lemmatise(plain)
@@ -117,11 +116,11 @@ class Use:
 
 @dataclass(slots=True)
 class Evidence:
-    """What a corpus says of one individual.
+    """The evidence of a corpus on one individual.
 
-    `stated`: nouns that it is said to be. `is_kind`: it is only said of others, and names none.
-    `deeds`: lemmas of the verbs that it is the subject of. `ends`: the classes that the properties
-    of its facts give it, one set for each fact.
+    `stated`: nouns that sentences say it is. `is_kind`: other things are said to be it, so it is no
+    name. `deeds`: lemmas of the verbs that it is the subject of. `ends`: the classes by the
+    properties of its facts, one set for each fact.
     """
 
     name: str
@@ -133,31 +132,31 @@ class Evidence:
 
 
 def find_confidence(witnesses: int) -> float:
-    """Of a class, by the number of its witnesses: the share that was right where it was read.
+    """Confidence of a class by its number of witnesses: the measured share of right ones.
 
-    The values of properties follow: of those whose ends are both of their classes by witnesses,
-    half the doubt that the sentence is read right remains (`checking.confirm`); a type alone takes
-    a tenth, what only the property suggests three tenths.
+    The values of properties follow: if both ends have their classes by witnesses, half the doubt
+    about the sentence remains (`checking.confirm`); a type alone takes a tenth, a class that only
+    the property suggests three tenths.
     """
     return CONFIDENCE.get(witnesses, _MOST)
 
 
 class Witnesses:
-    """Counts what speaks for the classes of individuals."""
+    """Counts the witnesses for the classes of individuals."""
 
     def __init__(self, schema: Schema, forms: WordForms) -> None:
         self._schema = schema
         self._forms = forms
 
     def is_common(self, name: str) -> bool:
-        """Whether a name is none: those of its words that are written large are common ones."""
+        """Whether a name is none: all its words with a capital are common ones."""
         words = _TOKEN.findall(name)
         return not any(word[:1].isupper() and not self._is_common(word) for word in words)
 
     def count(self, evidence: Evidence) -> dict[str, int]:
-        """The number of witnesses of the best class, and of those above it, if there are enough.
+        """The number of witnesses of the best class and of those above it, if there are enough.
 
-        Of two that have as many the tag decides, and where it is unanimous, over more, too.
+        Of two with equal numbers the tag decides; a unanimous tag of many mentions decides alone.
         """
         scores: Counter[str] = Counter()
         for label in self._list_labels(evidence):
@@ -175,7 +174,7 @@ class Witnesses:
         }
 
     def refutes_tag(self, evidence: Evidence) -> bool:
-        """Whether the name has not the form of what the recogniser took it for."""
+        """Whether the form of the name contradicts the recogniser's tag."""
         tag = vote_tag(evidence.uses)
         is_small = evidence.name[:1].islower()  # "paper Knots in Water" holds a name
         return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
@@ -183,8 +182,8 @@ class Witnesses:
     def _list_labels(self, evidence: Evidence) -> list[str]:
         beside = (before for use in evidence.uses if (before := _BESIDE.search(use.before)))
         nouns = {*evidence.stated, *(lemmatise(before[1]) for before in beside)}
-        found = {use.type for use in evidence.uses} | {*map(find_label, nouns)}
-        return sorted(filter(None, found | {find_own_label(evidence.name)}))
+        labels = {use.type for use in evidence.uses} | {*map(find_label, nouns)}
+        return sorted(filter(None, labels | {find_head_label(evidence.name)}))
 
     def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
         form = self._judge_form(evidence.name, label)
@@ -193,7 +192,7 @@ class Witnesses:
         if _is_counted(evidence) or form < 0 or (label == "PERSON" and has_article):
             return 0  # `the Aztecs` are no person
         number = form + (tag == label)
-        number += tag != "PERSON" and find_own_label(evidence.name) == label
+        number += tag != "PERSON" and find_head_label(evidence.name) == label
         nouns = [noun for noun in evidence.stated if find_label(noun) == label]
         if nouns:
             is_sure = label != "EVENT" and any(map(_is_listed, nouns))
@@ -214,7 +213,7 @@ class Witnesses:
         return self._forms.is_common(word.removesuffix("'s").removesuffix("’s"))
 
     def _judge_form(self, name: str, label: str) -> int:
-        """Whether a name has the form of a kind: 1, or -1 where it has another one, else 0."""
+        """The form of a name for a kind: 1 if it fits, -1 if it is another kind's, else 0."""
         words = _split(name)
         if label == "EVENT" and words and _YEAR.fullmatch(words[0]):
             words = words[1:]
@@ -226,27 +225,27 @@ class Witnesses:
             return -1
         if not any(sum(map(str.isalpha, word)) > 1 for word in words):
             return -1
-        own = find_own_label(name)
-        if label not in _WORKS and own is None and self.is_common(name):
+        head = find_head_label(name)
+        if label not in _WORKS and head is None and self.is_common(name):
             return -1
-        if own == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
+        if head == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
             return 0 if label == "GPE" and _JOINED.search(name) else 1
         if label == "PERSON":
-            return self._judge_person(name, words, own)
-        if own is not None and not (
-            {own, label} <= _PLACES or (own, label) == ("FAC", "ORG") or label in _WORKS
+            return self._judge_person(name, words, head)
+        if head is not None and not (
+            {head, label} <= _PLACES or (head, label) == ("FAC", "ORG") or label in _WORKS
         ):
             return -1
         if label in ("GPE", "LOC"):
-            return self._judge_place(name, words, own)
+            return self._judge_place(name, words, head)
         if label in ("NORP", "LANGUAGE"):
             return -1 if _CAPITALS.fullmatch(name) else 1
         if label in ("ORG", "FAC"):
-            is_other = any(word.isdigit() for word in words) or self._is_common(words[-1])
-            return -1 if is_other and own is None else 0
+            is_excluded = any(word.isdigit() for word in words) or self._is_common(words[-1])
+            return -1 if is_excluded and head is None else 0
         return int(label == "EVENT" and bool(_YEAR.search(name)))
 
-    def _judge_person(self, name: str, words: Sequence[str], own: str | None) -> int:
+    def _judge_person(self, name: str, words: Sequence[str], head: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
             return -1
         if words[0].rstrip(".").casefold() in _WORDS["titles"]:
@@ -255,26 +254,26 @@ class Witnesses:
             return -1
         if len(words) == 1:
             return -1 if _CAPITALS.fullmatch(words[0]) else 0
-        if own is not None:
-            return 0 if own in _PLACES and len(words) == 2 else -1
+        if head is not None:
+            return 0 if head in _PLACES and len(words) == 2 else -1
         is_odd = " of " in name or len(words[-1]) == 1
         return int(not (is_odd or any(map(self._is_common, (words[-1], words[0])))))
 
-    def _judge_place(self, name: str, words: Sequence[str], own: str | None) -> int:
+    def _judge_place(self, name: str, words: Sequence[str], head: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
             return -1
-        if own is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
+        if head is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
             return 0
         return -1 if self._is_common(words[-1]) else 1
 
     def _weigh_beside(self, use: Use, label: str) -> int:
-        """What the words beside a mention say of its kind: 0, 1, or 2 for `games like X`."""
+        """The weight of the words beside a mention: 0, 1, or 2 for `games like X`."""
         before = _BESIDE.search(use.before)
         if before is not None and find_label(lemmatise(before[1])) == label != "EVENT":
             return _STRONG if before[2] else 1
         if label == "ORG":
-            full = _OWN_LONG_FORM.match(use.after) or _LONG_FORM.search(use.before)
-            return int(full is not None and find_own_label(full[1]) == "ORG")
+            full = _LONG_FORM_AFTER.match(use.after) or _LONG_FORM.search(use.before)
+            return int(full is not None and find_head_label(full[1]) == "ORG")
         if label in ("GPE", "LOC"):
             return int(_IN.search(use.before) is not None)
         if label in _WORKS:
@@ -287,7 +286,7 @@ class Witnesses:
 
 
 def vote_tag(uses: Sequence[Use]) -> str | None:
-    """The tag that at least half of the mentions have, untyped ones among them."""
+    """The tag of at least half of the mentions, untyped ones among them; None without any."""
     counts = Counter(use.type for use in uses)
     if not counts:
         return None
@@ -296,7 +295,7 @@ def vote_tag(uses: Sequence[Use]) -> str | None:
 
 
 def _is_counted(evidence: Evidence) -> bool:
-    """Whether half of a name's uses are those of a common noun: `an LLC`, `each ETF`."""
+    """Whether half of the uses of a name are those of a common noun: `an LLC`, `each ETF`."""
     counted = sum(
         _ANY.search(use.before) is not None and _WHOLE.match(use.after) is not None
         for use in evidence.uses
@@ -305,7 +304,7 @@ def _is_counted(evidence: Evidence) -> bool:
 
 
 def _is_listed(noun: str) -> bool:
-    """Whether a kind noun is known by itself, not by its ending."""
+    """Whether a kind noun is listed, not recognised by its ending."""
     return noun in LABEL_BY_NOUN or noun in PERSON_NOUNS
 
 
@@ -316,14 +315,14 @@ def find_deed(relation: str) -> str:
 
 
 def find_label(noun: str) -> str | None:
-    """The tag of what a kind noun names; None for what several kinds can be called."""
+    """The tag of a kind noun; None for nouns of several kinds."""
     if noun in ROLES:
         return None
     return LABEL_BY_NOUN.get(noun) or ("PERSON" if is_person_noun(noun) else None)
 
 
-def find_own_label(name: str) -> str | None:
-    """The tag that the head of a name says, written large: `River` of `Red River`."""
+def find_head_label(name: str) -> str | None:
+    """The tag by the capitalised head of a name: `River` of `Red River`."""
     words = _split(name)
     if not words or not words[-1][0].isupper():
         return None

@@ -1,4 +1,4 @@
-"""The gates `checks` and `questions`: queries that must find nothing, and those that must run."""
+"""The gates `checks` and `questions`: queries without solutions, and queries that must run."""
 
 import logging
 import tomllib
@@ -38,9 +38,9 @@ _MOST_EXPLAINED = 10_000
 
 @checked(frozen=True)
 class Question:
-    """A competency question: what a person would ask, its query, and the rows it must give.
+    """A competency question in words, its query, and its least number of rows.
 
-    `least` holds on a pyramid of the ontology's own field; with 0 it only has to run.
+    `least` applies to a pyramid of the ontology's own field; with 0 it only has to run.
     """
 
     text: str
@@ -52,8 +52,8 @@ class Question:
 class Answered:
     """The answer to a question or check: its first rows, or why it failed.
 
-    `count` is of all rows, at least so many if `more`; `stopped` says that the problem was the
-    limit of time or memory.
+    `count` is the number of all rows, a lower bound if `more`; `stopped` marks a limit of time or
+    memory as the problem.
     """
 
     text: str
@@ -71,8 +71,8 @@ def read_questions(path: Path) -> list[Question]:
         InputError: it is no TOML, or a question has no text or no query.
     """
     try:
-        found = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
-        return TypeAdapter(list[Question]).validate_python(found)
+        entries = tomllib.loads(path.read_text("utf-8-sig")).get("questions", [])
+        return TypeAdapter(list[Question]).validate_python(entries)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise InputError(f"{path}: {e}; correct the file") from e
     except ValidationError as e:
@@ -85,7 +85,7 @@ def read_questions(path: Path) -> list[Question]:
 
 
 def complete_query(query: str, prefixes: Mapping[str, str]) -> str:
-    """The query with the prefixes that it may mean in front; one that it declares itself wins."""
+    """The query with the declarations of prefixes that it uses; its own declarations win."""
     used = sorted((name, iri) for name, iri in prefixes.items() if f"{name}:" in query)
     return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in used) + query
 
@@ -97,16 +97,16 @@ def run_checks(
 
     Its text is the file's first comment line.
     """
-    found = []
+    answers = []
     for path in paths:
         text, query = _read_check(path)
         answered = _run(text, query, store, prefixes, limit=_MOST_COUNTED)
-        found.append(replace(answered, rows=label_rows(answered.rows, store)))
-    return found
+        answers.append(replace(answered, rows=label_rows(answered.rows, store)))
+    return answers
 
 
 def _read_check(path: Path) -> tuple[str, str]:
-    """A check in words, and its query."""
+    """The text and the query of a check."""
     query = path.read_text("utf-8-sig")
     first = query.lstrip().partition("\n")[0]
     return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
@@ -115,9 +115,9 @@ def _read_check(path: Path) -> tuple[str, str]:
 def trace_violations(
     files: OntologyFiles, schema_turtle: str, instances_nt: str, *, seconds: float
 ) -> list[Fault]:
-    """The facts that the patterns of a check match, for each of its solutions.
+    """The facts that match the patterns of a check, for each of its solutions.
 
-    A path matches the facts on all ways between its ends. `seconds` bound each check.
+    A path matches the facts on all ways between its ends. `seconds` limits each check.
     """
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     stated: dict[Pattern, ox.Triple] = {}
@@ -170,18 +170,18 @@ def run_questions(
     known: frozenset[str],
     base: str,
 ) -> list[Answered]:
-    """The rows of each competency question; one with a term of `base` not in `known` fails."""
+    """The rows of each competency question; terms of `base` that are not `known` make it fail."""
     answers = []
     for question in questions:
         limit = max(_MOST_COUNTED, question.least)
-        found = _run(question.text, question.sparql, store, prefixes, limit=limit)
-        if not found.problem:
+        answer = _run(question.text, question.sparql, store, prefixes, limit=limit)
+        if not answer.problem:
             used = list_iris(complete_query(question.sparql, prefixes))
             strange = sorted(iri for iri in used if iri.startswith(base) and iri not in known)
             if strange:
                 problem = f"<{strange[0]}> is not in the ontology"
-                found = Answered(question.text, (), 0, problem)
-        answers.append(found)
+                answer = Answered(question.text, (), 0, problem)
+        answers.append(answer)
     return answers
 
 
@@ -198,7 +198,7 @@ def _run(
 
 
 def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[dict[str, str]]:
-    """The rows with labels for the IRIs that have one."""
+    """The rows with labels in place of IRIs that have one."""
 
     def label(value: str) -> str:
         if not value.startswith(("http://", "https://", "urn:")):
@@ -214,7 +214,7 @@ def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[
 
 
 def check_queries(files: OntologyFiles) -> None:
-    """Passes when the questions and checks beside an ontology can be read and may be run.
+    """Passes when the questions and checks beside an ontology can be read and may run.
 
     Raises:
         InputError: names the file and what is wrong with it.
@@ -230,10 +230,10 @@ def check_queries(files: OntologyFiles) -> None:
             raise InputError(f"{place}: {e}") from e
 
 
-def judge_checks(found: Sequence[Answered]) -> str:
-    """`pass` when the checks found nothing, else what they found.
+def judge_checks(answers: Sequence[Answered]) -> str:
+    """`pass` when no check has rows, else the rows.
 
-    `not run: why` when one was stopped and the others do not fail.
+    `not run: why` when one was stopped and no other fails.
     """
 
     def tell(check: Answered) -> str:
@@ -244,29 +244,29 @@ def judge_checks(found: Sequence[Answered]) -> str:
         rest = f" and {left} {'or more others' if check.more else 'more'}" if left else ""
         return f"{check.text} ({rows}{rest})"
 
-    said = "; ".join(tell(check) for check in found if check.problem or check.count)
-    if any(check.count for check in found):
-        return f"fail: {said}; correct the text"
-    return f"{_choose_verdict(found)}: {said}" if said else "pass"
+    problems = "; ".join(tell(check) for check in answers if check.problem or check.count)
+    if any(check.count for check in answers):
+        return f"fail: {problems}; correct the text"
+    return f"{_choose_verdict(answers)}: {problems}" if problems else "pass"
 
 
-def _choose_verdict(found: Iterable[Answered]) -> str:
-    """For queries of which some have problems: to be stopped is not to fail."""
-    return "fail" if any(a.problem and not a.stopped for a in found) else "not run"
+def _choose_verdict(answers: Iterable[Answered]) -> str:
+    """The verdict on queries with problems: a stopped query does not fail."""
+    return "fail" if any(a.problem and not a.stopped for a in answers) else "not run"
 
 
 def judge_questions(
-    questions: Sequence[Question], found: Sequence[Answered], *, strict: bool
+    questions: Sequence[Question], answers: Sequence[Answered], *, strict: bool
 ) -> str:
-    """`pass` when all questions run and, if `strict`, have the rows they must have.
+    """`pass` when all questions run and, if `strict`, have at least `least` rows.
 
-    `not run: why` when one was stopped and the others do not fail.
+    `not run: why` when one was stopped and no other fails.
     """
-    told = [f"“{answered.text}”: {answered.problem}" for answered in found if answered.problem]
+    faults = [f"“{answered.text}”: {answered.problem}" for answered in answers if answered.problem]
     short = [
         f"“{question.text}” has {answered.count} rows, not {question.least}"
-        for question, answered in zip(questions, found, strict=True)
+        for question, answered in zip(questions, answers, strict=True)
         if strict and not answered.problem and answered.count < question.least
     ]
-    verdict = "fail" if short else _choose_verdict(found)
-    return f"{verdict}: {'; '.join([*told, *short])}" if told or short else "pass"
+    verdict = "fail" if short else _choose_verdict(answers)
+    return f"{verdict}: {'; '.join([*faults, *short])}" if faults or short else "pass"

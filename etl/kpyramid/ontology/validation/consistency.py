@@ -53,34 +53,34 @@ _KNOWN_DATATYPES = {
 _TEXT = n.XSD + "string"
 _IDENTITY = "<urn:x:identity>"
 _MOST_SHARED = 50
-"""Times that an axiom's unnamed nodes may be written out; once is usual, for OWL makes trees."""
+"""Most copies of an axiom's unnamed nodes; one is usual, for axioms of OWL are trees."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axiom:
-    """Statements that only say something together: one, with the unnamed nodes it points to."""
+    """Statements that have a meaning only together: one, with the unnamed nodes it refers to."""
 
     triples: tuple[ox.Triple, ...]
 
     @property
     def head(self) -> ox.Triple:
-        """The statement that the others belong to."""
+        """The statement that the others complete."""
         return self.triples[0]
 
     def list_iris(self) -> set[str]:
-        """All IRIs in it that are no word of OWL."""
+        """All IRIs in it outside OWL's vocabulary."""
         terms = {t for triple in self.triples for t in (triple.subject, triple.object)}
         terms |= {triple.predicate for triple in self.triples}
-        found = {t.value for t in terms if isinstance(t, ox.NamedNode)}
-        return {iri for iri in found if not iri.startswith(n.BUILT_IN)}
+        iris = {t.value for t in terms if isinstance(t, ox.NamedNode)}
+        return {iri for iri in iris if not iri.startswith(n.BUILT_IN)}
 
 
 @dataclass(slots=True)
 class Theory:
     """The axioms of a schema and the facts about individuals.
 
-    `declared`: kind by IRI, such as `owl:Class`. `labels`: of everything. `unknown`: classes and
-    properties that facts use and nothing declares.
+    `declared`: kind by IRI, such as `owl:Class`. `labels`: by IRI. `unknown`: classes and
+    properties that facts use without a declaration.
     """
 
     declared: dict[str, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ def _group(stated: Sequence[ox.Triple], theory: Theory) -> None:
 
 
 def _follow(start: Node, of_node: Mapping[Node, Sequence[ox.Triple]]) -> Iterator[ox.Triple]:
-    """The statements of an unnamed node, and of those that it points to."""
+    """The statements of an unnamed node, and of those that it refers to."""
     for node in walk([start], lambda node: (t.object for t in of_node.get(node, ()))):
         yield from of_node.get(node, ())
 
@@ -202,16 +202,16 @@ _OF_SOME_TEXTS = {n.OWL + "withRestrictions"} | {
     n.XSD + name for name in "normalizedString token language Name NCName NMTOKEN".split()
 }
 _ROUNDS = 3
-"""How far around an individual its place among the others of its part is looked for."""
+"""Rounds of hashing over neighbours that tell the individuals of a part apart."""
 
 
 def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
-    """Facts that no other fact can contradict, part by part, each kind of part once.
+    """Facts in parts that cannot contradict one another, each kind of part once.
 
-    Individuals are of one part when facts join them. The key of a part is its facts with numbers
-    for individuals and texts: parts with one key differ in names only, and a reasoner says the same
-    of them. Axioms that name individuals, keys, or what holds between all things join everything.
-    The first part is empty: it stands for the schema alone.
+    Individuals joined by facts are of one part. The key of a part is its facts with numbers for
+    individuals and texts: parts with equal keys differ in names only, and have equal verdicts.
+    Axioms that name individuals, keys, or universal properties make all facts one part. The first
+    part is empty: it stands for the schema alone.
     """
     terms = {term for axiom in theory.axioms for t in axiom.triples for term in t}
     named = {term.value for term in terms if isinstance(term, ox.NamedNode)}
@@ -263,7 +263,7 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
             near[str(t.object)].append(f"{around[str(t.subject)]} {t.predicate}")
         around = {node: hash_value(sorted(near[node])) for node in around}
     order = sorted(around, key=lambda node: (around[node], node))
-    number = {node: f"_{at}" for at, node in enumerate(order)}
+    number = {node: f"_{i}" for i, node in enumerate(order)}
     texts: dict[str, str] = {}
     lines = []
     for t in sorted(facts, key=lambda t: (number[str(t.subject)], str(t))):
@@ -295,7 +295,7 @@ class ReasonerText:
         self._tags: dict[str, str] = {}
 
     def name(self, iri: str) -> str:
-        """The IRI as HermiT sees it, in angle brackets."""
+        """The IRI for HermiT, in angle brackets."""
         if iri in _KNOWN_DATATYPES or (iri.startswith(n.BUILT_IN) and not iri.startswith(n.XSD)):
             return f"<{iri}>"
         if iri.startswith(n.XSD) and self._declared.get(iri) is None:
@@ -308,7 +308,7 @@ class ReasonerText:
         return self._numbers[iri]
 
     def _tag(self, datatype: str) -> str:
-        """A language of its own for a datatype: from qaa on they are for private use."""
+        """A language tag for a datatype: from qaa on they are for private use."""
         if datatype not in self._tags:
             first, second = divmod(len(self._tags), 26)
             self._tags[datatype] = f"q{chr(97 + first % 20)}{chr(97 + second)}"
@@ -329,7 +329,7 @@ class ReasonerText:
         return str(term)
 
     def write(self, axioms: Iterable[Axiom], facts: Iterable[ox.Triple]) -> str:
-        """N-Triples: declarations, the axioms, the facts, and that individuals are distinct."""
+        """N-Triples: declarations, axioms, facts, and distinctness of individuals."""
         lines = [
             f"{self.name(iri)} <{n.RDF_TYPE}> <{kind}> .\n"
             for iri, kind in self._declared.items()
@@ -397,7 +397,7 @@ class Reasoner:
     """Judges parts of one theory until its time is over; use it in a `with`."""
 
     def __init__(self, theory: Theory, *, seconds: float, heap: int = _HEAP) -> None:
-        """Looks for Java.
+        """Looks for Java and HermiT.
 
         Raises:
             NotJudgedError: there is none, or owlready2 brings no HermiT.
@@ -410,7 +410,7 @@ class Reasoner:
         self._folder = tempfile.TemporaryDirectory(prefix="kpyramid-hermit-")
 
     def find_inconsistent(self, parts: Iterable[Part]) -> int | None:
-        """The index of the first part that contradicts itself, or None.
+        """The index of the first inconsistent part, or None.
 
         Raises:
             NotJudgedError: time or memory ran out, or HermiT does not know what it was given.
@@ -423,7 +423,7 @@ class Reasoner:
         return None
 
     def find_unsatisfiable(self, part: Part) -> list[str] | None:
-        """The classes that can have no instance, sorted; None when the part contradicts itself.
+        """The sorted classes that can have no instance; None when the part is inconsistent.
 
         Raises:
             NotJudgedError: as above.
@@ -432,11 +432,11 @@ class Reasoner:
         if _INCONSISTENT in output:
             return None
         self._require_end(code, output, 1)
-        _, said, listed = output.decode("utf-8", "replace").partition(_EMPTY_CLASSES)
-        if not said:
+        _, heading, listed = output.decode("utf-8", "replace").partition(_EMPTY_CLASSES)
+        if not heading:
             raise _describe_failure(output)
-        found = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
-        return sorted({self._names[f"<{name}>"] for name in found})
+        names = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
+        return sorted({self._names[f"<{name}>"] for name in names})
 
     def _run(self, actions: list[str], parts: Iterable[Part]) -> tuple[int, bytes]:
         folder = Path(self._folder.name)
@@ -471,8 +471,8 @@ class Reasoner:
 
 
 def _describe_failure(output: bytes) -> NotJudgedError:
-    said = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
-    return NotJudgedError(f"HermiT failed: {' '.join(said.split())[:300]}")
+    text = output.decode("utf-8", "replace").replace(_CONSISTENT.decode(), " ")
+    return NotJudgedError(f"HermiT failed: {' '.join(text.split())[:300]}")
 
 
 def find_java() -> str | None:
@@ -483,12 +483,12 @@ def find_java() -> str | None:
 
 
 def _list_command(heap: int) -> list[str]:
-    java, found = find_java(), find_spec("owlready2")
+    java, spec = find_java(), find_spec("owlready2")
     if java is None:
         raise NotJudgedError("no Java on PATH; install one, such as Debian's default-jre-headless")
-    if found is None or found.origin is None:
+    if spec is None or spec.origin is None:
         raise NotJudgedError("owlready2, which brings HermiT, is not installed")
-    hermit = Path(found.origin).parent / "hermit"
+    hermit = Path(spec.origin).parent / "hermit"
     return [
         *(java, f"-Xmx{heap}m"),
         "-XX:+ExitOnOutOfMemoryError",
@@ -504,15 +504,15 @@ def _list_command(heap: int) -> list[str]:
 # Explanations: a smallest set of statements that contradict each other.
 
 _MOST_PARTS = 24
-"""Parts asked about in one call of HermiT: starting Java takes longer than judging small ones."""
+"""Parts in one call of HermiT: starting Java takes longer than judging small ones."""
 _MOST_STATEMENTS = 200_000
-"""Statements written for one call."""
+"""Most statements written for one call."""
 
 Item = Axiom | ox.Triple
 
 
 def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
-    """A set of axioms and facts that contradict each other, none of which can be left out.
+    """A minimal set of contradicting axioms and facts.
 
     Raises:
         NotJudgedError: the reasoner's time is over.
@@ -521,7 +521,7 @@ def explain_contradiction(theory: Theory, reasoner: Reasoner) -> list[Item]:
 
 
 def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
-    """A smallest set of axioms by which a class can have no instance.
+    """A minimal set of axioms by which a class can have no instance.
 
     Raises:
         NotJudgedError: the reasoner's time is over.
@@ -530,7 +530,7 @@ def explain_class(theory: Theory, iri: str, reasoner: Reasoner) -> list[Item]:
     of: defaultdict[str, list[Axiom]] = defaultdict(list)
     for axiom in theory.axioms:
         of[_name(axiom.head.subject)].append(axiom)
-    near = walk([iri], lambda at: (other for axiom in of[at] for other in axiom.list_iris()))
+    near = walk([iri], lambda node: (end for axiom in of[node] for end in axiom.list_iris()))
     # What is near comes first: of the shortest beginning that contradicts itself nothing is far.
     axioms = dict.fromkeys(chain(of[""], *(of[each] for each in near), theory.axioms))
     shrunk = shrink([instance, *axioms], reasoner.find_inconsistent)
@@ -543,28 +543,28 @@ _TYPE = ox.NamedNode(n.RDF_TYPE)
 def shrink(
     items: Sequence[Item], find_inconsistent: Callable[[Iterable[Part]], int | None]
 ) -> list[Item]:
-    """A smallest contradictory subset of contradictory items.
+    """A minimal contradictory subset of contradictory items.
 
-    `find_inconsistent` gives the index of the first part that contradicts itself, or None.
-    The last item of the shortest contradictory beginning is needed; with it put aside the same
-    is asked of what stands before it, until what was put aside contradicts itself.
+    `find_inconsistent` gives the index of the first inconsistent part, or None. The last item of
+    the shortest contradictory beginning is needed; it is set aside, and the search goes on in the
+    items before it, until the items set aside contradict each other.
     """
-    kept: list[Item] = []
+    core: list[Item] = []
     rest = list(items)
     while True:
         low, high = -1, len(rest)  # a beginning of `low` items is consistent, of `high` it is not
         while high - low > 1:
             most = max(2, min(_MOST_PARTS, _MOST_STATEMENTS // high))
             cuts = sorted({low + 1 + (high - low - 1) * i // most for i in range(most)})
-            found = find_inconsistent(_split([*kept, *rest[:cut]]) for cut in cuts)
-            if found is None:
+            index = find_inconsistent(_split([*core, *rest[:cut]]) for cut in cuts)
+            if index is None:
                 low = cuts[-1]
             else:
-                high = cuts[found]
-                low = cuts[found - 1] if found else low
+                high = cuts[index]
+                low = cuts[index - 1] if index else low
         if high == 0:
-            return sorted(kept, key=lambda item: (isinstance(item, Axiom), str(item)), reverse=True)
-        kept.append(rest[high - 1])
+            return sorted(core, key=lambda item: (isinstance(item, Axiom), str(item)), reverse=True)
+        core.append(rest[high - 1])
         rest = rest[: high - 1]
 
 
@@ -605,11 +605,11 @@ def state_item(
         return _state_axiom(item, labels)
     subject, value = _say(item.subject, labels), _say(item.object, labels)
     if item.predicate.value == n.RDF_TYPE:
-        said = f"“{subject}” is {_choose_article(value)} {value}"
+        text = f"“{subject}” is {_choose_article(value)} {value}"
     else:
-        said = f"“{subject}” has {_say(item.predicate, labels)} “{value}”"
+        text = f"“{subject}” has {_say(item.predicate, labels)} “{value}”"
     place = find_place(item)
-    return f"{said} [{place}]" if place else said
+    return f"{text} [{place}]" if place else text
 
 
 def _say(node: Node, labels: Mapping[str, str]) -> str:
@@ -638,7 +638,7 @@ def _state_axiom(axiom: Axiom, labels: Mapping[str, str]) -> str:
 
 
 def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
-    """The statements of an axiom's unnamed nodes in words, without those that only build lists."""
+    """The statements of an axiom's unnamed nodes in words, without those of RDF lists."""
     for t in axiom.triples[1:]:
         builds = _name(t.object) in (n.RDF_NIL, n.RESTRICTION, n.CLASS)
         if not (builds or isinstance(t.object, ox.BlankNode)):
@@ -650,17 +650,17 @@ def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
 
 _MOST_NAMED = 5
 _MOST_FACTS = 100_000
-"""Judged at a time: HermiT takes 1.6 GiB for a million."""
+"""Most facts judged at a time: HermiT takes 1.6 GiB for a million."""
 
 
 class Passed(Protocol):
-    """Keeps the keys of what HermiT let pass, see `RowCache`."""
+    """Stores the keys of consistent parts, see `RowCache`."""
 
     def load(self, keys: Collection[str]) -> Mapping[str, bytes]:
-        """Those of the keys that are there."""
+        """The stored keys among these."""
 
     def store(self, rows: Mapping[str, bytes]) -> None:
-        """Keeps more."""
+        """Adds keys."""
 
 
 def judge_consistency(
@@ -673,10 +673,10 @@ def judge_consistency(
 ) -> str:
     """`pass`, `fail: why`, or `not run: why`, by HermiT in `seconds`.
 
-    It fails for a class or property that nothing declares, for a class that can have no instance,
-    and for a contradiction. The reason names a smallest set of statements that contradict each
-    other, in words, each fact with the place in the text that states it. What HermiT
-    `passed` before is not asked again; of the rest it is given each kind of part once.
+    It fails for an undeclared class or property, for a class that can have no instance, and for a
+    contradiction. The reason names a minimal set of contradicting statements in words, each fact
+    with the place in the text that states it. Parts that HermiT `passed` before are not judged
+    again; of the rest each kind of part is judged once.
     """
     given = schema_turtle, instances_nt, seconds, provenance_nt
     verdict, empty = _judge(*given, explained=1, passed=passed)
@@ -690,9 +690,9 @@ def judge_consistency(
 
 
 def judge_schema(schema_turtle: str, *, seconds: float) -> tuple[str, dict[str, str]]:
-    """The verdict on a schema without its classes that can have no instance.
+    """The verdict on a schema, and its classes that can have no instance.
 
-    These are given by IRI, the first of them each with the statements that say so.
+    These are by IRI, the first of them with the statements that imply it.
     """
     return _judge(schema_turtle, "", seconds, "", explained=_MOST_NAMED)
 
@@ -714,7 +714,7 @@ def _judge(
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
         return f"fail: instances use what the schema does not declare: {named}", {}
     schema, parts = hash_value(schema_turtle), part_facts(theory)
-    parts = {hash_value([schema, said]): facts for said, facts in parts.items()}
+    parts = {hash_value([schema, text]): facts for text, facts in parts.items()}
     known = passed.load(parts) if passed is not None else {}
     parts = {key: facts for key, facts in parts.items() if key not in known}
     if not parts:
@@ -740,7 +740,7 @@ def _judge(
 
 
 def _explain(theory: Theory, find: Callable[[], list[Item]], provenance_nt: str = "") -> str:
-    """Statements in words, each fact with the place in a text that states it."""
+    """Contradicting statements in words, each fact with the place that states it."""
     try:
         return "; ".join(
             state_item(item, theory.labels, lambda fact: _find_place(fact, provenance_nt))
@@ -751,14 +751,14 @@ def _explain(theory: Theory, find: Callable[[], list[Item]], provenance_nt: str 
 
 
 def _find_place(fact: ox.Triple, provenance_nt: str) -> str | None:
-    """Where a text states a fact, by its reified statement; None where nothing says so."""
+    """The place that states a fact, by its reified statement; None without any."""
     parts = (("subject", fact.subject), ("predicate", fact.predicate), ("object", fact.object))
     wanted = {f"<{n.RDF}{name}> {term} ." for name, term in parts}
-    found = Counter[str]()
+    counts = Counter[str]()
     places: dict[str, str] = {}
     for line in provenance_nt.split("\n"):  # literals may hold other ends of lines
-        statement, _, said = line.partition(" ")
-        found[statement] += said in wanted
-        if said.startswith(f"<{n.DERIVED_FROM}> "):
-            places.setdefault(statement, said.split(" ")[1].strip("<>").rpartition("/")[2])
-    return min(((s, places[s]) for s in places if found[s] == len(parts)), default=(None, None))[1]
+        statement, _, rest = line.partition(" ")
+        counts[statement] += rest in wanted
+        if rest.startswith(f"<{n.DERIVED_FROM}> "):
+            places.setdefault(statement, rest.split(" ")[1].strip("<>").rpartition("/")[2])
+    return min(((s, places[s]) for s in places if counts[s] == len(parts)), default=(None, None))[1]

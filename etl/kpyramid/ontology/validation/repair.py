@@ -1,4 +1,4 @@
-"""Repair: which statements leave an ontology when a check or a shape faults them."""
+"""Repair: the statements to withdraw when a check or a shape fails."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ _MOST_OTHERS = 3
 class Fault:
     """Facts that may not all stand, of which at most `keep` may stay.
 
-    `reason` is a short name for counting, `rule` what faults them in words.
+    `reason` is a short name for counting, `rule` describes the violated rule.
     """
 
     reason: str
@@ -29,7 +29,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A statement that leaves; `detail` says what faults it, its evidence and its sentences."""
+    """A withdrawn statement; `detail`: the rule, its evidence and its sentences."""
 
     statement: InstanceStatement
     reason: str
@@ -37,11 +37,11 @@ class Withdrawal:
 
 
 class Repair:
-    """Statements, and those of them that left because others have more evidence.
+    """Statements, and those withdrawn because others have more evidence.
 
     Evidence of a fact is the confidence of all statements that make it true, to two digits, then
-    their documents, then their number. Of the facts of a fault those stay that have more evidence
-    than the best that has to leave; where none has more, all leave.
+    their documents, then their number. Of a fault's facts those with more evidence than the best
+    loser stay; where none has more, all leave.
     """
 
     def __init__(self, statements: Iterable[InstanceStatement], labels: Mapping[str, str]) -> None:
@@ -57,7 +57,7 @@ class Repair:
                 self._stating[fact].append(statement)
 
     def settle(self, faults: Iterable[Fault]) -> None:
-        """Withdraws the losers of each fault, that with the weakest fact first."""
+        """Withdraws the losers of each fault, beginning with the weakest fact."""
         order = [
             (min(map(self._weigh, fault.facts), default=(0.0, 0, 0)), str(fault), fault)
             for fault in faults
@@ -66,9 +66,9 @@ class Repair:
             self.take(fault)
 
     def take(self, fault: Fault) -> set[ox.Triple]:
-        """Withdraws the losers of one fault; the facts that no statement makes true any more.
+        """Withdraws the losers of one fault; returns the facts that no statement supports any more.
 
-        A fault that an earlier withdrawal has cured costs nothing more.
+        A fault that an earlier withdrawal resolved withdraws nothing more.
         """
         firm = sum(fact not in self._stating for fact in fault.facts)
         keep = max(0, fault.keep - firm)
@@ -80,7 +80,7 @@ class Repair:
         leaving = [(fact, s) for fact in losers for s in self._list_standing(fact)]
         touched = {t for _, statement in leaving for t in list_facts(statement)}
         for fact, statement in leaving:
-            others = [other for other in weights if other != fact]
+            others = [f for f in weights if f != fact]
             detail = self._describe(fact, fault.rule, weights, losers, others, statement)
             key = str(statement.instance_id)
             self.withdrawn.setdefault(key, Withdrawal(statement, fault.reason, detail))
@@ -107,13 +107,13 @@ class Repair:
     ) -> str:
         def say(fact: ox.Triple) -> str:
             confidence, documents, _ = weights[fact]
-            said = state_item(fact, self._labels, lambda _: None)
-            return f"{said} ({confidence:.2f}, {documents} document{'s' * (documents != 1)})"
+            text = state_item(fact, self._labels, lambda _: None)
+            return f"{text} ({confidence:.2f}, {documents} document{'s' * (documents != 1)})"
 
         parts = [f"{say(fact)}: {rule}"]
-        kept = [say(other) for other in others if other not in losers]
-        equal = [say(other) for other in others if other in losers]
-        parts += [f"kept: {_list(kept, _MOST_OTHERS)}"] if kept else []
+        retained = [say(f) for f in others if f not in losers]
+        equal = [say(f) for f in others if f in losers]
+        parts += [f"kept: {_list(retained, _MOST_OTHERS)}"] if retained else []
         parts += [f"withdrawn too: {_list(equal, _MOST_OTHERS)}"] if equal else []
         quoted = [f"“{' '.join(place.text.split())}”" for place in statement.places]
         return "; ".join([*parts, f"stated in {_list(quoted, _MOST_SENTENCES)}"])

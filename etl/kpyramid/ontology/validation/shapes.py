@@ -1,4 +1,4 @@
-"""The gate `shapes`: SHACL that follows from the schema, and the ontology's own."""
+"""The gate `shapes`: SHACL derived from the schema, and the ontology's own."""
 
 import json
 import logging
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 _MEMORY = 2 * 2**30
 _BYTES_OF_A_GRAPH = 50
-"""Memory that rdflib and pyshacl take for each byte of N-Triples, with room to spare."""
+"""Memory of rdflib and pyshacl per byte of N-Triples, with a margin."""
 _ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 <urn:s> a sh:NodeShape ; sh:targetNode <urn:n> ; sh:message "m" ;
     sh:property [ sh:path <urn:p> ; sh:minCount 1 ; sh:pattern "^a" ; sh:class <urn:c> ] ;
@@ -44,7 +44,7 @@ class Given(TypedDict):
 class Broken(TypedDict):
     """A violation: its message, and the facts behind it, of which `keep` may stay.
 
-    A fact is subject, predicate and the value's text; `keep` is None where one has to leave.
+    A fact is subject, predicate and the value's text; with `keep` None one has to leave.
     """
 
     message: str
@@ -77,7 +77,7 @@ _BRACKETS = [_DEEP.format(o="\\\\" + o, c="\\\\" + c) for o, c in ("()", "[]", "
 
 
 def derive_shapes(schema: Schema) -> str:
-    """SHACL in Turtle that each property's values and subjects must pass, the same every time.
+    """SHACL in Turtle for each property's subjects and values, the same every time.
 
     The subject is in the domain, the value in the range; a functional property has one value; a
     string is a word or a code, and its brackets match.
@@ -93,14 +93,14 @@ def _derive(name: str, p: OntologyProperty, schema: Schema) -> list[str]:
     shapes: list[str] = []
 
     def add(kind: str, says: str, message: str) -> None:
-        told = ox.Literal(message)
+        literal = ox.Literal(message)
         shapes.append(
-            f"<{name}-{len(shapes)}> a sh:{kind} ; {target} ; {says} ; sh:message {told} .\n"
+            f"<{name}-{len(shapes)}> a sh:{kind} ; {target} ; {says} ; sh:message {literal} .\n"
         )
 
     def label(iri: str) -> str:
-        found = schema.class_by_iri.get(iri)
-        return found.label if found else iri.rpartition("#")[2]
+        c = schema.class_by_iri.get(iri)
+        return c.label if c else iri.rpartition("#")[2]
 
     path = f"sh:path <{p.iri}> ; "
     if p.domain != n.THING:
@@ -138,7 +138,7 @@ def judge_shapes(
 ) -> Shaped:
     """`pass`, `fail: why`, or `not run: why`, by pyshacl in a process of its own.
 
-    `shapes` are Turtle texts by the name to use in messages. Nothing they or the data point to is
+    `shapes`: Turtle texts by the name for messages. Nothing that they or the data refer to is
     fetched, and no JavaScript is run.
     """
     given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes)}
@@ -158,23 +158,23 @@ def judge_shapes(
         return Shaped(f"fail: {reply['error']}")
     if not reply["count"]:
         return Shaped("pass")
-    said = f"fail: {reply['count']} violations: {'; '.join(reply['violations'])}"
-    return Shaped(said, reply["broken"])
+    verdict = f"fail: {reply['count']} violations: {'; '.join(reply['violations'])}"
+    return Shaped(verdict, reply["broken"])
 
 
 def trace_broken(broken: Sequence[Broken], instances_nt: str) -> list[Fault]:
-    """The violations as faults; where no fact has the value as it was told, all of the property."""
+    """The violations as faults; all facts of a property where none has the reported value."""
     wanted = {(subject, predicate) for b in broken for subject, predicate, _ in b["facts"]}
-    found: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
+    by_key: dict[tuple[str, str], list[ox.Triple]] = {key: [] for key in wanted}
     for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
         key = getattr(quad.subject, "value", ""), quad.predicate.value
-        if key in found:
-            found[key].append(quad.triple)
+        if key in by_key:
+            by_key[key].append(quad.triple)
     faults = []
     for violation in broken:
         facts: dict[ox.Triple, None] = {}
         for subject, predicate, value in violation["facts"]:
-            stated = found[subject, predicate]
+            stated = by_key[subject, predicate]
             exact = [t for t in stated if getattr(t.object, "value", "") == value]
             facts |= dict.fromkeys(exact or stated)
         keep = max(len(facts) - 1, 0) if violation["keep"] is None else violation["keep"]
@@ -213,27 +213,27 @@ def _validate(given: Given) -> Reply:
         except Exception as e:  # rdflib's parsers raise bare Exceptions as well
             raise InputError(f"{name} is no Turtle: {_cut(e)}") from e
     try:
-        _, report, said = pyshacl.validate(
+        _, report, text = pyshacl.validate(
             data, shacl_graph=shapes, inplace=True, advanced=False, js=False, inference=None
         )
     except Exception as e:  # pyshacl's faults, and those of a query in a shape
         raise InputError(f"the shapes cannot be used: {_cut(e)}") from e
     if not isinstance(report, rdflib.Graph):
-        raise InputError(f"the shapes cannot be used: {_cut(said)}")
+        raise InputError(f"the shapes cannot be used: {_cut(text)}")
 
     def say(node: object) -> str:
-        found = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
-        return str(found or node)
+        label = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
+        return str(label or node)
 
-    told, broken = [], []
+    messages, broken = [], []
     for result in report.subjects(SH.resultSeverity, SH.Violation):
         focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
         message = min(map(str, report.objects(result, SH.resultMessage)), default="")
         shown = "" if value is None or value == focus else f" (“{say(value)}”)"
-        told.append(f"“{say(focus)}”: {_cut(message)}{shown}")
+        messages.append(f"“{say(focus)}”: {_cut(message)}{shown}")
         broken.append(_find_facts(report, result, shapes, data, _cut(message)))
     broken.sort(key=json.dumps)
-    return {"violations": sorted(told)[:_MOST_NAMED], "count": len(told), "broken": broken}
+    return {"violations": sorted(messages)[:_MOST_NAMED], "count": len(messages), "broken": broken}
 
 
 _OF_ALL = ("MaxCount", "QualifiedMaxCount")
@@ -244,7 +244,7 @@ _OF_SEVERAL = ("LessThan", "LessThanOrEquals", "Disjoint", "Equals", "SPARQL")
 def _find_facts(
     report: "Graph", result: "Node", shapes: "Graph", data: "Graph", message: str
 ) -> Broken:
-    """The facts behind a result: those of the properties that its shape names, or of its target."""
+    """The facts behind a result: those of its shape's properties, or of its target."""
     from rdflib import SH
 
     focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
@@ -289,5 +289,5 @@ def _find_target(
             yield from data.triples((focus, RDF.type, narrower))
 
 
-def _cut(said: object) -> str:
-    return " ".join(str(said).split())[:300]
+def _cut(text: object) -> str:
+    return " ".join(str(text).split())[:300]

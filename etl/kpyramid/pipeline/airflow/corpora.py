@@ -26,19 +26,19 @@ WAREHOUSE = os.environ.get("KPYRAMID_WAREHOUSE", "/warehouse")
 MOST_SHARDS = 200
 """Airflow refuses to map more than 1,024 tasks, without saying so to a person."""
 _MOST_CHARACTERS = 60
-"""Of a name: a ref may have 100, and those of backfills add a date."""
+"""Longest name of a corpus: a ref may have 100 characters, and those of backfills add a date."""
 _SOONEST = 0.2
-"""Minutes: Airflow takes a task that starts again before it noticed its end for a killed one."""
+"""Minutes. Airflow takes a task that restarts before its end was noticed for a killed one."""
 _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
-"""Of a place in a bucket, without a credential and `..`."""
+"""Address of a place in a bucket, without credentials and `..`."""
 _TEXT = Annotated[str, Field(min_length=1)]
 _STRICT = ConfigDict(extra="forbid")
 
 
 @checked(frozen=True, config=_STRICT)
 class Evaluation:
-    """Questions that each new snapshot is asked, the strategies, and the place of the pages."""
+    """Questions asked of each new snapshot, the strategies, and the folder of the pages."""
 
     questions: _TEXT
     to: _TEXT
@@ -47,7 +47,7 @@ class Evaluation:
 
 @checked(frozen=True, config=_STRICT)
 class Export:
-    """What a serving team reads: each new snapshot in a form, and which is newest.
+    """What a serving team reads: each new snapshot in one form, and the name of the newest.
 
     `to`: a folder, or an address in a bucket. `everything`: also what only documents with access
     labels say. `keep`: so many exports stay, those of what the ref was at last.
@@ -146,16 +146,16 @@ class Corpus:
 
     @property
     def settings(self) -> str | None:
-        """The place of its settings file, if it has one."""
+        """The path of the settings file, if the corpus has one."""
         return self.place(self.declared.settings) if self.declared.settings else None
 
     def place(self, path: str) -> str:
-        """A declared path as an absolute one, an address as it is."""
+        """A declared path as an absolute one; an address stays as it is."""
         return path if is_address(path) else os.path.normpath((self.file.parent / path).absolute())
 
 
 class DagRun(Protocol):
-    """What Airflow says of a run."""
+    """The fields of Airflow's DAG run that a night reads."""
 
     dag_id: str
     run_id: str
@@ -236,7 +236,7 @@ def plan_night(
 
 
 def fill_source(source: str, day: date) -> str:
-    """The path of a day.
+    """The path of the source for one day.
 
     Raises:
         SettingsError: the template cannot be filled in.
@@ -270,7 +270,7 @@ def require_source(corpus: Corpus, source: str, day: date) -> None:
 
 
 def _read_corpus(path: Path) -> Corpus:
-    """A corpus with all that is wrong with its declaration; one that cannot be read has defaults.
+    """The corpus with all problems of its declaration; an unreadable one has the defaults.
 
     So it keeps its DAG, which says what to mend, and the others keep theirs.
     """
@@ -280,7 +280,7 @@ def _read_corpus(path: Path) -> Corpus:
         declared = TypeAdapter(Declaration).validate_python(values)
         problems = _judge(path, declared)
     except ValidationError as e:
-        problems = [f"{'.'.join(map(str, found['loc']))}: {found['msg']}" for found in e.errors()]
+        problems = [f"{'.'.join(map(str, error['loc']))}: {error['msg']}" for error in e.errors()]
     except (OSError, ValueError) as e:
         problems = [str(e)]
     if not problems:
@@ -289,12 +289,12 @@ def _read_corpus(path: Path) -> Corpus:
 
 
 def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
-    said = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
-    return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), said)
+    why = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
+    return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), why)
 
 
 def _judge(path: Path, declared: Declaration) -> list[str]:
-    """What is wrong besides types."""
+    """The problems of a declaration that types do not catch."""
     problems = []
     if not re.fullmatch(_NAME, path.stem):
         problems.append("its file is to be named with letters, digits, '-' and '_'")

@@ -56,9 +56,9 @@ _REF = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,59}$"
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 """Before any day that a backfill is for; no DAG catches up."""
 _PATIENCE = timedelta(hours=20)
-"""For a person's approval: the next night waits that long, then the task fails."""
+"""How long a person may take to approve; the next night waits, then the task fails."""
 _MOST_WAITING = timedelta(days=3)
-"""For answers in batches: several rounds, each promised within a day."""
+"""How long answers of batches may take: several rounds, each promised within a day."""
 _MOST_LOOKS_LOST = 100
 """Tries of that waiting. A killed look costs one try and no request, as what is known lies in the
 warehouse; with two, a third worker that goes away in three days would end the night."""
@@ -131,9 +131,9 @@ def _make_all(corpus: Corpus) -> Iterator[DAG]:
         except (ImportError, AttributeError, TypeError) as e:
             wrong.append(f"{name}.notify: {e}")
     if wrong:  # Airflow would refuse the DAGs of all corpora, not only these
-        said = f"corpus {corpus.name}: {'; '.join(wrong)}. Mend {corpus.file}"
-        said += "; dags/README.md has the fields"
-        corpus = replace(corpus, declared=Declaration(source="."), problem=said)
+        problem = f"corpus {corpus.name}: {'; '.join(wrong)}. Mend {corpus.file}"
+        problem += "; dags/README.md has the fields"
+        corpus = replace(corpus, declared=Declaration(source="."), problem=problem)
     yield build_pyramid(corpus)
     for wanted, make in _OTHERS.items():
         if getattr(corpus.declared, wanted):
@@ -151,17 +151,17 @@ def _make_deadline(corpus: Corpus) -> DeadlineAlert | None:
     if declared is None:
         return None
     AsyncCallback.verify_callable(import_string(declared.notify))
-    told = {"notify": declared.notify, "arguments": {**declared.arguments}}
+    arguments = {"notify": declared.notify, "arguments": {**declared.arguments}}
     return DeadlineAlert(
         reference=DeadlineReference.DAGRUN_QUEUED_AT,
         interval=timedelta(minutes=declared.minutes),
-        callback=AsyncCallback(tell_late, kwargs=told),
+        callback=AsyncCallback(tell_late, kwargs=arguments),
         name="late",
     )
 
 
 def _make_notifier(corpus: Corpus) -> Callable[[Mapping[str, Any]], object] | None:
-    """What tells of a night that failed.
+    """The notifier of a failed night.
 
     Raises:
         ImportError: there is no such notifier.
@@ -193,7 +193,7 @@ def locate_asset(corpus: Corpus) -> Asset:
 
 
 def _locate_source(corpus: Corpus) -> Asset:
-    """The asset that a night reads: the source, as far as it is the same for all days."""
+    """The source of a corpus as an asset: the part of its path that is the same for all days."""
     return _locate(corpus, corpus.declared.source.partition("{{")[0] or ".")
 
 
@@ -209,7 +209,7 @@ def _locate(corpus: Corpus, path: str) -> Asset:
 
 
 def _is_again() -> bool:
-    """Whether a try before this one may have written, and ended before it could say so."""
+    """Whether an earlier try may have written, and ended before it reported that."""
     return int(get_current_context()["ti"].try_number) > 1
 
 
@@ -258,18 +258,18 @@ def build_pyramid(corpus: Corpus) -> DAG:
             raise SettingsError(
                 f"unknown params {', '.join(unknown)}: there are {', '.join(sorted(known))}"
             )
-        found = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
-        _measure(corpus, found.counts)
+        outcome = night.plan(corpus, context["dag_run"], context["params"], WAREHOUSE)
+        _measure(corpus, outcome.counts)
         ti = context["ti"]
         for key in ("run", "ref"):
-            ti.xcom_push(key=key, value=getattr(found, key))
-        done = [name for name, stages in _TASKS.items() if {*stages} <= {*found.stored}]
-        if done and not found.shards:
+            ti.xcom_push(key=key, value=getattr(outcome, key))
+        done = [name for name, stages in _TASKS.items() if {*stages} <= {*outcome.stored}]
+        if done and not outcome.shards:
             ti.xcom_push(key="return_value", value=[])
             is_unchanged = declared.batch and len(done) == len(_TASKS)
             skipped = ["read", "embed", *done, *(["batches"] if is_unchanged else [])]
             raise DownstreamTasksSkipped(tasks=skipped)
-        return list(found.shards)
+        return list(outcome.shards)
 
     @task(map_index_template="shard {{ shard }}", trigger_rule=_GO_ON, **pool)
     def run_shard(stage: str, shard: str, run: str) -> None:
@@ -281,28 +281,28 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
     @task(trigger_rule=_GO_ON, show_return_value_in_logs=False, **pool)
     def run_stages(stages: Sequence[str], run: str) -> dict[str, Any]:
-        found: dict[str, Any] = _night().run_stages(corpus, stages, run, WAREHOUSE)
-        _measure(corpus, found)
-        return found
+        counts: dict[str, Any] = _night().run_stages(corpus, stages, run, WAREHOUSE)
+        _measure(corpus, counts)
+        return counts
 
     def publish_night(run: str, ref: str) -> dict[str, Any]:
-        found: dict[str, Any] = _night().publish(corpus, run, ref, WAREHOUSE)
-        _measure(corpus, {"publish": found})
-        if found["moved"] and ref == corpus.ref:
-            tell(found)
-        if declared.approve and not found["waits"]:
-            get_current_context()["ti"].xcom_push(key="return_value", value=found)
+        night: dict[str, Any] = _night().publish(corpus, run, ref, WAREHOUSE)
+        _measure(corpus, {"publish": night})
+        if night["moved"] and ref == corpus.ref:
+            tell(night)
+        if declared.approve and not night["waits"]:
+            get_current_context()["ti"].xcom_push(key="return_value", value=night)
             raise DownstreamTasksSkipped(tasks=["approve", "promote"])
-        return found
+        return night
 
-    def tell(found: Mapping[str, Any]) -> None:
-        extra = {key: found[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
+    def tell(night: Mapping[str, Any]) -> None:
+        extra = {key: night[key] for key in ("snapshot", "ref", "run", "rows", "headline")}
         _emit(alias, asset, **extra)
 
     @task(outlets=[alias])
-    def promote(found: dict[str, Any]) -> dict[str, Any]:
-        moved: dict[str, Any] = _night().promote(corpus, found["run"], found["snapshot"], WAREHOUSE)
-        tell({**found, **moved})
+    def promote(night: dict[str, Any]) -> dict[str, Any]:
+        moved: dict[str, Any] = _night().promote(corpus, night["run"], night["snapshot"], WAREHOUSE)
+        tell({**night, **moved})
         return moved
 
     with _open_dag(
@@ -361,7 +361,7 @@ def build_pyramid(corpus: Corpus) -> DAG:
 
 
 def _name_pool(corpus: Corpus) -> dict[str, Any]:
-    """What makes a task that may ask a model wait for its turn."""
+    """The pool in which a task that may ask a model waits for its turn."""
     return {"pool": corpus.declared.pool} if corpus.declared.pool else {}
 
 
@@ -379,9 +379,9 @@ def _ask_approval(corpus: Corpus) -> Any:
     )
 
 
-def _measure(corpus: Corpus, found: Mapping[str, Mapping[str, Any]]) -> None:
+def _measure(corpus: Corpus, by_stage: Mapping[str, Mapping[str, Any]]) -> None:
     """Sends the counts of stages to where Airflow's own metrics go, if anywhere."""
-    for stage, counts in found.items():
+    for stage, counts in by_stage.items():
         name = f"{corpus.name}.{stage}"
         stats.gauge(f"kpyramid.seconds.{name}", counts["seconds"])
         # Not by reason: the gauge of one that no row has any more would stay as it was.
@@ -395,7 +395,7 @@ _GO_ON = TriggerRule.NONE_FAILED
 
 
 class ReportLink(BaseOperatorLink):
-    """The report of the night that a task published."""
+    """Link to the report of the night that a task published."""
 
     name = "Report"
 
@@ -424,10 +424,10 @@ def evaluate_pyramid(corpus: Corpus) -> DAG:
     @task(inlets=[locate_asset(corpus)], outlets=[alias], **_name_pool(corpus))
     def evaluate() -> dict[str, Any]:
         _require_published(corpus.ref)
-        found: dict[str, Any] = _night().evaluate(corpus, WAREHOUSE, looks=_is_look())
-        if found["asked"]:
-            _emit(alias, _locate(corpus, wanted.to), page=found["page"])
-        return found
+        outcome: dict[str, Any] = _night().evaluate(corpus, WAREHOUSE, looks=_is_look())
+        if outcome["asked"]:
+            _emit(alias, _locate(corpus, wanted.to), page=outcome["page"])
+        return outcome
 
     with _follow("evaluate", corpus, evaluate_pyramid, "0 5 * * *") as dag:
         evaluate()
@@ -450,16 +450,16 @@ def export_pyramid(corpus: Corpus) -> DAG:
     @task(inlets=[locate_asset(corpus)], outlets=[alias])
     def export(number: int) -> dict[str, Any]:
         _require_published(corpus.ref)
-        found: dict[str, Any] = _night().export(corpus, number, WAREHOUSE, looks=_is_look())
-        if "fault" in found:
+        state: dict[str, Any] = _night().export(corpus, number, WAREHOUSE, looks=_is_look())
+        if "fault" in state:
             raise AirflowSkipException(
-                f"{found['path']} was given up: {found['fault']}. When that is mended, start this "
+                f"{state['path']} was given up: {state['fault']}. When that is mended, start this "
                 "DAG, or clear the task that failed"
             )
-        if found["copied"] or found["named"] or _is_again():
+        if state["copied"] or state["named"] or _is_again():
             to = corpus.declared.exports[number].to
-            _emit(alias, _locate(corpus, to), snapshot=found["snapshot"], path=found["path"])
-        return found
+            _emit(alias, _locate(corpus, to), snapshot=state["snapshot"], path=state["path"])
+        return state
 
     with _follow("export", corpus, export_pyramid, "*/15 * * * *") as dag:
         export.expand(number=list(range(len(corpus.declared.exports))))
@@ -467,14 +467,14 @@ def export_pyramid(corpus: Corpus) -> DAG:
 
 
 def _follow(kind: str, corpus: Corpus, what: Callable[..., DAG], looks: str) -> DAG:
-    """A DAG that runs when the ref moved, and looks besides: Airflow sees no move by a person."""
+    """A DAG that runs when the ref moved, and on a schedule: Airflow sees no move by hand."""
     timetable = CronTriggerTimetable(looks, timezone="UTC")
     schedule = AssetOrTimeSchedule(timetable=timetable, assets=[locate_asset(corpus)])
     return _open_dag(kind, corpus, what, schedule=schedule)
 
 
 def _is_look() -> bool:
-    """Whether nobody asked for this try of a task, neither by starting the DAG nor by clearing."""
+    """Whether the schedule started this try: nobody started the DAG or cleared the task."""
     context = get_current_context()
     return bool(context["dag_run"].run_type != "manual" and context["ti"].try_number == 1)
 
@@ -494,10 +494,10 @@ def learn_pyramid(corpus: Corpus) -> DAG:
     @task(inlets=[_locate(corpus, declared.learn.feedback)], outlets=[alias])
     def learn() -> dict[str, Any]:
         corpus_of = "--corpus", corpus.place(declared.source), "--ref", corpus.ref
-        found = _night().run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
-        if found["written"] or _is_again():
-            _emit(alias, _locate_source(corpus), rows=found["rows"])
-        return {key: found[key] for key in ("rows", "written", "counts")}
+        outcome = _night().run_command("learn", feedback, *corpus_of, "--warehouse", WAREHOUSE)
+        if outcome["written"] or _is_again():
+            _emit(alias, _locate_source(corpus), rows=outcome["rows"])
+        return {key: outcome[key] for key in ("rows", "written", "counts")}
 
     timetable = CronTriggerTimetable(schedule, timezone=declared.timezone)
     with _open_dag("learn", corpus, learn_pyramid, schedule=timetable) as dag:
@@ -529,8 +529,8 @@ def maintain_warehouse(refs: Sequence[str]) -> DAG:
         params = get_current_context()["params"]
         policy = ["--keep", str(params["keep"]), "--older-than", params["older_than"]]
         policy += ["--backfills", params["backfills"]] if params["backfills"] else []
-        found = _night().run_command("gc", "--warehouse", WAREHOUSE, *policy)
-        return {key: found[key] for key in ("bytes_moved", "bytes_deleted")}
+        outcome = _night().run_command("gc", "--warehouse", WAREHOUSE, *policy)
+        return {key: outcome[key] for key in ("bytes_moved", "bytes_deleted")}
 
     with DAG(
         "maintain_warehouse",
@@ -565,8 +565,8 @@ _SHARED: Mapping[str, Any] = {
 def _tell_failure(context: Mapping[str, Any]) -> None:
     """Ends the log of a failed try with one line: what, where, and how to go on."""
     error, ti = context.get("exception"), context["ti"]
-    said = name_extra(error) if isinstance(error, ModuleNotFoundError) else error
-    what = " ".join(f"{type(error).__name__}: {said}".split())
+    shown = name_extra(error) if isinstance(error, ModuleNotFoundError) else error
+    what = " ".join(f"{type(error).__name__}: {shown}".split())
     how = "mend it, then clear this task"
     if ti.state == "up_for_retry":
         how = "it is tried again"

@@ -1,4 +1,4 @@
-"""What the tasks of a night do; each says in its log what to type to go on by hand."""
+"""What the tasks of a night do; each logs the command that does the same by hand."""
 
 import json
 import logging
@@ -59,9 +59,9 @@ from kpyramid.storage.writing import write_durably
 log = logging.getLogger(__name__)
 
 _FEW = 24
-"""New passages below which a shard's start costs more than it saves."""
+"""New passages below which starting a shard costs more than it saves."""
 NEWEST = "newest.json"
-"""In an export's folder: which snapshot a serving team is to take."""
+"""File in an export's folder that names the snapshot to take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def plan(
 
 
 def _start_candidate(corpus: Corpus, place: Warehouse) -> None:
-    """Has the candidate begin where the ref is, so that gates compare a night with that."""
+    """Starts the candidate at the ref's snapshot, so that gates compare a night with that."""
     head = read_head(place, corpus.ref)
     if head is not None:
         promote_ref(place, corpus.candidate, head.snapshot, at=name_now())
@@ -150,7 +150,7 @@ def _name_unread(run: Run, warehouse: str) -> None:
 
 
 def _count_new(run: Run, embedding: set[str]) -> int:
-    """Passages that no cache knows, which shards would read or embed."""
+    """Number of passages in no cache, which shards would read or embed."""
     stage = find_stage("embed")
     documents, chunks = (read_parts(run, stage, name) for name in ("documents", "chunks"))
     if not embedding:
@@ -167,15 +167,15 @@ def _count_new(run: Run, embedding: set[str]) -> int:
 def run_stages(
     corpus: Corpus, stages: Sequence[str], run: str, warehouse: str, shard: str | None = None
 ) -> dict[str, JsonValue]:
-    """Runs stages of a night, one after another; or one shard of them. Their counts by stage."""
+    """Runs stages of a night one after another, or one shard of them; returns counts by stage."""
     return {name: describe_mark(_call(corpus, name, run, warehouse, shard)) for name in stages}
 
 
 def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
-    """Collects what batches have answered and submits what a night asks next; True when all is.
+    """Collects answers of batches and submits the next requests; True when all are answered.
 
-    What is known of a batch lies in the warehouse: whoever calls next goes on from there. Where
-    the endpoint is out of reach, or another process is asking, the next call does the work.
+    The state of batches lies in the warehouse, so that any later call goes on from there. When the
+    endpoint is out of reach, or another process asks, the next call does the work.
 
     Raises:
         BudgetError: the next request might pass it.
@@ -187,21 +187,21 @@ def ask_in_batches(corpus: Corpus, run: str, warehouse: str) -> bool:
     what += ["--workers", str(corpus.declared.workers)]
     try:
         run_command("batch", "collect", *place)
-        found = run_command("batch", "submit", *what, *place)
+        submitted = run_command("batch", "submit", *what, *place)
     except (OvertakenError, RefusedError):
         raise
     except (ConflictError, EndpointError) as e:
         log.warning("%s; the next look goes on from here", e)
         return False
-    log.info("%s requests open, %s answered", found["open"], found["answered"])
-    return found["next"] == "build"
+    log.info("%s requests open, %s answered", submitted["open"], submitted["answered"])
+    return submitted["next"] == "build"
 
 
 def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, JsonValue]:
-    """Has the gates judge a night's snapshot and moves its ref; what came of it, in a few words.
+    """Runs the gates on a night's snapshot and moves its ref; returns a summary of the outcome.
 
-    `moved` also says yes to the try after one that was killed when it had moved the ref. `waits`:
-    for approval, as the corpus's own ref is at something else.
+    `moved` is true, too, for the try after one that was killed when it had moved the ref. `waits`:
+    for approval, as the corpus's own ref is at another snapshot.
 
     Raises:
         GateError: a gate refused it, or the corpus's own ref was rolled back from it.
@@ -218,7 +218,7 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
     headline += f"; {unread} of the corpus not read" if unread else ""
     log.info("%s; report %s", headline, place.locate(f"runs/{run}/report.html"))
     is_candidate = ref == corpus.candidate != corpus.ref
-    own = read_head(place, corpus.ref) if is_candidate else None
+    corpus_head = read_head(place, corpus.ref) if is_candidate else None
     if is_candidate and snapshot in list_undone(list_entries(place, corpus.ref)):
         raise GateError(
             f"ref {corpus.ref!r} was rolled back from snapshot {snapshot}. To have it back: "
@@ -230,13 +230,13 @@ def publish(corpus: Corpus, run: str, ref: str, warehouse: str) -> dict[str, Jso
         "ref": ref,
         "run": run,
         "moved": moved,
-        "waits": is_candidate and (own is None or own.snapshot != snapshot),
+        "waits": is_candidate and (corpus_head is None or corpus_head.snapshot != snapshot),
         **describe_mark(mark),
     }
 
 
 def promote(corpus: Corpus, run: str, snapshot: str, warehouse: str) -> dict[str, JsonValue]:
-    """Moves the corpus's own ref to a snapshot that was approved; forward only, as a build does.
+    """Moves the corpus's own ref to an approved snapshot; forward only, as a build does.
 
     Raises:
         OvertakenError: the ref is at a later order by now.
@@ -274,9 +274,9 @@ def is_published(ref: str, warehouse: str) -> bool:
 
 
 def evaluate(corpus: Corpus, warehouse: str, *, looks: bool = False) -> dict[str, JsonValue]:
-    """Asks the snapshot that the corpus's ref is at now the declared questions; where the page is.
+    """Asks the snapshot of the corpus's ref the declared questions; returns where the page is.
 
-    Who only `looks` asks nothing where there is a page of that snapshot.
+    With `looks` nothing is asked if there is a page of that snapshot.
     """
     wanted = corpus.declared.evaluate
     assert wanted is not None
@@ -292,17 +292,18 @@ def evaluate(corpus: Corpus, warehouse: str, *, looks: bool = False) -> dict[str
 
 
 _ENDINGS = {"folder": "", "tar": ".tar.zst", "turtle": ".ttl", "nquads": ".nq"}
-"""Of the names of exports, where it is not the name of the form."""
+"""Suffixes of exports' names that are not the name of the form."""
 
 
 def export(
     corpus: Corpus, number: int, warehouse: str, *, looks: bool = False
 ) -> dict[str, JsonValue]:
-    """Exports the snapshot that the corpus's ref is at now, and names it the newest.
+    """Exports the snapshot of the corpus's ref, and names it the newest.
 
-    The ref is asked, never the event that started this: events arrive in any order. Where all is
-    as it should be nothing is written. `number`: of the declared export. One that trying again
-    cannot mend is noted, and given up by who only `looks`: `fault` says why.
+    The snapshot is read from the ref, not from the event that started the task: events arrive in
+    any order. Nothing is written where all is in place. `number`: index of the declared export. An
+    error that a retry would repeat is noted; with `looks` such an export is skipped and `fault`
+    says why.
 
     Raises:
         InputError: documents have labels, the form is a copy of the whole snapshot, and the
@@ -348,13 +349,13 @@ def export(
 
 
 def _find_noted(home: Warehouse, exported: Exported) -> Exported:
-    """What is noted of an export by now, or what is given."""
-    return next((one for one in list_exports(home) if one.note == exported.note), exported)
+    """The noted state of an export, or the export as given."""
+    return next((noted for noted in list_exports(home) if noted.note == exported.note), exported)
 
 
 @contextmanager
 def _noting_fault(home: Warehouse, exported: Exported) -> Iterator[None]:
-    """Notes an error that would be the same again; an export that was made stays whole."""
+    """Notes an error that a retry would repeat; an export that was made stays whole."""
     try:
         yield
     except (InputError, IntegrityError, SettingsError, RefusedError) as e:
@@ -363,31 +364,31 @@ def _noting_fault(home: Warehouse, exported: Exported) -> Iterator[None]:
 
 
 def _clear_exports(corpus: Corpus, home: Warehouse, to: str, keep: int) -> list[str]:
-    """Removes exports whose snapshot left the warehouse, and all but the newest few; their places.
+    """Removes exports beyond the newest `keep` or of deleted snapshots; returns their places.
 
-    Newest is what the ref was at last, so that what it is at stays. One that was given up is none
-    of the few; why the ref's own was stays noted.
+    The order is that of the ref's log, so that its present snapshot stays. Failed exports do not
+    count; the fault of the present snapshot's export stays noted.
     """
     mine = corpus.name, to
-    own = [one for one in list_exports(home) if (one.corpus, one.place.rpartition("/")[0]) == mine]
-    made = {one.snapshot for one in own if one.is_whole or not one.fault}
+    exports = [e for e in list_exports(home) if (e.corpus, e.place.rpartition("/")[0]) == mine]
+    made = {e.snapshot for e in exports if e.is_whole or not e.fault}
     there = {snapshot for snapshot in made if has_snapshot(home, snapshot)}
     newest = [*dict.fromkeys(entry.snapshot for entry in list_entries(home, corpus.ref)[::-1])]
     if len(there) > keep:
         there = {*[snapshot for snapshot in newest if snapshot in there][:keep]}
     there.update(newest[:1])
-    gone = [one for one in own if one.snapshot not in there]
-    for one in gone:
-        log.info("removing %s", one.place)
-        remove_export(home, one)
-    return [one.place for one in gone]
+    gone = [e for e in exports if e.snapshot not in there]
+    for e in gone:
+        log.info("removing %s", e.place)
+        remove_export(home, e)
+    return [e.place for e in gone]
 
 
 _ERRORS = {error.exit_code: error for error in PyramidError.__subclasses__()}
 
 
 def run_command(*command: str) -> dict[str, JsonValue]:
-    """What a command of kpyramid prints with --json.
+    """The JSON that a command of kpyramid prints with `--json`.
 
     Raises:
         PyramidError: the command's own error, by its exit code.
@@ -401,22 +402,22 @@ def run_command(*command: str) -> dict[str, JsonValue]:
             check=False,
         )
         try:
-            found: dict[str, JsonValue] = json.loads(done.stdout)
+            printed: dict[str, JsonValue] = json.loads(done.stdout)
         except ValueError as e:
             raise PyramidError(f"kpyramid {command[0]} ended with {done.returncode}") from e
         if done.returncode:
             error = _ERRORS.get(done.returncode, PyramidError)
-            error = RefusedError if found.get("refused") else error
-            said = found.get("error") or found.get("problems")
+            error = RefusedError if printed.get("refused") else error
+            problem = printed.get("error") or printed.get("problems")
             raise error(
-                str(said or f"kpyramid {command[0]} ended with {done.returncode}, see above")
+                str(problem or f"kpyramid {command[0]} ended with {done.returncode}, see above")
             )
-        return found
+        return printed
 
 
 @contextmanager
 def telling_how_to_go_on(*command: str) -> Iterator[None]:
-    """Says which command a task stands for; an error carries it, for the last line of the log."""
+    """Logs the command that a task stands for; an error carries it to the log's last line."""
     shown = f"by hand: {shlex.join(('kpyramid', *command))}"
     log.info("%s", shown)
     try:

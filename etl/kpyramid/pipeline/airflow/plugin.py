@@ -1,4 +1,4 @@
-"""Airflow's server shows the reports of nights, to who may see the DAG."""
+"""Reports of nights on Airflow's server, for users who may see the DAG."""
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.common.db.common import SessionDep
@@ -23,24 +23,24 @@ app = FastAPI(title="kpyramid", docs_url=None, redoc_url=None, openapi_url=None)
     dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.XCOM))],
 )
 def show_report(dag_id: str, run_id: str, session: SessionDep) -> HTMLResponse:
-    """The report of a run of a DAG; the DAG's task `plan` left the name that it has here."""
+    """The report of a DAG's run; the DAG's task `plan` left the run's name in an XCom."""
     from kpyramid.storage.layout import open_warehouse
     from kpyramid.storage.refs import check_ref_name
 
     query = XComModel.get_many(key="run", task_ids="plan", dag_ids=dag_id, run_id=run_id, limit=1)
-    found = session.scalars(query).first()
-    if found is None:
+    stored = session.scalars(query).first()
+    if stored is None:
         raise HTTPException(404, f"{dag_id} has no run {run_id} whose task plan has ended")
     try:
-        name = f"runs/{check_ref_name(XComModel.deserialize_value(found))}/report.html"
+        name = f"runs/{check_ref_name(XComModel.deserialize_value(stored))}/report.html"
         place = open_warehouse(WAREHOUSE)
         page = place.store.read(name)
     except (OSError, PyramidError) as e:
         raise HTTPException(503, f"the warehouse cannot be read here: {e}") from e
     if page is None:
-        said = f"{place.locate(name)} is not there: the run has not come to publish, gc removed "
-        said += "it, or the warehouse is not mounted where Airflow's server runs"
-        raise HTTPException(404, said)
+        message = f"{place.locate(name)} is not there: the run has not come to publish, gc removed "
+        message += "it, or the warehouse is not mounted where Airflow's server runs"
+        raise HTTPException(404, message)
     return HTMLResponse(page, headers=_HEADERS)
 
 

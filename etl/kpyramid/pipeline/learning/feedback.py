@@ -1,4 +1,4 @@
-"""Feedback: questions with gold answers or ratings, read row by row, and why a row says nothing."""
+"""Feedback: questions with gold answers or ratings, read row by row; bad rows with the reason."""
 
 import json
 import re
@@ -15,11 +15,11 @@ from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 
 MOST_BYTES = 200_000
-"""Of a row: a trace of 500 facts has some 100,000."""
+"""Longest row; a trace of 500 facts has some 100,000 bytes."""
 MOST_QUESTION, MOST_VALUE, MOST_VALUES = 1_000, 200, 20
-"""Characters of a question and of a value of its answer, values of an answer."""
+"""Most characters of a question, of a value of its answer, and most values."""
 MOST_QUOTED = 300
-"""Characters of a row that cannot be read which are quoted with the reason."""
+"""Characters of an unreadable row that are quoted with the reason."""
 SURE = 0.5
 """Confidence, where it is a number, from which an answer counts as positive (Algorithm 1)."""
 
@@ -33,13 +33,13 @@ _INSTRUCTING = re.compile(
     r"|</?(?:data|system|user|assistant)\b|\b(?:system|assistant|user)\s*:",
     re.IGNORECASE | re.DOTALL,
 )
-"""What speaks to a reader of the material, where a question or a value is expected."""
+"""Text that gives instructions to a model, where a question or a value is expected."""
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
 
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """A question whose answer is known: `values` are gold, or were rated good.
+    """A question with a known answer: `values` are gold, or were rated good.
 
     `triples` were retrieved for it: by their ids in the graph of then, their words. `depth`,
     `confident`: where the search ended and how, None where the row does not say.
@@ -57,32 +57,32 @@ class Feedback:
 
     @property
     def key(self) -> str:
-        """The hash of question, answer and labels, the same however often it is given."""
+        """The hash of question, answer and labels."""
         labels = [list(self.access)] if self.access else []
         return content_id("experience", self.question, sorted(self.values), *labels)
 
     @property
     def topic(self) -> str:
-        """What rows are about that ask the same."""
+        """The plain words of the question, by which rows are compared."""
         return " ".join(list_plain_words(self.question))
 
     @property
     def says(self) -> frozenset[str]:
-        """Its values, written as names are compared."""
+        """The row's values, written as names are compared."""
         return frozenset(map(normalise_name, self.values))
 
     @property
     def is_yes(self) -> bool:
-        """Whether the question itself is said to hold."""
+        """Whether the answer affirms the question."""
         return self.says <= _YES
 
     @property
     def is_no(self) -> bool:
-        """Whether it is said not to hold."""
+        """Whether the answer denies the question."""
         return bool(self.says & _NO)
 
     def is_due(self, evolve_when: EvolveWhen, hops: int) -> bool:
-        """Whether the graph is to evolve by it.
+        """Whether the graph is to evolve by this row.
 
         `beyond_h`: confidence came beyond hop H, or never (Algorithm 1); `nothing_retrieved`: then,
         and when nothing was retrieved (3.2.2); `always` (3.3). A row that does not say how its
@@ -96,7 +96,7 @@ class Feedback:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A row that says nothing that could be learnt; `reason` is short, for counting."""
+    """A row that nothing can be learnt from; `reason` is short, for counting."""
 
     line: int
     reason: str
@@ -104,7 +104,7 @@ class Unread:
 
 
 def read_feedback(path: Path) -> Iterator[Feedback | Unread]:
-    """The rows of a file of JSON lines, each by itself: a bad one is refused, the others read.
+    """The rows of a file of JSON lines, each read by itself; bad rows as `Unread`.
 
     Raises:
         InputError: there is no such file, or it cannot be read.
@@ -140,10 +140,10 @@ def _flatten(text: object) -> object:
 
 
 def _list_texts(value: object) -> object:
-    """A text, or several in a list, each once; none for null."""
+    """The distinct texts of a value that is a text or a list; empty for null."""
     listed = value if isinstance(value, list) else [value]
     texts = [_flatten(each) for each in listed if each is not None]
-    return [text for at, text in enumerate(texts) if text and text not in texts[:at]]
+    return [text for index, text in enumerate(texts) if text and text not in texts[:index]]
 
 
 def _read_confidence(value: object) -> object:

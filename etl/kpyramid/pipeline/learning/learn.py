@@ -51,21 +51,21 @@ to which they say the same. The paper gives none; .03 takes them for other spell
 MOST_COMPARED = 4_000
 """Facts about one thing that a triple is compared with."""
 _OF = re.compile(r"^(?:is|are|was|were) of (?:the )?(?=\w+$)")
-"""What "is of the gender" says "has gender" says."""
+"""Start of a relation such as "is of the gender", which is read as "has gender"."""
 _FRAME = "someone {} something"
 
 
 @dataclass(frozen=True, slots=True)
 class Known(Triple):
-    """A triple of the graph, or one that was learnt before in this run, with its ends' types."""
+    """A triple of the graph, or learnt earlier in this run, with the types of its ends."""
 
     types: tuple[str, str]
 
 
 class Graph:
-    """The triples of a published graph, in one scope, and those that are learnt besides.
+    """The triples of a published graph in one scope, with those that are learnt besides.
 
-    `public`: the graph that everybody sees, whose learnt triples are seen in this scope too.
+    `public`: the graph of the empty scope, whose learnt triples are visible in this scope too.
     """
 
     def __init__(self, snapshot: Snapshot, public: "Graph | None" = None) -> None:
@@ -78,18 +78,18 @@ class Graph:
         self._learnt: dict[str, list[Known]] = defaultdict(list)
 
     def add(self, triple: Triple) -> None:
-        """Notes a triple that is learnt, so that it is known from now on."""
+        """Adds a learnt triple to the known ones."""
         types = self._find_type(triple.head), self._find_type(triple.tail)
         known = Known(triple.head, triple.relation, triple.tail, types)
         for name in {normalise_name(triple.head), normalise_name(triple.tail)}:
             self._learnt[name].append(known)
 
     def forget(self) -> None:
-        """Knows the published graph alone again."""
+        """Removes all learnt triples."""
         self._learnt.clear()
 
     def find_known(self, triple: Triple) -> str:
-        """The fact that says what a triple says, or more, and why; empty when there is none."""
+        """The fact that implies a triple, and why; empty if there is none."""
         for fact in self._list_about(triple.head):
             for flipped in (False, True):
                 head, tail = (fact.tail, fact.head) if flipped else (fact.head, fact.tail)
@@ -99,9 +99,9 @@ class Graph:
         return ""
 
     def find_against(self, triple: Triple) -> str:
-        """The fact that gives another value of a property that has one, and which; empty if none.
+        """The fact with another value of a single-valued property, and its label; empty if none.
 
-        A date or a number is no other value of what has a name.
+        A date or a number does not contradict a name.
         """
         for fact in self._list_about(triple.head):
             if (
@@ -119,27 +119,27 @@ class Graph:
         return ""
 
     def _list_single(self, triple: Triple) -> frozenset[str]:
-        """The labels of the properties of one value that a triple states."""
+        """The labels of the single-valued properties that a triple states."""
         schema, kinds = self._snapshot.schema, self._find_classes(triple.head)
-        found = {
+        properties = {
             schema.property_by_iri[iri]
             for stated in self._properties.get(normalise_relation(triple.relation).key, ())
             for iri, swapped in schema.find_entailed(stated.iri)
             if not swapped and any(schema.max_values(kind, iri) == 1 for kind in kinds)
         }
         return frozenset(
-            one.label
-            for one in found
+            prop.label
+            for prop in properties
             if (
-                parse_literal(triple.tail, one.range) is not None
-                if one.is_datatype
+                parse_literal(triple.tail, prop.range) is not None
+                if prop.is_datatype
                 else not _is_number(triple.tail)
             )
         )
 
     def _says(self, fact: Known, triple: Triple, *, flipped: bool) -> str:
-        """Why a fact of the same two things says what the triple says; empty where it does not."""
-        keys = {normalise_relation(one.relation).key for one in (fact, triple)}
+        """Why a fact between the same two things implies the triple; empty if it does not."""
+        keys = {normalise_relation(stated.relation).key for stated in (fact, triple)}
         if not flipped and len(keys) == 1:
             return "the same triple"
         ends = fact.types[::-1] if flipped else fact.types
@@ -147,13 +147,13 @@ class Graph:
         if verdict.likeness in ("equivalent", "broader"):
             fits = verdict.symmetric or verdict.turned == flipped
             return verdict.reason if fits else ""
-        read = [self._comparer.read(one).meaning for one in (triple.relation, fact.relation)]
+        read = [self._comparer.read(r).meaning for r in (triple.relation, fact.relation)]
         if flipped or verdict.likeness != "different" or all(read):
             return ""
-        one, other = self._snapshot.embed_all(
+        left, right = self._snapshot.embed_all(
             [_FRAME.format(relation) for relation in (triple.relation, fact.relation)]
         )
-        return "within L' by cosine" if float(one @ other) >= 1.0 - WITHIN else ""
+        return "within L' by cosine" if float(left @ right) >= 1.0 - WITHIN else ""
 
     def _list_about(self, name: str) -> Iterator[Known]:
         snapshot = self._snapshot
@@ -164,33 +164,33 @@ class Graph:
         for graph in filter(None, (self, self._public)):
             yield from graph._learnt.get(normalise_name(name), ())
 
-    def _is_same(self, one: str, other: str) -> bool:
-        """Whether two names are one thing's."""
-        if normalise_name(one) == normalise_name(other):
+    def _is_same(self, first: str, second: str) -> bool:
+        """Whether two names denote the same thing."""
+        if normalise_name(first) == normalise_name(second):
             return True
-        ids = self._index.get(join_words(one), ())
-        return bool(set(ids) & set(self._index.get(join_words(other), ())))
+        ids = self._index.get(join_words(first), ())
+        return bool(set(ids) & set(self._index.get(join_words(second), ())))
 
     def _agrees(self, value: str, known: str) -> bool:
-        """Whether a known value is a value, or says it and more: a date of its year."""
+        """Whether a known value equals a value, or implies it, as a date does its year."""
         return self._is_same(value, known) or read_value(known).says(read_value(value))
 
     def _find_classes(self, name: str) -> list[str]:
-        """The classes that the ontology says a thing is of, else that of its type."""
+        """The classes of a thing by the ontology, else the class of its type."""
         ids = self._index.get(join_words(name), ())
-        if found := [iri for key in ids for iri in list_classes(key, self._snapshot)]:
-            return found
+        if classes := [iri for key in ids for iri in list_classes(key, self._snapshot)]:
+            return classes
         kind = self._snapshot.schema.class_for_type(self._find_type(name))
         return [kind] if kind else []
 
     def _find_type(self, name: str) -> str:
-        """The type of a thing; empty for one that the graph does not know."""
+        """The type of a thing; empty if the graph does not have it."""
         ids = self._index.get(join_words(name), ())
         return self._snapshot.types[ids[0]] if ids else ""
 
 
 def _is_number(value: str) -> bool:
-    """Whether it is a number or a date."""
+    """Whether a value is a number or a date."""
     return value[:1].isdigit() or read_value(value).stem.startswith("year")
 
 
@@ -201,7 +201,7 @@ Result = Literal["learnt", "known", "not_due", "refused", "quarantined"]
 
 
 class Maker(Protocol):
-    """Makes statements of rows: rules, or a model."""
+    """Makes statements from rows, by rules or by a model."""
 
     def state(self, row: Feedback) -> Made:
         """The statements of a row, or why there are none."""
@@ -209,7 +209,7 @@ class Maker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a row; `reason` is short, for counting, and empty where it was learnt."""
+    """The outcome of a row; `reason` is short, for counting, and empty if it was learnt."""
 
     line: int
     key: str
@@ -221,7 +221,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What became of every row, in their order, and how many rows the file has now."""
+    """The outcomes of all rows, in their order, and how many rows the file has now."""
 
     outcomes: tuple[Outcome, ...]
     file: Path
@@ -229,12 +229,12 @@ class Learnt:
     written: bool
 
     def count(self) -> dict[str, int]:
-        """Rows by result and reason."""
+        """Number of rows by result and reason."""
         names = (f"{o.result}: {o.reason}" if o.reason else o.result for o in self.outcomes)
         return dict(sorted(Counter(names).items()))
 
     def to_dict(self) -> dict[str, object]:
-        """As plain values."""
+        """The outcomes as plain values."""
         return {
             "file": str(self.file),
             "rows": self.rows,
@@ -256,7 +256,7 @@ def learn(
 ) -> Learnt:
     """Learns from a file of feedback; the same file a second time changes nothing.
 
-    `snapshot`: the published pyramid, everything of it. `open_maker`: who makes statements from a
+    `snapshot`: the published pyramid in the widest scope. `open_maker`: makes statements from a
     snapshot in the scope of a row. `evolve_when`, `hops`: see `Feedback.is_due`. With `dry_run`
     nothing is written.
 
@@ -293,7 +293,7 @@ def learn(
 
 
 class _Run:
-    """The guards in their order; what each puts aside is in `outcomes`, by line."""
+    """The guards in their order; rows that one sets aside are in `outcomes`, by line."""
 
     def __init__(
         self,
@@ -307,21 +307,21 @@ class _Run:
         listed = snapshot.table("documents")["access"].to_pylist()
         self._labels = frozenset(label for access in listed for label in access or ())
         # With a label that no document has one sees what all see: each view is opened once.
-        self._open_view = cache(lambda one: snapshot.scoped(Scope(access=one)))
-        self._open_maker = cache(lambda one: open_maker(self._open_view(one)))
+        self._open_view = cache(lambda labels: snapshot.scoped(Scope(access=labels)))
+        self._open_maker = cache(lambda labels: open_maker(self._open_view(labels)))
         public = Graph(self._open_view(frozenset()))
         self._graphs: dict[frozenset[str], Graph] = {frozenset(): public}
 
     def learn(
         self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int
     ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
-        """The rows that are learnt, with what is new in them."""
+        """The learnt rows with their new statements."""
         made = [
             (row, statements)
             for row in self._pick_agreeing(self._pick_due(rows, evolve_when, hops))
             if (statements := self._state(row))
         ]
-        new = [(row, left) for row, said in made if (left := self._check(row, said))]
+        new = [(row, left) for row, statements in made if (left := self._check(row, statements))]
         return self._part(self._share_out(new))
 
     def _put_aside(self, row: Feedback, result: Result, reason: str, detail: str) -> None:
@@ -330,7 +330,7 @@ class _Run:
     def _pick_due(
         self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int
     ) -> list[Feedback]:
-        """The rows by which the graph is to evolve, each once."""
+        """The distinct rows by which the graph is to evolve."""
         seen: set[str] = set()
         due = []
         for row in rows:
@@ -346,59 +346,59 @@ class _Run:
         return due
 
     def _find_hidden(self, row: Feedback) -> str:
-        """A retrieved triple that not all who may read the row may see: its answer may tell it."""
+        """A retrieved triple hidden from some readers of the row; its answer may disclose it."""
         for keys, words in row.triples.items():
             for key in keys.split("+"):
                 if self._labels and name_table(key) is None:
                     return f"{key!r} is no fact, statement or passage: its labels are not known"
                 if self._snapshot.evidence(key) and not all(
-                    self._open_view(one & self._labels).evidence(key)
-                    for one in _list_scopes(row.access)
+                    self._open_view(labels & self._labels).evidence(key)
+                    for labels in _list_scopes(row.access)
                 ):
                     return f"{words!r} is labelled: give the row its access labels"
         return ""
 
     def _pick_agreeing(self, rows: Sequence[Feedback]) -> list[Feedback]:
-        """The rows whose question has no other answer, here or among what was learnt before."""
-        told: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
+        """The rows whose question has no other answer, among these and earlier rows."""
+        answers: dict[str, dict[frozenset[str], str]] = defaultdict(dict)
         for key, known in self._before.items():
             values = tuple(map(str, cast("list[str]", known["answer"])))
             row = Feedback(0, str(known["asked"]), values, "gold", "", (), {}, None, None)
-            told[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
+            answers[row.topic].setdefault(row.says, f"{key} of {EXPERIENCE}")
         for row in rows:
-            told[row.topic].setdefault(row.says, f"line {row.line}")
+            answers[row.topic].setdefault(row.says, f"line {row.line}")
         agreeing = []
         for row in rows:
             says = row.says
             others = (
                 where
-                for other, where in told[row.topic].items()
-                if not (other <= says or says <= other)
+                for answer, where in answers[row.topic].items()
+                if not (answer <= says or says <= answer)
             )
-            if other := next(others, ""):
-                detail = f"{'; '.join(row.values)!r}: {other} has another answer"
+            if conflict := next(others, ""):
+                detail = f"{'; '.join(row.values)!r}: {conflict} has another answer"
                 self._put_aside(row, "quarantined", "rows_disagree", detail)
             else:
                 agreeing.append(row)
         return agreeing
 
     def _state(self, row: Feedback) -> tuple[Statement, ...]:
-        one = frozenset(row.access) if len(row.access) == 1 else frozenset[str]()
-        made = self._open_maker(one & self._labels).state(row)
+        labels = frozenset(row.access) if len(row.access) == 1 else frozenset[str]()
+        made = self._open_maker(labels & self._labels).state(row)
         if not made.statements:
             self._put_aside(row, "refused", "no_statement", made.reason)
         return made.statements
 
     def _check(self, row: Feedback, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        """The statements that say something new; none, and why, where one cannot hold."""
+        """The new statements of a row; empty, with the outcome noted, where one cannot hold."""
         if not self._holds(row, statements, "contradicts"):
             return ()
-        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
+        graphs = [self._open_graph(labels) for labels in _list_scopes(row.access)]
         left, known = [], ""
         for statement in statements:
-            found = [graph.find_known(t) for t in statement.triples for graph in graphs]
-            if all(found):
-                known = found[0]
+            facts = [graph.find_known(t) for t in statement.triples for graph in graphs]
+            if all(facts):
+                known = facts[0]
             else:
                 left.append(statement)
         if not left:
@@ -408,27 +408,27 @@ class _Run:
     def _share_out(
         self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
     ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
-        """The rows that are within the share of their source, the first ones.
+        """The first rows of each source, within its share.
 
-        What is in the file already counts. Rows without a source are vouched for by who runs this.
+        Rows in the file count too. Rows without a source are vouched for by the caller.
         """
         taken = Counter(str(known.get("source", "")) for known in self._before.values())
         counts = taken + Counter(row.source for row, _ in rows)
-        kept = []
+        within = []
         for row, statements in rows:
             most = SOURCE_SHARE / (1 - SOURCE_SHARE) * (counts.total() - counts[row.source])
             taken[row.source] += 1
             if not row.source or taken[row.source] <= max(most, SOURCE_ROWS):
-                kept.append((row, statements))
+                within.append((row, statements))
             else:
                 detail = f"source {row.source}: {counts[row.source]} of {counts.total()} rows"
                 self._put_aside(row, "quarantined", "source_share", detail)
-        return kept
+        return within
 
     def _part(
         self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
     ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
-        """The rows that do not contradict one another, and of those that say the same the first."""
+        """The rows that do not contradict one another, and the first of those that say the same."""
         for row, statements in rows:
             self._note(row, statements)
         holding = [row for row in rows if self._holds(*row, "rows_contradict")]
@@ -444,7 +444,7 @@ class _Run:
         return learnt
 
     def _holds(self, row: Feedback, statements: Sequence[Statement], reason: str) -> bool:
-        """Whether nothing contradicts a row where it will be seen."""
+        """Whether no visible fact contradicts a row."""
         for triple, graph in self._list_seen(row, statements):
             if against := graph.find_against(triple):
                 self._put_aside(row, "quarantined", reason, f"{triple} / {against}")
@@ -452,33 +452,33 @@ class _Run:
         return True
 
     def _note(self, row: Feedback, statements: Sequence[Statement]) -> None:
-        """Notes what is learnt where it will be seen."""
+        """Adds the learnt triples to every graph in which they will be visible."""
         for triple, graph in self._list_seen(row, statements):
             graph.add(triple)
 
     def _list_seen(
         self, row: Feedback, statements: Sequence[Statement]
     ) -> list[tuple[Triple, Graph]]:
-        """The triples of statements with each graph that they will be seen in."""
-        graphs = [self._open_graph(one) for one in _list_scopes(row.access)]
+        """Pairs of a statement's triple and a graph in which it will be visible."""
+        graphs = [self._open_graph(labels) for labels in _list_scopes(row.access)]
         triples = [triple for statement in statements for triple in statement.triples]
         return list(product(triples, graphs))
 
-    def _open_graph(self, one: frozenset[str]) -> Graph:
-        """The graph of who has a label; what is learnt for all is seen in it."""
-        if one not in self._graphs:
+    def _open_graph(self, labels: frozenset[str]) -> Graph:
+        """The graph that readers with a label see; it holds what is learnt for all, too."""
+        if labels not in self._graphs:
             public = self._graphs[frozenset()]
-            self._graphs[one] = Graph(self._open_view(one & self._labels), public)
-        return self._graphs[one]
+            self._graphs[labels] = Graph(self._open_view(labels & self._labels), public)
+        return self._graphs[labels]
 
 
 def _list_scopes(access: Sequence[str]) -> list[frozenset[str]]:
-    """Who may read what has some labels: whoever has one of them."""
+    """The scopes that see a row with these labels: one per label, or the public one."""
     return [frozenset({label}) for label in access] or [frozenset()]
 
 
 def _write_row(row: Feedback, statements: Sequence[Statement]) -> dict[str, JsonValue]:
-    """The document of a row: what has no place of its own is its metadata."""
+    """The document of a row; fields without a place of their own are its metadata."""
     made: dict[str, JsonValue] = {
         "id": row.key,
         "title": statements[0].about,
@@ -497,21 +497,21 @@ def _write_row(row: Feedback, statements: Sequence[Statement]) -> dict[str, Json
 def _read_rows(path: Path) -> dict[str, Mapping[str, JsonValue]]:
     if not path.exists():
         return {}
-    found: dict[str, Mapping[str, JsonValue]] = {}
+    rows: dict[str, Mapping[str, JsonValue]] = {}
     try:
         # Other marks than this one may stand inside a text.
         for line in filter(None, path.read_bytes().split(b"\n")):
             row = json.loads(line)
             if not {"asked", "answer"} <= row.keys():
                 raise ValueError("a row that was not learnt")
-            found[row["id"]] = row
+            rows[row["id"]] = row
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as e:
         raise InputError(f"{path}: {e}; `kpyramid learn` writes it: mend or remove it") from e
-    return found
+    return rows
 
 
 def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
-    """Writes rows in the order of their ids, by rename; what was there is kept for a build.
+    """Writes rows in the order of their ids, by rename; the former file stays for running builds.
 
     A build that has listed the corpus reads the file that it listed.
     """
@@ -522,8 +522,8 @@ def _replace(path: Path, rows: Mapping[str, Mapping[str, JsonValue]]) -> None:
         return
     if former is not None:
         keep = name_former(path, hash_bytes(former))
-        for other in path.parent.glob(f".{path.name}.*"):
-            if other != keep:
-                other.unlink(missing_ok=True)
+        for outdated in path.parent.glob(f".{path.name}.*"):
+            if outdated != keep:
+                outdated.unlink(missing_ok=True)
         write_durably(keep, former)
     write_durably(path, data)

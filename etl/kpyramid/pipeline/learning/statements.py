@@ -22,15 +22,15 @@ from kpyramid.query.model.reading import ask_model
 from kpyramid.snapshot.snapshot import Snapshot
 
 MOST_WORDINGS = 5
-"""Wordings of the relation that a question asks for that are tried."""
+"""Wordings of the relation in question that are tried."""
 MOST_RELATIONS = 500
-"""Relations of the graph that a question may ask for, those of most facts first."""
+"""Relations of the graph that a question may ask for, by number of facts."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """What a statement says, in the words that the extractor finds."""
+    """A fact in the words that the extractor finds."""
 
     head: str
     relation: str
@@ -42,17 +42,17 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence and the facts that it will be read as."""
+    """A sentence with the facts that it will be read as."""
 
     text: str
     triples: tuple[Triple, ...]
     about: str
-    """The thing that it is about."""
+    """The name of the sentence's subject."""
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Statements of one row, or why there are none."""
+    """The statements of one row, or the reason why there are none."""
 
     statements: tuple[Statement, ...] = ()
     reason: str = ""
@@ -65,14 +65,14 @@ class Reader:
         self._extractor = extractor
 
     def find_sound(self, sentences: Sequence[str], about: str, value: str) -> Statement | None:
-        """The first sentence all of whose facts join a thing and a value."""
+        """The first sentence all of whose facts join a thing and a value; None without any."""
         wanted = {normalise_name(about), normalise_name(value)}
-        for text, found in zip(sentences, self._extractor.extract_all(sentences), strict=True):
-            triples = [Triple(fact.head, fact.relation, fact.tail) for fact in found.facts]
+        for text, extraction in zip(sentences, self._extractor.extract_all(sentences), strict=True):
+            triples = [Triple(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
             is_sound = all(
                 {normalise_name(fact.head), normalise_name(fact.tail)} == wanted
                 and not (fact.negated or fact.modality or fact.attribution)
-                for fact in found.facts
+                for fact in extraction.facts
             )
             if triples and is_sound and len(wanted) == 2:
                 return Statement(text, tuple(dict.fromkeys(triples)), about)
@@ -80,7 +80,7 @@ class Reader:
 
 
 class Stater:
-    """Makes statements of questions and their answers, by the look-up."""
+    """Makes statements from questions and their answers, by look-up."""
 
     def __init__(self, snapshot: Snapshot, reader: Reader) -> None:
         self._snapshot = snapshot
@@ -121,25 +121,25 @@ class Stater:
                 sentences.insert(
                     0, _finish(f"the {role.removeprefix('the ')} of {name} is {value}")
                 )
-            found = self._reader.find_sound(sentences, name, value)
-            if found is not None:
-                return found
+            statement = self._reader.find_sound(sentences, name, value)
+            if statement is not None:
+                return statement
         return None
 
 
-def _finish(said: str) -> str:
-    plain = " ".join(said.split())
+def _finish(sentence: str) -> str:
+    plain = " ".join(sentence.split())
     return f"{plain[:1].upper()}{plain[1:]}."
 
 
 MOST_TRIPLES = 10
-"""Of one row; a question and its answer say one to three."""
+"""Most triples of one row; a question and its answer state one to three."""
 MOST_WORDS = 8
-"""Of a relation: it is a verb phrase."""
+"""Most words of a relation, which is a verb phrase."""
 MOST_ENTITIES = 30
-"""Retrieved triples that are shown."""
+"""Retrieved triples shown to the model."""
 MAX_TOKENS = 2048
-"""The paper's (4.1.2)."""
+"""The paper's value (4.1.2)."""
 
 _SYSTEM = f"""\
 You are an expert{{domain}} who extracts general knowledge from a question and its answer to create
@@ -175,7 +175,7 @@ def write_system(domain: str = "") -> str:
 
 
 def show_row(row: Feedback) -> str:
-    """The material."""
+    """The message with question, answer and retrieved triples."""
     lines = [f"Question: {row.question}", f"Answer: {'; '.join(row.values)}"]
     shown = [flatten(words, 300) for words in [*row.triples.values()][:MOST_ENTITIES]]
     return "\n".join([*lines, "Entity:", *(f"- {words}" for words in shown)])
@@ -183,7 +183,7 @@ def show_row(row: Feedback) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """Makes statements of rows by a model; each is read as a sentence of the corpus will be."""
+    """Makes statements from rows by a model; each is read as a sentence of the corpus will be."""
 
     asker: Asker
     reader: Reader
@@ -198,27 +198,27 @@ class Generator:
         if row.is_no:
             return Made(reason="it says that something does not hold, not what does")
         request = TASK.request(write_system(self.domain), show_row(row), max_tokens=MAX_TOKENS)
-        found = ask_model(self.asker, request, lambda r: parse_json(r, Triples).triples)
-        if isinstance(found, Failure):
-            return Made(reason=f"the model made no triples: {found.kind}: {found.detail}")
-        told: list[Statement] = []
+        reply = ask_model(self.asker, request, lambda r: parse_json(r, Triples).triples)
+        if isinstance(reply, Failure):
+            return Made(reason=f"the model made no triples: {reply.kind}: {reply.detail}")
+        statements: list[Statement] = []
         faults: list[str] = []
-        for triple in found[:MOST_TRIPLES]:
+        for triple in reply[:MOST_TRIPLES]:
             fault = find_fault(triple, row)
             text = f"{triple.head} {triple.relation} {triple.tail}"
             if not fault:
                 sound = self.reader.find_sound([_finish(text)], triple.head, triple.tail)
                 if sound is not None:
-                    told.append(sound)
+                    statements.append(sound)
                     continue
                 fault = "it is not read as one fact"
             faults.append(f"{flatten(text, 100)!r}: {fault}")
         why = "; ".join(faults) or "it made no triple"
-        return Made(tuple(dict.fromkeys(told)), "" if told else why)
+        return Made(tuple(dict.fromkeys(statements)), "" if statements else why)
 
 
 def find_fault(triple: Row, row: Feedback) -> str:
-    """Why a triple of the model is none of its material; empty for one that is."""
+    """Why a triple of the model is not supported by its material; empty if it is."""
     if not all(part.strip() for part in (triple.head, triple.relation, triple.tail)):
         return "a part of it is empty"
     if len(triple.relation.split()) > MOST_WORDS or not triple.relation.replace(" ", "").isalpha():
@@ -236,10 +236,8 @@ def find_fault(triple: Row, row: Feedback) -> str:
 
 
 def _holds(words: Sequence[str], end: Sequence[str]) -> bool:
-    """Whether words stand in others as a run."""
-    return any(
-        list(words[at : at + len(end)]) == list(end) for at in range(len(words) - len(end) + 1)
-    )
+    """Whether the words of an end stand among others as a run."""
+    return any(list(words[i : i + len(end)]) == list(end) for i in range(len(words) - len(end) + 1))
 
 
 TASK = Task(

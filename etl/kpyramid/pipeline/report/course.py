@@ -1,4 +1,4 @@
-"""How a run went, as plain values and as a page: what a report says besides its snapshot."""
+"""The course of a run, as plain values and as a page: the report without the snapshot."""
 
 import json
 import logging
@@ -21,12 +21,12 @@ from kpyramid.storage.writing import write_durably
 log = logging.getLogger(__name__)
 
 PLAN = "plan.json"
-"""What a build with a language model expected to pay, in the run's folder."""
+"""File in the run's folder with the expected cost of a build with a language model."""
 
 FIGURE = "figure.svg"
-"""The figure of a report, in the run's folder; empty of a graph without facts."""
+"""File of the report's figure in the run's folder; empty for a graph without facts."""
 MOST_RUNS = 30
-"""Runs of a ref that a trend is drawn of."""
+"""Runs of a ref in a trend."""
 _MEASURES = (
     *("facts", "documents", "rejects", "unread", "contradictions", "failing"),
     *("seconds", "cost"),
@@ -43,7 +43,7 @@ def write_pages(run: Run, report: Mapping[str, Any], figure: str) -> None:
 
 
 def describe_course(run: Run, marks: Sequence[StageMark]) -> dict[str, Any]:
-    """How a run went, stage by stage, and what its models were asked."""
+    """The course of a run stage by stage, with the requests to its models."""
     publish, totals = marks[-1], read_totals(run.folder)
     record = json.loads(run.warehouse.store.read(f"runs/{run.name}/run.json") or b"{}")
     head = read_head(run.warehouse, run.ref)
@@ -74,12 +74,12 @@ def describe_course(run: Run, marks: Sequence[StageMark]) -> dict[str, Any]:
         "cost": totals.run.cost,
         "model": _describe_model(run, marks, totals),
         "gates": dict(publish.gates),
-        "refused_by": [n for n, said in publish.gates.items() if said.startswith("fail")],
+        "refused_by": [n for n, verdict in publish.gates.items() if verdict.startswith("fail")],
     }
 
 
 def add_trend(run: Run, report: dict[str, Any]) -> None:
-    """Says in a report what the last runs of its ref came to, this one last, and one a week ago."""
+    """Adds the figures of the ref's last runs to a report, this run last, and those a week ago."""
     runs = list_runs(run.warehouse)
     record = next((row for row in runs if row["run"] == run.name), {})
     this = {**record, "ended": report["ended"], "figures": measure_report(report)}
@@ -93,28 +93,28 @@ def add_trend(run: Run, report: dict[str, Any]) -> None:
 
 
 def draw_trend(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A line per measure that differs over the runs, the latest last; empty of a single one.
+    """A line per measure that differs over the runs, the latest last; empty for a single run.
 
     `points`: of a polyline, x in [0, 100] and y in [2, 28]; `failed`: x of runs without figures.
     """
     step = 100 / max(len(runs) - 1, 1)
     figures = [row["figures"] if isinstance(row["figures"], Mapping) else {} for row in runs]
-    failed = [round(at * step, 1) for at, row in enumerate(figures) if not row]
+    failed = [round(i * step, 1) for i, row in enumerate(figures) if not row]
     lines = []
     for name in _MEASURES:
-        known = [(at, row.get(name)) for at, row in enumerate(figures)]
-        values = [(at, value) for at, value in known if isinstance(value, int | float)]
+        known = [(i, row.get(name)) for i, row in enumerate(figures)]
+        values = [(i, value) for i, value in known if isinstance(value, int | float)]
         low, high = (f((value for _, value in values), default=0) for f in (min, max))
         if len(values) > 1 and low < high:
             unit = 26 / (high - low)
-            placed = [f"{at * step:.1f},{28 - (value - low) * unit:.1f}" for at, value in values]
+            placed = [f"{i * step:.1f},{28 - (value - low) * unit:.1f}" for i, value in values]
             shown = {"low": low, "high": high, "last": values[-1][1], "failed": failed}
             lines.append({"name": name, "points": " ".join(placed), **shown})
     return lines
 
 
 def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """What a run came to in numbers, for its record: what a trend is drawn of."""
+    """The figures of a run, for its record and for trends."""
     rows = report["rows"]
     return {
         "documents": rows.get("documents", 0),
@@ -133,7 +133,7 @@ def measure_report(report: Mapping[str, Any]) -> dict[str, JsonValue]:
 
 
 def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The figures of the newest run that was done a week before the last one; None without any."""
+    """The figures of the newest finished run a week before the last one; None without any."""
     with suppress(ValueError):  # of a damaged record
         day = datetime.fromisoformat(str(trend[-1]["started"])) - timedelta(days=6.5)
         rows = (row for row in reversed(trend) if str(row["started"]) <= day.isoformat())
@@ -142,9 +142,9 @@ def _find_week(trend: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return None
 
 
-def list_differences(one: Settings, other: Settings) -> dict[str, list[JsonValue]]:
-    """The values of both by key, such as `chunk.max_tokens`, where they differ."""
-    old, new = asdict(one), asdict(other)
+def list_differences(before: Settings, after: Settings) -> dict[str, list[JsonValue]]:
+    """The two values of each setting that differs, by key such as `chunk.max_tokens`."""
+    old, new = asdict(before), asdict(after)
     return {
         f"{part}.{key}": [old[part][key], new[part][key]]
         for part in old
@@ -162,7 +162,7 @@ def describe_mark(mark: StageMark) -> dict[str, JsonValue]:
 def _describe_model(
     run: Run, marks: Sequence[StageMark], totals: Totals
 ) -> dict[str, JsonValue] | None:
-    """What models were asked and what it took, beside what was planned; None without any.
+    """The requests to models and their cost, with the planned ones; None without any.
 
     A stage that asked for nothing new has no calls; one that is not part of a build, like a
     batch that was sent before, has no hits.
@@ -207,7 +207,7 @@ def _count(counts: Mapping[str, JsonValue], name: str) -> int:
 
 
 def _read_plan(run: Run) -> dict[str, JsonValue]:
-    """What the plan at the build's start said of each stage; empty when none was made."""
+    """The plan of each stage from the build's start; empty without one."""
     try:
         rows = json.loads((run.folder / PLAN).read_bytes())
         return {

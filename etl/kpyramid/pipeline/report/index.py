@@ -1,4 +1,4 @@
-"""The index page of a warehouse: its runs with links to their reports, or two of them compared."""
+"""The index page of a warehouse: its runs with links to their reports, or two runs compared."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -13,23 +13,23 @@ from kpyramid.storage.runs import list_runs, read_files
 from kpyramid.storage.writing import write_durably
 
 INDEX = "index.html"
-"""The page of a warehouse that is a folder, unless it is to lie elsewhere."""
+"""Default name of the page, in a warehouse that is a folder."""
 
 
 def write_index(place: Warehouse, path: Path, compared: Sequence[str] = ()) -> dict[str, Any]:
-    """Writes the page to a file; what it says as plain values. `compared`: two runs, by name.
+    """Writes the page; returns its content as plain values. `compared`: names of two runs.
 
     Raises:
         InputError: there is no such run.
     """
     rows = [{**row, "page": _link(place, str(row["run"]), path)} for row in list_runs(place)]
     refs = {str(row["ref"]): [r for r in rows if r["ref"] == row["ref"]] for row in rows}
-    trends = {ref: draw_trend([*reversed(own[:MOST_RUNS])]) for ref, own in refs.items()}
+    trends = {ref: draw_trend([*reversed(runs[:MOST_RUNS])]) for ref, runs in refs.items()}
     both = _compare(place, [find_run(place, rows, name) for name in compared])
-    said = {"place": place.locate(), "runs": rows, "refs": trends, "compared": both}
-    page = load_template("index.html.jinja").render(**said)
+    content = {"place": place.locate(), "runs": rows, "refs": trends, "compared": both}
+    page = load_template("index.html.jinja").render(**content)
     write_durably(path.absolute(), page.encode(errors="replace"))
-    return said
+    return content
 
 
 def find_run(place: Warehouse, rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
@@ -46,7 +46,7 @@ def find_run(place: Warehouse, rows: Sequence[Mapping[str, Any]], name: str) -> 
 
 
 def _link(place: Warehouse, run: str, path: Path) -> str | None:
-    """The way from a page to the report of a run; None where a browser finds none."""
+    """The relative link from a page to a run's report; None where a browser finds none."""
     report = place.root / "runs" / run / "report.html"
     if place.bucket or not report.is_file():
         return None
@@ -54,18 +54,18 @@ def _link(place: Warehouse, run: str, path: Path) -> str | None:
 
 
 def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """What two runs came to, and what made the difference."""
+    """The figures of two runs, and the differences of gates and settings."""
     if not rows:
         return None
     reports = [read_files(place, str(row["run"]))[0] for row in rows]
-    told = [{**row, **(row["figures"] or {})} for row in rows]
+    records = [{**row, **(row["figures"] or {})} for row in rows]
     names = ("started", "status", "ref", "host", "error")
     figures = [n for row in rows for n in row["figures"] or {} if n not in ("checks", "changes")]
     settings = [{n: each[1] for n, each in r.get("settings", {}).items()} for r in reports]
     snapshots = [row["snapshot"] for row in rows]
     return {
         "runs": rows,
-        "rows": {n: [one.get(n) for one in told] for n in dict.fromkeys((*names, *figures))},
+        "rows": {n: [r.get(n) for r in records] for n in dict.fromkeys((*names, *figures))},
         "gates": _differ([report.get("gates", {}) for report in reports], "not asked"),
         "settings": _differ(settings, "by default"),
         "diff": " ".join(snapshots) if all(snapshots) and len({*snapshots}) > 1 else None,
@@ -73,6 +73,6 @@ def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, A
 
 
 def _differ(both: Sequence[Mapping[str, Any]], missing: str) -> dict[str, list[Any]]:
-    """The values of two by name, where they differ."""
-    named = {name: [one.get(name, missing) for one in both] for each in both for name in each}
+    """The pairs of values by name, where they differ."""
+    named = {name: [side.get(name, missing) for side in both] for each in both for name in each}
     return {name: pair for name, pair in named.items() if pair[0] != pair[1]}

@@ -1,4 +1,4 @@
-"""The report of a run: how it went, what changed and is in it, what was refused and why."""
+"""The report of a run: its course, the snapshot's content and changes, rejects with reasons."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection as Database
 
 
-# What a report says of a snapshot: what is in it, was refused, proposed and merged, what clashes.
+# The snapshot in a report: content, rejects, proposals, merges, contradictions.
 
 Row = dict[str, Any]
 
@@ -46,7 +46,7 @@ _MOST_PROPOSALS, _MOST_EXAMPLES = 25, 3
 _MOST_MERGES, _MOST_PARTS = 12, 6
 _MOST_CONTRADICTIONS = 20
 _LONGEST = 320
-"""Characters of a sentence that are shown."""
+"""Most characters of a sentence that is shown."""
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -74,13 +74,13 @@ def read_query(name: str) -> str:
 
 
 def select_rows(database: "Database", query: str, **given: object) -> list[Row]:
-    """The rows of a query, each by the names of its columns; `$name` stands for what is given."""
+    """The rows of a query as dicts by column; `$name` stands for a parameter."""
     rows: list[Row] = database.sql(query, params=given or None).to_arrow_table().to_pylist()
     return rows
 
 
 def name_term(iri: str | None, schema: Schema) -> str | None:
-    """The label of a class or property, else the words that its IRI ends with.
+    """The label of a class or property, else the last words of its IRI.
 
     The class of all things is `anything`, a datatype `xsd:gYear`.
     """
@@ -93,7 +93,7 @@ def name_term(iri: str | None, schema: Schema) -> str | None:
 
 
 def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonValue]:
-    """Both layers in figures, the region in phrases, the proposals by state with examples."""
+    """Figures of both layers, the region's phrases, proposals by state with examples."""
     sums = "SELECT count(*)::BIGINT AS phrases, coalesce(sum(facts), 0)::BIGINT AS facts"
     layers = {
         layer: select_rows(database, f"{sums} FROM phrases WHERE layer = $layer", layer=layer)[0]
@@ -124,7 +124,7 @@ def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonV
 
 
 def describe_condensation(database: "Database", schema: Schema) -> dict[str, JsonValue]:
-    """How many facts became how many and how, the merges that say most, contradictions."""
+    """Counts of facts before and after, by kind of merge; examples; contradictions."""
     (counts,) = select_rows(
         database,
         "SELECT coalesce(sum(len(derived_from)), 0)::BIGINT AS triples, count(*) AS condensed, "
@@ -157,9 +157,9 @@ def describe_condensation(database: "Database", schema: Schema) -> dict[str, Jso
 def describe_content(
     database: "Database", overview: Overview, schema: Schema
 ) -> dict[str, JsonValue]:
-    """The overview, `facts`: three to show, and `silent`: properties without a value.
+    """The overview; `facts`: three examples; `silent`: properties without a value.
 
-    Those of inverses count. `near`: facts whose wording is near such a property.
+    Values of inverses count. `near`: facts whose wording resembles such a property.
     """
     query = "SELECT anchor, count(*) AS facts FROM condensed GROUP BY anchor"
     near = {row["anchor"]: row["facts"] for row in select_rows(database, query)}
@@ -190,10 +190,10 @@ _FACTS, _SHORT = 3, 180
 
 
 def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
-    """What a model said of the facts that it held against their sentences; None where not asked.
+    """A model's verdicts on facts held against their sentences; None where it was not asked.
 
-    `facts`: those that it read and that stay, `by_rules`: the others, which are never checked.
-    `unanswered`: requests without a usable reply. `precision`: the share that sentences state,
+    `facts`: facts read by the model that stay; `by_rules`: the others, which are never checked.
+    `unanswered`: requests without a usable reply. `precision`: the share stated by their sentences,
     `low` to `high` its 95 % interval by Wilson's score; none where none was checked.
     """
     (row,) = select_rows(database, read_query("checked"))
@@ -208,30 +208,30 @@ def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
 
 
 def describe_rejects(database: "Database") -> list[Row]:
-    """How many rows a stage refused for which reason, the most frequent first, with examples.
+    """Rejects by stage and reason, the most frequent first, with examples.
 
-    An example has its detail, and the sentence and its source as far as they are known.
+    An example has its detail, and, where known, the sentence and its source.
     """
-    found: dict[tuple[str, str], Row] = {}
+    groups: dict[tuple[str, str], Row] = {}
     for row in select_rows(
         database, read_query("rejects"), most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST
     ):
         kind = {name: row[name] for name in ("stage", "reason", "count")}
-        known = found.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
+        known = groups.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
         sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
         example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
         known["examples"].append({**example, "source": row["source"]})
-    return sorted(found.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
+    return sorted(groups.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
 
 
-def _cut_sentence(text: str, at: int) -> str:
-    """The sentence of a text around a character; empty where it has none."""
-    spans = [span for span in split_sentences(text) if span.start <= at < span.end]
+def _cut_sentence(text: str, position: int) -> str:
+    """The sentence of a text around a character; empty if there is none."""
+    spans = [span for span in split_sentences(text) if span.start <= position < span.end]
     return text[spans[0].start : spans[0].end] if spans else ""
 
 
 def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
-    """The merges of most different wordings; of merges of the same wordings the first."""
+    """The merges of the most different wordings; one for each set of wordings."""
     chosen = select_rows(database, read_query("merges"), most=_MOST_MERGES)
     keys = [row["condensed_id"] for row in chosen]
     facts = read_facts(database, keys, _MOST_PARTS)
@@ -249,9 +249,9 @@ def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
 
 
 def read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict[str, Row]:
-    """Condensed facts by key; `parts`: the first triples of each with how each came in.
+    """Condensed facts by key; `parts`: their first triples, each with how it was merged.
 
-    What was kept comes first.
+    Triples with `how` = "kept" come first.
     """
     rows = select_rows(
         database, "FROM condensed WHERE condensed_id IN (SELECT unnest($keys))", keys=[*keys]
@@ -265,16 +265,16 @@ def read_facts(database: "Database", keys: Sequence[str], most: int = 1) -> dict
     }
     evidence = find_evidence(database, {key for pairs in parts.values() for key, _ in pairs})
     for row in rows:
-        own = parts[row["condensed_id"]]
-        row["parts"] = [{"how": how, "triple_id": key, **evidence.get(key, {})} for key, how in own]
+        chosen = parts[row["condensed_id"]]
+        row["parts"] = [{"how": how, "triple_id": k, **evidence.get(k, {})} for k, how in chosen]
     return {row["condensed_id"]: row for row in rows}
 
 
 def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[str, Row]:
     """Triples in words by id, each with the text of its surest statement and its source.
 
-    `qualifiers` say when, where and how it holds; `confidence`, how surely it was read; `places`,
-    how many statements it has.
+    `qualifiers`: when, where and how it holds; `confidence`: that of its extraction; `places`: its
+    number of statements.
     """
     rows = select_rows(database, read_query("evidence"), keys=sorted(triple_ids))
     return {
@@ -290,10 +290,10 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     }
 
 
-# What is drawn: both layers in one space, before and after (PolyRAG, Figure 4), and a trend.
+# Figures: both layers in one space, before and after (PolyRAG, Figure 4), and a trend.
 
 MOST_POINTS = 1500
-"""Phrases of a layer that are drawn: of more, those whose keys, which are hashes, come first."""
+"""Phrases of a layer that are drawn; of more, those with the smallest keys, which are hashes."""
 _MOST_LABELS = 8
 _SIZE = 300
 """Side of a panel in pixels."""
@@ -314,7 +314,7 @@ class Figure:
 
 
 def read_figure(database: "Database") -> Figure | None:
-    """The figure of a snapshot, whose tables these are; None of a graph without facts."""
+    """The figure of a snapshot's tables; None for a graph without facts."""
     layers = select_rows(database, read_query("figure"), size=_SIZE, most=MOST_POINTS)
     if not any(row["layer"] == 0 for row in layers):
         return None
@@ -323,19 +323,19 @@ def read_figure(database: "Database") -> Figure | None:
     return Figure(layers, labels, explained[0]["explained"][:2] if explained else [])
 
 
-# The report of a run: how it went, what changed and is in it, what was refused and why.
+# The report of a run: its course, the snapshot's content and changes, rejects with reasons.
 
 log = logging.getLogger(__name__)
 
 _MOST_WITHDRAWN = 200
-"""Withdrawn statements that a report names; the table `rejects` has all of them."""
+"""Withdrawn statements named in a report; the table `rejects` has all of them."""
 _MOST_CHANGES = 12
-"""Rows of a kind of change that a report names; `kpyramid diff` has all of them."""
+"""Rows of a kind of change named in a report; `kpyramid diff` has all of them."""
 _MOST_THINGS = 10
 
 
 def write_report(run: Run, marks: tuple[StageMark, ...] | None = None) -> dict[str, Any]:
-    """Writes `report.json` and `report.html` into the run's folder; the report as plain values.
+    """Writes `report.json` and `report.html` into the run's folder; returns plain values.
 
     Raises:
         InputError: a stage of the run is not done.
@@ -394,9 +394,9 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
 def _describe_changes(
     run: Run, before: str | None, after: Snapshot, database: "Database"
 ) -> tuple[str | None, dict[str, Any]]:
-    """What differs from the snapshot that the ref had: a line, counts, rows with their sentences.
+    """The differences to the ref's former snapshot: a line, counts, rows with sentences.
 
-    What is gone is only counted, and of what changed the present values are named: a report says
+    Removed rows are only counted, and changed ones have their present values: a report contains
     nothing that its snapshot does not, so that a document can be erased with its snapshots.
     """
     if before is None:
@@ -406,18 +406,18 @@ def _describe_changes(
     kinds: tuple[Change, ...] = ("added", "changed")
     try:
         former = Snapshot(locate_snapshot(run.warehouse, before), scope=EVERYTHING)
-        with compare(former, after) as found:
-            counts = {name: asdict(found.count(name)) for name in ("documents", "facts")}
+        with compare(former, after) as difference:
+            counts = {name: asdict(difference.count(name)) for name in ("documents", "facts")}
             documents = {
-                kind: [row.words for row in found.read("documents", _MOST_CHANGES, kind)]
+                kind: [row.words for row in difference.read("documents", _MOST_CHANGES, kind)]
                 for kind in kinds
             }
             facts = {
-                kind: _quote_rows(database, found.read("facts", _MOST_CHANGES, kind))
+                kind: _quote_rows(database, difference.read("facts", _MOST_CHANGES, kind))
                 for kind in kinds
             }
             changed = {"counts": counts, "documents": documents, "facts": facts}
-            return found.summarise(), changed
+            return difference.summarise(), changed
     except PyramidError as e:  # by another version, damaged, or gone
         return f"not compared: {e}", {}
 
@@ -434,7 +434,7 @@ def _quote_rows(database: "Database", rows: Sequence[Differing]) -> list[dict[st
 
 
 def _describe_decisions(run: Run, database: "Database") -> dict[str, JsonValue] | None:
-    """How many entries the decisions file has, and to how many proposals they apply."""
+    """The number of entries in the decisions file, and of proposals that they decide."""
     if run.settings.complete.decisions is None:
         return None
     entries = [entry.decision for entry in load_decisions(run.settings.complete).entries]
@@ -453,7 +453,7 @@ _DECIDED = "SELECT state FROM proposals WHERE decided_by = 'file'"
 
 
 def _warn_of_lost_decisions(run: Run, committed: str) -> None:
-    """Warns where a person's decisions were in the ref's last snapshot and are in no file now."""
+    """Warns if the ref's last snapshot had decisions that are in no file now."""
     before = _find_before(run, committed)
     if run.settings.complete.decisions is not None or before is None:
         return
@@ -472,13 +472,13 @@ def _warn_of_lost_decisions(run: Run, committed: str) -> None:
 
 
 def _find_before(run: Run, committed: str) -> str | None:
-    """The snapshot that the ref had before this run; None for the first, or where it is gone."""
+    """The ref's snapshot before this run; None for the first, or if it is deleted."""
     head = read_head(run.warehouse, run.ref)
     before = head and (head.parent if committed == "yes" else head.snapshot)
     return before if before and has_snapshot(run.warehouse, before) else None
 
 
 def _read_tables(run: Run, snapshot: str) -> Mapping[str, Mapping[str, int]]:
-    """What the manifest of a snapshot says of its tables: rows and version of the contract."""
+    """The manifest's entries on tables: rows and version of the contract."""
     tables = find_manifest(run.warehouse, snapshot)["tables"]
     return cast("Mapping[str, Mapping[str, int]]", tables)

@@ -40,7 +40,7 @@ def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
 
 
 def list_texts(documents: pa.Table) -> list[Titled]:
-    """The text of each document, with its headings: a chunk does not end in one."""
+    """The text of each document with its headings: a chunk does not end in a heading."""
     return [
         Titled(text, "", tuple(b for b in read_blocks(blocks) if b.kind == "heading"))
         for text, blocks in zip(

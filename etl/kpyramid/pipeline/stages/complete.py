@@ -1,4 +1,4 @@
-"""Complete: what the graph says often and the ontology lacks becomes a class or a property.
+"""Complete: frequent relations of the graph that the ontology lacks become classes, properties.
 
 PolyRAG §III-B: both layers' phrases in one space, a Gaussian per layer, a priority per phrase,
 k-medoids over the priority region, a proposal per cluster, instances of what is accepted. Each
@@ -70,14 +70,14 @@ from kpyramid.settings import CompleteSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import load_contracts
 
-# What adopting proposals brings: instances from all facts, and how far the facts agree.
+# The gain of adopting proposals: instances from all facts, and how far the facts agree.
 
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """Instances, rejects, and the ids of the facts that fit what was adopted or clash with it.
+    """Instances and rejects, and the ids of facts that fit what was adopted or contradict it.
 
-    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the clashes.
+    `fitting`, `clashing`: by the IRI of a class or property. `reasons`: of the contradictions.
     """
 
     made: list[Row]
@@ -90,7 +90,7 @@ class Gain:
 def _name_ends(
     facts: Iterable[NamedTriple], known: Mapping[str, set[str]], filed: Mapping[str, set[str]]
 ) -> dict[str, Named]:
-    """The individuals at the ends of facts by id, with the classes that are known of them."""
+    """The individuals at the ends of facts by id, with their known classes."""
     ends: dict[str, tuple[str, str]] = {}
     for fact in facts:
         ends[fact.head_id] = fact.head, fact.head_type
@@ -104,7 +104,7 @@ def _name_ends(
 
 
 def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
-    """A fact as a relation of this form states it; None of a value that would be a subject."""
+    """A fact in the direction of a relation's form; None if a value would be its subject."""
     if not turned:
         return replace(fact, relation=form)
     if fact.tail_id is None:
@@ -122,14 +122,14 @@ def _turn(fact: NamedTriple, form: str, turned: bool) -> NamedTriple | None:
 
 
 def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyProperty]]:
-    """The properties that the rows' own wordings state, by normal form; a name alone is none."""
-    found: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
+    """The properties by normal form of the wordings in `rows`; labels alone are left out."""
+    by_form: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
     for row in rows:  # two rows may name one property
         prop = grown.property_by_iri[str(row["iri"])]
         first, *others = cast("list[str]", row["phrases"])
         for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
-            found[form][prop.iri] = prop
-    return {form: [props[iri] for iri in sorted(props)] for form, props in found.items()}
+            by_form[form][prop.iri] = prop
+    return {form: [props[iri] for iri in sorted(props)] for form, props in by_form.items()}
 
 
 def _group_fitting(candidates: Iterable[Candidate]) -> dict[str, set[str]]:
@@ -154,20 +154,20 @@ def _group_clashing(
     return clashing, reasons
 
 
-# The ontology while completion lets it grow: who decides, what is adopted, what follows of it.
+# The growing ontology: decisions on proposals, adopted ones, and their consequences.
 
 _ADOPTED = ("accepted", "alias")
 _DIGITS = 6
 _LEAST_SUBJECTS = 3
-"""Different subjects, and values, of what rules accept: what is said of two is no kind of fact."""
+"""Different subjects, and values, of what rules accept: two are no kind of fact."""
 _LEAST_CHUNKS = 3
-"""Chunks that state what rules accept: a list in one is no kind of fact either."""
+"""Chunks that state what rules accept: a list in one chunk is no kind of fact either."""
 _DEFINED = 0.6, 0.5
-"""Share of a property's subjects of which the graph says what they are (`X is a …`), of what rules
-accept and of what is left open: types of names alone are too often wrong. Less is enough where the
-graph's names mostly have no such fact."""
+"""Least share of a property's subjects with a class in the graph (`X is a …`), to be accepted by
+rules and to be left open: types of names alone are too often wrong. The share is lower where few of
+the graph's names have such a fact."""
 _LISTED = 3, 2, 2
-"""Facts, different things and chunks of what is left open: less is not worth a person's look."""
+"""Facts, different things and chunks of an open proposal: fewer are not worth a review."""
 
 
 @dataclass
@@ -188,7 +188,7 @@ class Growth:
     additions: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
     dropped: dict[tuple[str, ...], str] = field(default_factory=dict)
-    """Why a proposal is not listed."""
+    """Reason by proposal that is not listed."""
 
     def __post_init__(self) -> None:
         self._seed = self.schema
@@ -197,7 +197,7 @@ class Growth:
 
     @property
     def layer(self) -> OntologyLayer:
-        """The schema and the values that all instances so far state."""
+        """The schema with the values that all instances so far state."""
         table = self.instances.filter(pc.is_valid(self.instances["property_iri"]))
         columns = ("subject_id", "property_iri", "object_id", "literal")
         rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
@@ -223,7 +223,7 @@ class Growth:
         return min(classes, key=lambda iri: (-len(above(iri)), iri))
 
     def adopt_decided(self) -> None:
-        """Takes in what the decisions file accepts, whether or not the graph still says it.
+        """Adopts what the decisions file accepts, whether or not the graph still states it.
 
         Raises:
             InputError: an entry does not fit the ontology; names it.
@@ -235,15 +235,15 @@ class Growth:
             row |= {"round": 0, "score": 0.0, "decided_by": "file"}
             row["triple_ids"] = ids = self._find_support(row, grown, kinds)
             row["support"] = len(ids)
-        found = self._find_gain(rows, grown)
+        gain = self._find_gain(rows, grown)
         for row in rows:
-            row["agreement"] = _share(_about(row, found.fitting, grown), row)
-        self._keep(rows, grown, found, 0)
+            row["agreement"] = _share(_about(row, gain.fitting, grown), row)
+        self._keep(rows, grown, gain, 0)
 
     def list_rows(self) -> list[dict[str, object]]:
-        """The proposals of all rounds, of the open ones the `most_open` that are clearest.
+        """The proposals of all rounds, with at most `most_open` open ones.
 
-        The clearest are those with most facts that fit.
+        Open ones are ranked by their number of fitting facts.
         """
 
         def rank(row: Mapping[str, object]) -> tuple[float, str]:
@@ -255,11 +255,11 @@ class Growth:
         return [row for row in self.rows if row["proposal_id"] not in out]
 
     def list_dropped(self) -> list[Row]:
-        """A reject for each proposal that no round lists, with the reason of the last."""
+        """A reject for each proposal that is not listed, with the last round's reason."""
         listed = {identify_proposal(row): row["proposal_id"] for row in self.rows}
         there = {row["proposal_id"] for row in self.list_rows()}
         reasons = {key: why for key, why in self.dropped.items() if key not in listed}
-        reasons |= {key: "beyond_most_open" for key, own in listed.items() if own not in there}
+        reasons |= {key: "beyond_most_open" for key, id_ in listed.items() if id_ not in there}
         return [
             make_reject(
                 "complete", why, content_id("proposal", *key), " | ".join(filter(None, key))
@@ -268,9 +268,9 @@ class Growth:
         ]
 
     def adopt(self, proposals: Sequence[Proposal], number: int, judges: Mapping[int, str]) -> bool:
-        """Takes in the proposals of a round; says whether the ontology grew.
+        """Adopts the proposals of a round; returns whether the ontology grew.
 
-        `judges`: the model that said what a proposal is, by place, where it was not the rules.
+        `judges`: by index, the model that judged a proposal, where the rules did not.
         """
         proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
@@ -299,8 +299,8 @@ class Growth:
         rows = self._leave_out_old(rows)
         while True:
             grown = adopt_proposals(self.schema, rows)
-            found = self._find_gain(rows, grown)
-            if not self._demote_doubtful(rows, found, grown, taken):
+            gain = self._find_gain(rows, grown)
+            if not self._demote_doubtful(rows, gain, grown, taken):
                 break
         left = {identify_proposal(row): row for row in rows if row["state"] == "open"}
         passed |= {key: "says_a_kind" for key, row in left.items() if _name_kind(row, grown)}
@@ -308,18 +308,18 @@ class Growth:
             row for row in rows if row["state"] != "open" or identify_proposal(row) not in passed
         ]
         self.dropped |= {key: why for key, why in passed.items() if key in left}
-        self._keep(rows, grown, found, number)
+        self._keep(rows, grown, gain, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
     def _is_copular(self, wording: str) -> bool:
-        """Whether a wording gives a thing a name or, in an ontology from the corpus, a kind."""
+        """Whether a wording states a name or, in an ontology from the corpus, a kind."""
         is_being = self.is_open and says_being(self.comparer.read(wording))
         return is_being or is_naming(wording)
 
     def _judge(
         self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
     ) -> dict[str, object]:
-        """A row with the state that the proposal itself and the decisions file give it."""
+        """A row with the state by the proposal itself and the decisions file."""
         p = proposal
         label = self._name(p)
         iri = p.existing or coin_iri(p.kind, label, self.schema.base, taken)
@@ -336,7 +336,7 @@ class Growth:
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
-        elif not self._is_said_of(p, *self._enough):
+        elif not self._has_support(p, *self._enough):
             notes.append("few facts, or of few things")
         elif p.kind == "property" and is_vague(p.label) and not self._names_ends(p):
             notes.append("the verb alone says too little")
@@ -368,7 +368,7 @@ class Growth:
         }
 
     def _name(self, proposal: Proposal) -> str:
-        """Its label; of a property that no model named the name of its wording, if that is free."""
+        """The label; for a property that no model named, the name of its wording if unused."""
         if proposal.kind == "class" or proposal.label not in proposal.phrases or proposal.existing:
             return proposal.label
         name = name_property(proposal.label, proposal.range)
@@ -376,9 +376,9 @@ class Growth:
         return proposal.label if name in taken else name
 
     def _explain_unlisted(self, proposal: Proposal) -> str | None:
-        """Why a person need not look at it, or None: a fault, unclear ends, facts that differ, few.
+        """Why a proposal needs no review, or None: a fault, unclear ends, few or disagreeing facts.
 
-        Less is asked of what the rules accept, and nothing of what the decisions file has.
+        The thresholds are below those of acceptance.
         """
         if proposal.fault or self._is_narrowed(proposal):
             return proposal.fault or "a_narrower_class_says_it"
@@ -392,50 +392,50 @@ class Growth:
         if proposal.kind == "property" and is_vague(proposal.label):
             facts, things, chunks = self._enough
             facts *= 2
-        return None if self._is_said_of(proposal, facts, things, chunks) else "few_facts"
+        return None if self._has_support(proposal, facts, things, chunks) else "few_facts"
 
     @property
     def _enough(self) -> tuple[int, int, int]:
-        """Facts, different things and chunks of what rules accept."""
+        """Facts, different things and chunks that rules accept."""
         return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
     def _is_unclear(self, proposal: Proposal) -> bool:
-        """Whether an end of a property, or what a class is a kind of, may be anything.
+        """Whether an end of a property, or the parent of a class, may be anything.
 
-        Where NER labels tell classes, an end without is a noun ("conducts research"), of which
-        there are no instances, and words that are no number tell nothing.
+        Where NER labels imply classes, an end without one is a noun ("conducts research"), of which
+        there are no instances; strings carry no information either.
         """
         nothing = {XSD + "string"} if self.is_open else {THING, XSD + "string"}
         return self.schema.knows_types and not nothing.isdisjoint((proposal.domain, proposal.range))
 
     def _names_ends(self, proposal: Proposal) -> bool:
-        """Whether an end has a class below the most general one, in an ontology from the corpus."""
+        """Whether an end has a specific class, in an ontology from the corpus."""
         ends = {proposal.domain, proposal.range or THING} & self.schema.class_by_iri.keys()
         return self.is_open and any(len(self.schema.find_ancestors(iri)) > 1 for iri in ends)
 
     @cached_property
     def _defined(self) -> set[str]:
-        """The ids of the heads of which some fact says what they are."""
+        """The ids of the heads with a fact that states their class."""
         heads = self.graph.layer.head_keys
-        return {heads[at] for at in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
+        return {heads[row] for row in np.flatnonzero(find_filing(self.graph.layer)).tolist()}
 
     @cached_property
     def _usually_defined(self) -> float:
-        """The share of the heads with a class by their types that are defined."""
+        """The share of defined heads among those whose type implies a class."""
         layer = self.graph.layer
         heads = zip(layer.head_keys, layer.head_types, strict=True)
         named = {key for key, kind in heads if self._seed.class_for_type(kind)}
         return len(named & self._defined) / max(1, len(named))
 
     def _is_defined(self, proposal: Proposal, share: float) -> bool:
-        """Whether the text says what so many of a property's subjects are, or as many as usual."""
+        """Whether enough of a property's subjects have a class by the text."""
         subjects = set(self._list_ends(proposal)[0])
         least = min(share, self._usually_defined) * len(subjects)
         known = self.is_open or len(subjects & self._defined) >= least
         return proposal.kind == "class" or known
 
     def _is_narrowed(self, proposal: Proposal) -> bool:
-        """Whether a class of an earlier round has most things of its noun: `high school`."""
+        """Whether an earlier class, as `high school`, has most things of its noun."""
         return proposal.kind == "class" and any(
             row["kind"] == "class"
             and str(row["label"]).endswith(f" {proposal.label}")
@@ -443,31 +443,31 @@ class Growth:
             for row in self.rows
         )
 
-    def _is_said_of(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
-        """Whether so many facts, of so many different things at either end, in so many chunks."""
+    def _has_support(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
+        """Whether a proposal has so many facts, different things at each end, and chunks."""
         ends = [ends for ends in self._list_ends(proposal) if ends]
         return (
             len(proposal.facts) >= facts
-            and all(len(set(own)) >= things for own in ends)
+            and all(len(set(ids)) >= things for ids in ends)
             and self.graph.count_chunks(proposal.facts) >= chunks
         )
 
     def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:
-        """The ids of its facts' subjects and, of a property, values.
+        """The ids of the subjects and, for a property, of the values of its facts.
 
-        A fact whose words are none of its own is in the other voice, and reads from tail to head.
+        A fact with another wording is in the other voice, and reads from tail to head.
         """
         layer, places = self.graph.layer, proposal.facts
         if proposal.kind == "class":
-            return [layer.head_keys[at] for at in places], []
-        straight = [layer.wordings[at] in proposal.phrases for at in places]
-        own = [layer.pair(at)[:: 1 if s else -1] for at, s in zip(places, straight, strict=True)]
-        return [pair[0] for pair in own], [pair[1] for pair in own]
+            return [layer.head_keys[i] for i in places], []
+        straight = [layer.wordings[i] in proposal.phrases for i in places]
+        pairs = [layer.pair(i)[:: 1 if s else -1] for i, s in zip(places, straight, strict=True)]
+        return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
     def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
-        """The rows that say more than an earlier round: what was open then and is adopted now."""
+        """The rows that are new, or adopted now and open in an earlier round."""
         earlier = Index((_say(old), old) for old in self.rows)
-        kept: list[dict[str, object]] = []
+        retained: list[dict[str, object]] = []
         passed: set[str] = set()
         for row in rows:
             same = earlier.find(_say(row))
@@ -476,63 +476,63 @@ class Growth:
                 row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
             ):
                 passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
-                kept.append(row)
+                retained.append(row)
         self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
-        return kept
+        return retained
 
     def _demote_doubtful(
         self,
         rows: Iterable[dict[str, object]],
-        found: Gain,
+        gain: Gain,
         grown: Schema,
         taken: Collection[str],
     ) -> bool:
-        """Opens the rows that would be adopted and must not be, saying why; whether there are any.
+        """Sets rows that must not be adopted to open, with the reason; returns if any.
 
-        What the decisions file says of a row of that label stands.
+        An entry of the decisions file for a row's own label stands.
         """
         doubtful = False
         for row in rows:
             entry = self.decisions.find_written_for(row) if row["decided_by"] == "file" else None
-            why = None if entry else self._explain_doubt(row, found, grown)
+            why = None if entry else self._explain_doubt(row, gain, grown)
             if why is None:
                 continue
             doubtful = True
             if row["state"] == "alias":
-                own = [*taken, *(str(old["iri"]) for old in self.rows)]
-                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, own)
+                used = [*taken, *(str(old["iri"]) for old in self.rows)]
+                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, used)
             if row["decided_by"] == "file":
                 row["decided_by"] = "rules"
             row["state"] = "open"
             row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
         return doubtful
 
-    def _explain_doubt(self, row: Row, found: Gain, grown: Schema) -> str | None:
+    def _explain_doubt(self, row: Row, gain: Gain, grown: Schema) -> str | None:
         """Why a row must not be adopted, or None.
 
-        Most of an alias' facts have to fit what it names, and no accepted one may bring more
-        contradictions than facts that fit may be missing.
+        Of an alias' facts a share of `accept_score` has to fit what it names, and of any adopted
+        row's facts at most the rest may contradict the ontology.
         """
         if row["state"] not in _ADOPTED:
             return None
         least = self.settings.accept_score
-        fitting = _share(_about(row, found.fitting, grown), row)
-        clashing = _share(_about(row, found.clashing, grown), row)
+        fitting = _share(_about(row, gain.fitting, grown), row)
+        clashing = _share(_about(row, gain.clashing, grown), row)
         why = _explain_misfit(row, grown)
         if why is None and row["state"] == "alias" and fitting < least:
             name = _name(str(row["iri"]), grown)
             why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
         if why is None and clashing > 1.0 - least:
-            reasons = ", ".join(sorted(_about(row, found.reasons, grown)))
+            reasons = ", ".join(sorted(_about(row, gain.reasons, grown)))
             why = f"{clashing:.0%} of the facts contradict the ontology: {reasons}"
         return why
 
     def _read_kinds(self, rows: Iterable[Row]) -> Kinds:
-        """The classes by their wordings, with those of these rows."""
+        """The classes by their wordings, with the classes of these rows."""
         return Kinds(adopt_proposals(self._seed, map(name_by_wording, [*self.rows, *rows])))
 
     def _find_support(self, row: Row, grown: Schema, kinds: Kinds) -> list[str]:
-        """The ids of the facts that say what a row is about."""
+        """The ids of the facts that state a row's class or property."""
         iri = str(row["iri"])
         if row["kind"] == "class":
             places = self.graph.find_filed(kinds, {iri})
@@ -543,10 +543,10 @@ class Growth:
     def _list_wordings(
         self, index: Mapping[str, Sequence[OntologyProperty]]
     ) -> dict[str, tuple[str, bool]]:
-        """The graph's wordings that state some properties, each with the normal form that says so.
+        """The graph's wordings of some properties, each with the property's normal form.
 
-        It has that form; or its meaning, if it is no phrase of a property that was there: then it
-        may read from value to subject.
+        A wording has that form itself; or its meaning, unless it is a phrase of a property that was
+        there: then the flag says whether it reads from value to subject.
         """
         known = index_phrases(self.schema.properties)
         meant: dict[str, tuple[str, bool]] = {}
@@ -555,24 +555,24 @@ class Growth:
                 if normalise_relation(phrase).key == form:
                     name, turned = name_relation(phrase, self.comparer)
                     meant.setdefault(name, (form, turned))
-        found: dict[str, tuple[str, bool]] = {}
+        stated: dict[str, tuple[str, bool]] = {}
         for wording, key, name, turned in self._read:
             if key in index:
-                found[wording] = key, False
+                stated[wording] = key, False
             elif name in meant and key not in known and says_something(normalise_relation(wording)):
-                found[wording] = meant[name][0], turned != meant[name][1]
-        return found
+                stated[wording] = meant[name][0], turned != meant[name][1]
+        return stated
 
     @cached_property
     def _read(self) -> list[tuple[str, str, str, bool]]:
-        """The graph's wordings with their normal forms and what they are called as relations."""
+        """The graph's wordings with their normal forms and their names as relations."""
         return [
             (wording, form, *name_relation(wording, self.comparer))
             for wording, form in zip(self.graph.wordings, self.graph.forms, strict=True)
         ]
 
     def _find_gain(self, rows: Iterable[Row], grown: Schema) -> Gain:
-        """The instances that adopted rows have in the graph; `grown` is the ontology with them."""
+        """The instances that adopted rows have in the graph; `grown` includes these rows."""
         adopted = [row for row in rows if row["state"] in _ADOPTED]
         graph, known, kinds = self.graph, self._known, self._read_kinds(adopted)
         classes = {str(row["iri"]) for row in adopted if row["kind"] == "class"}
@@ -585,9 +585,9 @@ class Growth:
                 if member.class_iri in classes:
                     candidates.append(member)
                     filed[member.subject_id].add(member.class_iri)
-        said = self._list_wordings(index)
-        for stated in graph.walk_facts(graph.find_worded(said)):
-            facts = [turned for fact in stated if (turned := _turn(fact, *said[fact.phrase]))]
+        wordings = self._list_wordings(index)
+        for stated in graph.walk_facts(graph.find_worded(wordings)):
+            facts = [turned for fact in stated if (turned := _turn(fact, *wordings[fact.phrase]))]
             named = _name_ends(facts, known, filed)
             values = read_facts("complete", facts, named, index, grown, kinds)
             candidates += part_rejects(values, rejects)
@@ -601,7 +601,7 @@ class Growth:
         return Gain(made, rejects, _group_fitting(candidates), *_group_clashing(losses))
 
     def _read_settled(self, touched: Collection[str], schema: Schema) -> list[Finding]:
-        """The values that stand already of the individuals at the ends of candidates."""
+        """The existing values of the individuals at the ends of candidates."""
         wanted = pa.array(sorted(touched), pa.string())
         table = self.instances
         near = pc.or_(
@@ -612,15 +612,15 @@ class Growth:
         return read_findings([*table.filter(near).to_pylist(), *made], schema)
 
     def _keep(
-        self, rows: Iterable[dict[str, object]], grown: Schema, found: Gain, number: int
+        self, rows: Iterable[dict[str, object]], grown: Schema, gain: Gain, number: int
     ) -> None:
         self.schema = grown
-        self.rejects += found.rejects
+        self.rejects += gain.rejects
         for row in rows:
             alias = ["alias"] if row["state"] == "alias" else []
             row["proposal_id"] = content_id("proposal", *identify_proposal(row), *alias)
             self.rows.append(row)
-        for made in found.made:
+        for made in gain.made:
             self._known[str(made["subject_id"])].add(str(made["class_iri"]))
             if made["instance_id"] not in self._there:
                 self._there.add(made["instance_id"])
@@ -628,12 +628,12 @@ class Growth:
                 self.additions.append({"instance_id": made["instance_id"], "round": number})
 
 
-def _about(row: Row, found: Mapping[str, set[str]], grown: Schema) -> set[str]:
-    """What is found of a row's class or property, or of its inverse, which may be kept for it."""
+def _about(row: Row, by_iri: Mapping[str, set[str]], grown: Schema) -> set[str]:
+    """The facts of a row's class or property and of its inverse, which may be stored for it."""
     iri = str(row["iri"])
     prop = grown.property_by_iri.get(iri)
     inverse = prop.inverse_of if prop else None
-    return found.get(iri, set()) | (found.get(inverse, set()) if inverse else set())
+    return by_iri.get(iri, set()) | (by_iri.get(inverse, set()) if inverse else set())
 
 
 def _share(ids: Collection[str], row: Row) -> float:
@@ -643,8 +643,8 @@ def _share(ids: Collection[str], row: Row) -> float:
 
 
 def _name(iri: str, schema: Schema) -> str:
-    found = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
-    return found.label if found else iri
+    term = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    return term.label if term else iri
 
 
 def _say(row: Row) -> Suggestion:
@@ -652,22 +652,22 @@ def _say(row: Row) -> Suggestion:
 
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
-    """The kind that a property's wording says, by its class's label: `school` of `is school in`."""
-    said = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
-    found = next(filter(None, map(find_kind, said)), None)
-    if found is None:
+    """The kind that a property's wording contains: `school` of `is school in`."""
+    phrases = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
+    match = next(filter(None, map(find_kind, phrases)), None)
+    if match is None:
         return None
-    kind, placed = found
+    kind, placed = match
     named = Kinds(grown).find(kind)
     return _name(named, grown) if named else kind if placed else None
 
 
 def _explain_misfit(row: Row, grown: Schema) -> str | None:
-    """Why an accepted property is none of its own, or no part or inverse of another, or None.
+    """Why an accepted property is a kind, or no part or inverse of another, or None.
 
-    `is school in` says a class and a place. Of a part or an inverse the values are values of that
-    one too, so its ends have to be ends that the other takes: else each value would make its
-    individuals members of classes that no fact says, or clash.
+    `is school in` states a class and a place. The values of a part or an inverse are values of the
+    other property too, so its ends have to lie within the other's: else each value would make its
+    individuals members of classes that no fact states, or contradict them.
     """
     if row["state"] != "accepted" or row["kind"] != "property":
         return None
@@ -689,10 +689,10 @@ def _lies_within(prop: OntologyProperty, domain: str, range_iri: str, schema: Sc
     return schema.is_subclass(prop.domain, domain) and schema.is_subclass(prop.range, range_iri)
 
 
-# Complete: what the graph says often and the ontology lacks becomes a class or a property.
+# Complete: frequent relations of the graph that the ontology lacks become classes, properties.
 
 _DRAFTED = 3
-"""Facts of a property that rules accept where the corpus makes the ontology, by default."""
+"""Default number of facts of a property that rules accept where the corpus makes the ontology."""
 
 
 def run(
@@ -714,12 +714,12 @@ def run(
     embedder: Embedder,
     namer: Namer | None,
 ) -> dict[str, pa.Table]:
-    """`proposals` with the `instances` of the accepted ones, and what the first round measured.
+    """`proposals`, the `instances` of the accepted ones, and the measures of the first round.
 
-    `additions` lists these instances, as against those that were there.
+    `additions` lists these instances, apart from those that existed.
 
-    That is `phrases`, `priorities` of all triples and `layers`, with the ontology as the seed and
-    the decisions file have it. Rounds end when one adds nothing, or after `settings.rounds`.
+    The measures are `phrases`, `priorities` of all triples and `layers`, against the ontology of
+    the seed and the decisions file. Rounds end when one adds nothing, or after `settings.rounds`.
     With `drafting` the corpus makes the ontology: `proposals` has its first classes, and all facts
     make proposals, as nothing is covered yet.
 
@@ -749,16 +749,16 @@ def run(
     measured: Completion | None = None
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
-        found = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
-        drawn, judges = found.proposals, {}
-        measured = measured or replace(found, proposals=())
+        completion = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
+        drawn, judges = completion.proposals, {}
+        measured = measured or replace(completion, proposals=())
         if namer is not None:
             naming = namer.name(drawn, graph.layer, growth.schema, embedder)
             drawn, judges = naming.proposals, dict.fromkeys(naming.judged, namer.model)
             rejects += [make_reject("complete", x.reason, x.key, x.detail) for x in naming.losses]
         if not growth.adopt(drawn, number, judges):
             break
-        del found, drawn  # the next round makes as much
+        del completion, drawn  # the next round makes as much
     ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
     stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {
@@ -771,33 +771,33 @@ def run(
     }
 
 
-def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
+def _build_measured(completion: Completion, graph: Graph) -> dict[str, pa.Table]:
     """`phrases`, `priorities` and `layers`, column by column: there may be a million rows."""
     contracts = load_contracts()
-    measured = found.measure()
+    measured = completion.measure()
     both = measured.graph, measured.ontology
     layers = dict(zip(("graph", "ontology"), both, strict=True))
     ids = {layer: _identify(layer, phrases.texts) for layer, phrases in layers.items()}
     outside = np.zeros(len(measured.ontology.texts), dtype=bool)
     phrases = {
         "phrase_id": pa.chunked_array([*ids["graph"].chunks, *ids["ontology"].chunks], pa.string()),
-        "layer": pa.chunked_array([pa.repeat(layer, len(own)) for layer, own in ids.items()]),
+        "layer": pa.chunked_array([pa.repeat(layer, len(keys)) for layer, keys in ids.items()]),
         "text": pa.chunked_array([part.texts.read().cast(pa.string()) for part in both]),
         "facts": np.concatenate([part.facts for part in both]),
         "x": round_digits(np.concatenate([part.points[:, 0] for part in both])),
         "y": round_digits(np.concatenate([part.points[:, 1] for part in both])),
         "log_graph": round_digits(np.concatenate([part.log_graph for part in both])),
         "log_ontology": round_digits(np.concatenate([part.log_ontology for part in both])),
-        "region": np.concatenate([found.region, outside]),
+        "region": np.concatenate([completion.region, outside]),
     }
-    place = found.phrase_of
-    own = ids["graph"].take(pa.array(place))
+    place = completion.phrase_of
+    phrase_ids = ids["graph"].take(pa.array(place))
     priorities = {
         "triple_id": graph.ids,
-        "phrase_id": own,
-        "sign": found.sign[place].astype(np.int64),
-        "log_magnitude": round_digits(found.log_magnitude[place]),
-        "region": found.region[place],
+        "phrase_id": phrase_ids,
+        "sign": completion.sign[place].astype(np.int64),
+        "log_magnitude": round_digits(completion.log_magnitude[place]),
+        "region": completion.region[place],
     }
     return {
         "phrases": contracts["phrases"].fill(phrases),
@@ -811,8 +811,8 @@ def _build_measured(found: Completion, graph: Graph) -> dict[str, pa.Table]:
 def _identify(layer: str, texts: TextColumn) -> pa.ChunkedArray:
     """The ids of phrases, block by block."""
     blocks = (texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK))
-    found = ([content_id("phrase", layer, text) for text in block] for block in blocks)
-    return pa.chunked_array(map(pa.array, found), pa.string())
+    ids = ([content_id("phrase", layer, text) for text in block] for block in blocks)
+    return pa.chunked_array(map(pa.array, ids), pa.string())
 
 
 def _describe(layer: str, phrases: Phrases, measured: Layers) -> Row:

@@ -1,8 +1,8 @@
-"""Condense: facts that say the same become one, and a broader one is absorbed (PolyRAG §III-C).
+"""Condense: equivalent facts become one, and a broader one is absorbed (PolyRAG §III-C).
 
-The second only around the ontology's anchors, where a model may be asked as well. Nothing is
-dropped: every triple stands in the `derived_from` of exactly one condensed fact. What contradicts
-is reported, and stays.
+Broader facts are absorbed only around the ontology's anchors, where a model may be asked as well.
+Every triple stands in the `derived_from` of exactly one condensed fact. Contradictions are
+reported, and their facts stay.
 """
 
 from collections import defaultdict
@@ -69,8 +69,8 @@ def run(
 ) -> dict[str, pa.Table]:
     """`condensed` with its `vectors`, `contradictions`, a model's `statements`, and `rejects`.
 
-    Rejects are what a model left open, and statements of its that were refused. What stood for
-    others in the `former` snapshot still does, by the name that its relation had.
+    Rejects are pairs that a model left open, and refused statements of a model. Facts that stood
+    for others in the `former` snapshot still do, under the former name of their relation.
 
     Raises:
         InputError: the embedding of a wording is not finite.
@@ -116,12 +116,12 @@ def _condense(
     comparer: Comparer,
     condenser: Condenser | None,
 ) -> tuple[pa.Table, pa.Table, Sequence[Loss]]:
-    """The tables `condensed` and `contradictions`, and what a model left open."""
+    """The tables `condensed` and `contradictions`, and the pairs that a model left open."""
     graph = unfold_nouns(read_graph(entities, relations, triples))
     linked = link_facts(graph, schema, settings, embedder)
     near = {row for rows in group_details(graph, range(len(graph))) for row in rows}
     comparer.prepare(
-        list_compared(graph) | {graph.wordings[at] for at in graph.relations[sorted(near)].tolist()}
+        list_compared(graph) | {graph.wordings[r] for r in graph.relations[sorted(near)].tolist()}
     )
     stated = find_stated(graph, schema)
     compare = guard_comparer(comparer)
@@ -139,7 +139,7 @@ def _condense(
     if former is not None:
         known = parse_schema(former.read_schema(), source="the last snapshot")
         standards = keep_names(standards, had, schema, known)
-    found = find_contradictions(graph, made, stated, standards, schema, sources)
+    conflicts = find_contradictions(graph, made, stated, standards, schema, sources)
     held = _unite_qualifiers(triples, made)
     qualified = {
         row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
@@ -148,7 +148,7 @@ def _condense(
     condensed = _build_condensed(
         triples, entities, graph, made, linked, standards, keys, held, details
     )
-    return condensed, _build_contradictions(found, keys), losses
+    return condensed, _build_contradictions(conflicts, keys), losses
 
 
 def _group_facts(
@@ -159,10 +159,10 @@ def _group_facts(
     schema: Schema,
     comparer: Comparer,
 ) -> list[Group]:
-    """The facts of each subject near each anchor, where there are several.
+    """The facts of each subject near each anchor, in groups of two and more.
 
-    Without those that are denied, possible only, or against others: beside them a sentence in
-    their words could say what none of them says.
+    Denied, possible and contradicted facts are left out: a sentence that joins their words with
+    others could state what none of them does.
     """
     name = map_column(entities, "entity_id", "name")
     verb = map_column(relations, "relation_id", "name")
@@ -177,8 +177,8 @@ def _group_facts(
         read = comparer.read(wording)
         if not (read.modal or read.negated):
             tail = name[row["tail_id"]] if row["tail_id"] else row["literal"]
-            told = tuple(pair for pair in row["qualifiers"] if pair[0] != DOCUMENT)
-            fact = Statement(row["condensed_id"], name[row["head_id"]], wording, tail, told)
+            qualifiers = tuple(pair for pair in row["qualifiers"] if pair[0] != DOCUMENT)
+            fact = Statement(row["condensed_id"], name[row["head_id"]], wording, tail, qualifiers)
             held[row["head_id"], row["anchor"]].append(fact)
     return [
         Group(head, anchor, schema.property_by_iri[anchor].label, tuple(facts))
@@ -201,7 +201,7 @@ def _build_statements(made: Sequence[Summary]) -> pa.Table:
 
 
 def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
-    """The properties that each wording states in words of the ontology, where it does."""
+    """By wording, the properties whose labels it states."""
     index = index_phrases(schema.properties)
     keys = ((wording, normalise_relation(wording).key) for wording in graph.wordings)
     return {
@@ -209,14 +209,14 @@ def find_stated(graph: Graph, schema: Schema) -> Mapping[str, Set[str]]:
     }
 
 
-def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
-    """Whether two facts cannot say the same, whatever a model holds of them.
+def _bars(comparer: Comparer, left: Statement, right: Statement) -> bool:
+    """Whether two facts cannot be equivalent, whatever a model's verdict.
 
-    One may be and the other is, or they are contrary, or the same words stand the other way round.
+    Only one is possible or denied, or they are contrary, or equal words stand in reverse.
     """
-    first, second = comparer.read(one.relation), comparer.read(other.relation)
-    verdict = comparer.compare(one.relation, other.relation)
-    turned = one.head != other.head
+    first, second = comparer.read(left.relation), comparer.read(right.relation)
+    verdict = comparer.compare(left.relation, right.relation)
+    turned = left.head != right.head
     return (
         (first.modal, first.negated) != (second.modal, second.negated)
         or verdict.likeness == "contrary"
@@ -224,32 +224,32 @@ def _bars(comparer: Comparer, one: Statement, other: Statement) -> bool:
     )
 
 
-_SAID = ("head_id", "relation_id", "tail_id", "literal", "negated")
-_TAKEN = (*_SAID, "modality")
-"""Columns of the triple that a condensed fact has its words of."""
+_STATED = ("head_id", "relation_id", "tail_id", "literal", "negated")
+_TAKEN = (*_STATED, "modality")
+"""Columns that a condensed fact takes from its triple."""
 
 
 def _find_former(keys: pa.ChunkedArray, former: Former) -> dict[int, Standard]:
     """The rows of facts that stood for others before, each with its standard relation."""
     known = former.read("condensed", ("condensed_id", "standard_relation", "standard_turned"))
-    found = find_rows(keys, known["condensed_id"])
-    _, *standards = known.take(pa.array(found[found >= 0])).to_pydict().values()
-    rows = np.flatnonzero(found >= 0).tolist()
+    matches = find_rows(keys, known["condensed_id"])
+    _, *standards = known.take(pa.array(matches[matches >= 0])).to_pydict().values()
+    rows = np.flatnonzero(matches >= 0).tolist()
     return dict(zip(rows, map(Standard, *standards), strict=True))
 
 
 def _key_facts(triples: pa.Table) -> pa.ChunkedArray:
-    """The keys of facts where they stand for themselves and others: after what each says."""
+    """The keys of facts as condensed ones: hashes of their content."""
     keys = []
     for start in range(0, len(triples), BLOCK):
-        block = triples.select(_SAID).slice(start, BLOCK)
-        own = [
+        block = triples.select(_STATED).slice(start, BLOCK)
+        block_keys = [
             content_id(
                 "condensed", *(part or "" for part in parts), *(["negated"] if denied else [])
             )
             for *parts, denied in zip(*block.to_pydict().values(), strict=True)
         ]
-        keys.append(pa.array(own, pa.string()))
+        keys.append(pa.array(block_keys, pa.string()))
     return pa.chunked_array(keys, pa.string())
 
 
@@ -302,32 +302,32 @@ def _build_condensed(
 
 
 def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[tuple[str, str]]]:
-    """What qualifies the condensed facts, by the triples that say as much as each says."""
-    found: dict[int, list[tuple[str, str]]] = defaultdict(list)
+    """The qualifiers of condensed facts, from the triples that are not broader."""
+    qualifiers: dict[int, list[tuple[str, str]]] = defaultdict(list)
     for row, pairs in enumerate(triples["qualifiers"].to_pylist()):
         if pairs and made.how[row] != "broader":
-            found[int(made.stands[row])] += pairs
-    return {row: unite_qualifiers(pairs) for row, pairs in found.items()}
+            qualifiers[int(made.stands[row])] += pairs
+    return {row: unite_qualifiers(pairs) for row, pairs in qualifiers.items()}
 
 
-def _build_contradictions(found: list[Contradiction], keys: pa.ChunkedArray) -> pa.Table:
-    ids = [sorted(keys.take(pa.array(one.rows, pa.int64())).to_pylist()) for one in found]
+def _build_contradictions(contradictions: list[Contradiction], keys: pa.ChunkedArray) -> pa.Table:
+    ids = [sorted(keys.take(pa.array(c.rows, pa.int64())).to_pylist()) for c in contradictions]
     return load_contracts()["contradictions"].fill(
         {
             "contradiction_id": [
-                content_id("contradiction", one.kind, one.anchor, *facts)
-                for one, facts in zip(found, ids, strict=True)
+                content_id("contradiction", c.kind, c.anchor, *facts)
+                for c, facts in zip(contradictions, ids, strict=True)
             ],
-            "kind": [one.kind for one in found],
-            "anchor": [one.anchor for one in found],
+            "kind": [c.kind for c in contradictions],
+            "anchor": [c.anchor for c in contradictions],
             "condensed_ids": ids,
-            "detail": [one.detail for one in found],
+            "detail": [c.detail for c in contradictions],
         }
     )
 
 
 def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
-    """The tables as columns."""
+    """The three tables as columns."""
     held = {row: pairs for row, pairs in enumerate(triples["qualifiers"].to_pylist()) if pairs}
     literals = triples["literal"].combine_chunks().dictionary_encode()
     codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -344,23 +344,23 @@ def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Gr
         qualifiers={row: frozenset(pairs) for row, pairs in held.items()},
         times={row: times for row, pairs in held.items() if (times := tuple(list_times(pairs)))},
         denied=np.flatnonzero(triples["negated"].to_numpy()).tolist(),
-        corrected=[at for at, pairs in held.items() if any(r == CORRECTED for r, _ in pairs)],
+        corrected=[row for row, pairs in held.items() if any(r == CORRECTED for r, _ in pairs)],
     )
 
 
 def list_sources(
     triples: pa.Table, raw_triples: pa.Table, chunks: pa.Table
 ) -> list[frozenset[int]]:
-    """The documents that state each triple, as numbers."""
+    """The numbers of the documents that state each triple."""
     owners = chunks["document_id"].combine_chunks().dictionary_encode().indices
     numbers = owners.to_numpy()[find_rows(raw_triples["chunk_id"], chunks["chunk_id"])]
     places = find_rows(pc.list_flatten(triples["raw_triple_ids"]), raw_triples["raw_triple_id"])
     ends = np.cumsum(pc.list_value_length(triples["raw_triple_ids"]).to_numpy())[:-1]
-    return [frozenset(own.tolist()) for own in np.split(numbers[places], ends)]
+    return [frozenset(documents.tolist()) for documents in np.split(numbers[places], ends)]
 
 
 def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Integers, list[str]]:
-    """For each triple the row of its condensed fact, -1 unless there is exactly one, and why."""
+    """For each triple the row of its condensed fact (-1 unless it has exactly one), and why."""
     place = find_rows(pc.list_flatten(condensed["derived_from"]), triples["triple_id"])
     rows = pc.list_parent_indices(condensed["derived_from"]).to_numpy()
     reasons = pc.list_flatten(condensed["how"]).to_pylist()
@@ -370,6 +370,6 @@ def read_derivations(triples: pa.Table, condensed: pa.Table) -> tuple[Integers, 
     stands[place] = rows
     stands[np.bincount(place, minlength=triples.num_rows) != 1] = -1
     how = ["none"] * triples.num_rows
-    for at, why in zip(place.tolist(), compress(reasons, known.tolist()), strict=True):
-        how[at] = why
+    for triple, why in zip(place.tolist(), compress(reasons, known.tolist()), strict=True):
+        how[triple] = why
     return stands, how

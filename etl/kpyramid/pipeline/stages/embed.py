@@ -20,15 +20,15 @@ def run(
     *,
     embedder: Embedder,
 ) -> dict[str, pa.Table]:
-    """`vectors` of every chunk, under its document's title, and of every triple, in words.
+    """`vectors` of chunks under their documents' titles, triples in words, and entities' names.
 
-    Also of the name of every entity that a triple is about.
+    Entities are those that a triple has as head or tail.
     """
-    told = pc.is_in(
+    mentioned = pc.is_in(
         entities["entity_id"],
         value_set=pa.chunked_array([*triples["head_id"].chunks, *triples["tail_id"].chunks]),
     )
-    named = entities.filter(told)
+    named = entities.filter(mentioned)
     owners: dict[str, tuple[pa.ChunkedArray, Sequence[str]]] = {  # in the order of the contract
         "chunks": (chunks["chunk_id"], title_chunks(documents, chunks)),
         "entities": (named["entity_id"], TextColumn(named["name"])),

@@ -1,14 +1,14 @@
-"""Extract: documents become claims, mentions and raw triples, every one with its spans.
+"""Extract: documents become claims, mentions and raw triples, all with their spans.
 
 The rules read passages, not chunks, so that a pronoun finds its antecedent in the document; each
 claim then belongs to the first chunk that holds it. Equal passages of documents of one title share
 one extraction and keep all their places.
 
 A language model reads windows of whole blocks, whose claims are bound as those of passages; in
-paper mode it reads chunks, and what it finds belongs to the chunk that it read. Cells and pairs of
-keys and values are the rules' alone: a model is not asked of a part that has little else, and what
-it says of them beside other text is not counted again. Prose the rules read all the same: they give
-the types of names, the antecedents of pronouns, and the steps that are theirs.
+paper mode it reads chunks, and its output belongs to the chunk. Cells and key–value pairs are left
+to the rules: a model is not asked about a part that has little else, and repeated facts are
+dropped. The rules read prose all the same: they give the types of names, the antecedents of
+pronouns, and the cascade's steps by rules.
 """
 
 from bisect import bisect_right
@@ -42,7 +42,7 @@ from kpyramid.storage.contracts import load_contracts
 
 _RULES = "rules"
 _ROWS = 50_000
-"""Rows that are held as objects, of a kilobyte each."""
+"""Rows that are held as objects, a kilobyte each."""
 
 
 def run(
@@ -52,10 +52,10 @@ def run(
     extractor: ExtractFunction,
     cascade: Cascade | None,
 ) -> dict[str, pa.Table]:
-    """`claims`, `mentions`, `raw_triples`; a dropped fact, and a chunk without any, is a reject.
+    """`claims`, `mentions`, `raw_triples`; rejects for dropped facts, and for chunks without any.
 
-    So is a chunk that the model, if there is one, gave no usable reply on, be it to a second look
-    or a check: `llm_` and the kind of failure.
+    A chunk is a reject, too, if a model gave no usable reply to it, be it to a second look or a
+    check: reason `llm_` and the kind of failure.
     """
     chunks_of = _group_chunks(chunks)
     passages: dict[Titled, list[_Passage]] = defaultdict(list)
@@ -70,7 +70,7 @@ def run(
             made.pack()
     else:
         known = dict(extractor(passages.keys()))
-        found: list[tuple[_Passage, Extraction]] = []
+        by_rules: list[tuple[_Passage, Extraction]] = []
         read: dict[str, list[Span]] = defaultdict(list)
         for part, each in passages.items():
             tables, prose = part_extraction(known[part], _list_cells(part.blocks))
@@ -80,17 +80,17 @@ def run(
                 spans += (Span(block.start, block.end) for block in headers)
             for passage in each:
                 made.add(passage, tables, _RULES, _RULES)
-                found.append((passage, prose))
+                by_rules.append((passage, prose))
                 read[passage.chunks[0].document_id] += [
                     Span(span.start + passage.start, span.end + passage.start) for span in spans
                 ]
-        _read_by_model(documents, read, chunks_of, found, cascade, made)
+        _read_by_model(documents, read, chunks_of, by_rules, cascade, made)
     made.reject_silent(chunk for document in chunks_of.values() for chunk in document)
     return made.build_tables()
 
 
 def list_passages(documents: pa.Table) -> Iterator[tuple[str, int, Titled]]:
-    """Each passage of the documents: its document's id, where it starts, and what is read."""
+    """Each passage of the documents: the document's id, its start, and its text with blocks."""
     for row in documents.select(["document_id", "title", "text", "blocks"]).to_pylist():
         text, blocks = row["text"], read_blocks(row["blocks"])
         for span in cut_passages(text):
@@ -103,16 +103,16 @@ def _read_by_model(
     documents: pa.Table,
     read: Mapping[str, Sequence[Span]],
     chunks_of: Mapping[str, Sequence["_Chunk"]],
-    found: Sequence[tuple["_Passage", Extraction]],
+    by_rules: Sequence[tuple["_Passage", Extraction]],
     cascade: Cascade,
     made: "_Made",
 ) -> None:
-    """What the model reads in each window or chunk, given what the rules found there.
+    """Adds what the model reads in each window or chunk, given the rules' extraction.
 
-    `read`: the places in each document of which the rules have the facts.
+    `read`: the spans in each document whose facts the rules have.
     """
     by_document: dict[str, list[tuple[int, Extraction]]] = {}
-    for passage, extraction in sorted(found, key=lambda pair: pair[0].start):
+    for passage, extraction in sorted(by_rules, key=lambda pair: pair[0].start):
         document = passage.chunks[0].document_id
         by_document.setdefault(document, []).append((passage.start, extraction))
     places: list[_Passage] = []
@@ -148,7 +148,7 @@ def _read_by_model(
 def _list_parts(
     documents: pa.Table, chunks_of: Mapping[str, Sequence["_Chunk"]], cascade: Cascade
 ) -> Iterator[tuple[Sequence["_Chunk"], int, Chunk]]:
-    """What the model is asked about: the chunks that it belongs to, where it begins, its text."""
+    """The parts that the model is asked about: their chunks, start, and text."""
     if cascade.settings.reads_windows:
         rows = documents.select([*WINDOWED]).to_pylist()
         for document, start, window in list_windows(rows, cascade.settings.window):
@@ -164,8 +164,8 @@ def _list_parts(
 
 _TABULAR = frozenset({"cell", "pair"})
 _LEAST_BESIDE = 0.1
-"""Share of a stretch's letters beside cells and pairs with facts, from which a model reads it:
-what cells leave are dashes, totals, and headers that say nothing."""
+"""Least share of a stretch's letters outside cells and pairs with facts for a model to read it: the
+rest of tables is dashes, totals, and headers without content."""
 
 
 def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
@@ -173,35 +173,35 @@ def _list_cells(blocks: Iterable[Block]) -> Callable[[Span], bool]:
     cells = [Span(block.start, block.end) for block in blocks if block.kind in _TABULAR]
 
     def is_within(span: Span) -> bool:
-        at = bisect_right(cells, span.start, key=lambda cell: cell.start) - 1
-        return at >= 0 and span.start < cells[at].end
+        index = bisect_right(cells, span.start, key=lambda cell: cell.start) - 1
+        return index >= 0 and span.start < cells[index].end
 
     return is_within
 
 
 def _blank(text: str, start: int, spans: Iterable[Span]) -> str:
-    """A part of a document from `start` on, with spaces for what the spans hold of it."""
+    """A part of a document from `start` on, with spaces in place of the spans."""
     parts: list[str] = []
-    at = 0
+    position = 0
     for span in sorted(spans, key=lambda span: (span.start, span.end)):
-        first, end = max(span.start - start, at), min(span.end - start, len(text))
+        first, end = max(span.start - start, position), min(span.end - start, len(text))
         if end > first:
-            parts += [text[at:first], " " * (end - first)]
-            at = end
-    return "".join([*parts, text[at:]])
+            parts += [text[position:first], " " * (end - first)]
+            position = end
+    return "".join([*parts, text[position:]])
 
 
 def _is_beside(text: str, prose: str, start: int, end: int) -> bool:
-    """Whether a stretch has letters besides those of cells and pairs with facts."""
+    """Whether a stretch has enough letters besides cells and pairs with facts."""
     letters = sum(map(str.isalpha, prose[start:end]))
     return 0 < letters >= _LEAST_BESIDE * sum(map(str.isalpha, text[start:end]))
 
 
 @dataclass(slots=True)
 class _Made:
-    """The rows made so far, by id; those of passages that are done as tables, which take less.
+    """The rows made so far, by id; finished passages as tables, which take less memory.
 
-    `days`: those of the documents, of which times such as "last year" are told.
+    `days`: the documents' dates, from which times such as "last year" are resolved.
     """
 
     days: Mapping[str, date | None]
@@ -215,7 +215,7 @@ class _Made:
     _unanswered: set[str] = field(default_factory=set)
 
     def pack(self, least: int = _ROWS) -> None:
-        """Makes tables of the rows so far, if there are so many; no later one has their ids."""
+        """Packs the rows into tables if there are `least`; no later row has their ids."""
         if len(self.mentions) + len(self.rejects) < least:
             return
         self._spoken.update(str(row["chunk_id"]) for row in self.triples.values())
@@ -229,7 +229,7 @@ class _Made:
         self.rejects.clear()
 
     def build_tables(self) -> dict[str, pa.Table]:
-        """All rows."""
+        """The tables with all rows."""
         self.pack(0)
         return {name: load_contracts()[name].unite(parts) for name, parts in self._packed.items()}
 
@@ -240,7 +240,7 @@ class _Made:
         claims_by: str,
         facts_by: str,
     ) -> None:
-        """Binds an extraction to its place."""
+        """Adds the rows of an extraction, bound to its passage."""
         parts = passage.list_parts() if extraction.claims else []
         bound = [_bind_claim(passage, claim, claims_by, parts) for claim in extraction.claims]
         self.claims.update((str(row["claim_id"]), row) for row in bound)
@@ -264,8 +264,8 @@ class _Made:
             times = place_times(fact.qualifiers, day, is_planned=is_planned)
             placed = replace(fact, qualifiers=times)
             if fact.relation.endswith((" in", " on")) and is_pointed(fact.tail):  # "retired in May"
-                own = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
-                placed = replace(placed, tail=own or fact.tail, tail_span=None)
+                resolved = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
+                placed = replace(placed, tail=resolved or fact.tail, tail_span=None)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
             self.triples[str(row["raw_triple_id"])] = row
         for dropped in extraction.dropped:
@@ -277,12 +277,12 @@ class _Made:
             self.rejects.append(make_reject("extract", dropped.reason, key, detail, **chunk.place))
 
     def leave_out_overlap(self, passage: "_Passage", extraction: Extraction) -> Extraction:
-        """The extraction of a chunk without facts that an earlier one states in the same place.
+        """The extraction without the facts that an earlier chunk states in the same place.
 
         Chunks overlap, so the same sentence is read twice; its fact counts once.
         """
         document = passage.chunks[0].document_id
-        kept: list[Fact] = []
+        fresh: list[Fact] = []
         repeated: list[Dropped] = []
         for fact in extraction.facts:
             spans = extraction.claims[fact.claim].spans
@@ -290,29 +290,29 @@ class _Made:
             words = (fact.head.casefold(), fact.relation.casefold(), fact.tail.casefold())
             key = (document, places, words, fact.negated)
             if self._stated.setdefault(key, passage.start) == passage.start:
-                kept.append(fact)
+                fresh.append(fact)
             else:
                 text = f"{fact.head} | {fact.relation} | {fact.tail}"
                 repeated.append(Dropped("repeated", text, spans[-1]))
-        return replace(extraction, facts=tuple(kept), dropped=(*extraction.dropped, *repeated))
+        return replace(extraction, facts=tuple(fresh), dropped=(*extraction.dropped, *repeated))
 
     def reject_unanswered(
         self, passage: "_Passage", failure: Failure, *, is_read: bool = False
     ) -> None:
-        """Notes the chunks of a part that the model gave no usable reply on.
+        """Rejects the chunks of a part to which the model gave no usable reply.
 
-        Or, where it `is_read`, none to a request about what it read there, whose key is the row's.
+        If the part `is_read`, a follow-up request failed, whose key is the row's.
         """
         end = passage.start + len(passage.text)
         for chunk in passage.chunks:
             if chunk.start < end and chunk.end > passage.start:
                 key = failure.key if is_read else chunk.chunk_id
                 self._unanswered.update([] if is_read else [key])
-                said = ("extract", f"llm_{failure.kind}", key, failure.detail)
-                self.rejects.append(make_reject(*said, **chunk.place))
+                fields = ("extract", f"llm_{failure.kind}", key, failure.detail)
+                self.rejects.append(make_reject(*fields, **chunk.place))
 
     def reject_silent(self, chunks: Iterable["_Chunk"]) -> None:
-        """Notes the chunks without a fact, unless it was noted why."""
+        """Rejects the chunks without a fact, unless they have a reject already."""
         self.pack(0)
         spoken = self._spoken | self._unanswered
         for chunk in chunks:
@@ -347,7 +347,7 @@ class _Passage:
     blocks: tuple[Block, ...] = ()
 
     def list_parts(self) -> list[Span]:
-        """Its sentences, its cells and its pairs by place; a cell is inside of a sentence."""
+        """The spans of its sentences, cells and pairs by start; cells lie inside sentences."""
         cells = [Span(b.start, b.end) for b in self.blocks if b.kind in _TABULAR]
         return sorted((*split_sentences(self.text), *cells), key=lambda part: part.start)
 
@@ -421,7 +421,7 @@ def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
 
 
 def _widen(span: Span, parts: list[Span]) -> Span:
-    """Cell or sentences that it stands in: part of one may say the contrary of the whole."""
+    """The cell or sentences around a span: part of one may contradict the whole."""
     first = bisect_right(parts, span.start, key=lambda part: part.start) - 1
     last = bisect_right(parts, span.end - 1, key=lambda part: part.start) - 1
     start, end = parts[max(first, 0)].start, parts[max(last, 0)].end

@@ -1,8 +1,8 @@
 """Induce: the seed ontology's classes and properties find their instances (PolyRAG Eq. 1).
 
-Values come from the graph's facts, from sentences like those of the ontology's examples, and
-from a language model, if there is one. All go through the same funnel: linked to individuals,
-fitted to domain and range, settled against axioms and shapes; what falls out is a reject.
+Values come from the graph's facts, from sentences like those of the ontology's examples, and from a
+language model, if there is one. All are linked to individuals, fitted to domain and range, and
+settled against axioms and shapes; those that fail are rejects.
 """
 
 from bisect import bisect_right
@@ -68,7 +68,7 @@ from kpyramid.pipeline.stages.instances import (
     make_rejects,
     part_rejects,
     read_facts,
-    reject_at,
+    reject_place,
     state_values,
 )
 from kpyramid.pipeline.stages.tables import (
@@ -81,7 +81,7 @@ from kpyramid.pipeline.stages.tables import (
 from kpyramid.storage.contracts import map_column
 from kpyramid.storage.former import Former
 
-# What readers and models find in the documents' text, as candidates for the ontology.
+# Values that readers and models find in the documents' text, as candidates.
 
 
 class Reader(Protocol):
@@ -92,7 +92,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of a document that is read as one text, from character `start` on."""
+    """A part of a document, from character `start` on, that is read as one text."""
 
     document_id: str
     start: int
@@ -100,23 +100,23 @@ class Stretch:
 
 
 class ChunkFinder:
-    """Which chunk of a document a character belongs to: the first that holds it."""
+    """Finds the first chunk that holds a character of a document."""
 
     def __init__(self, chunks: pa.Table) -> None:
-        found: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+        by_document: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
         for row in chunks.select(["chunk_id", "document_id", "start", "end"]).to_pylist():
-            found[row["document_id"]].append((row["end"], row["start"], row["chunk_id"]))
-        self._chunks = {document: sorted(rows) for document, rows in found.items()}
+            by_document[row["document_id"]].append((row["end"], row["start"], row["chunk_id"]))
+        self._chunks = {document: sorted(rows) for document, rows in by_document.items()}
 
-    def find(self, document_id: str, at: int) -> str:
-        """The first chunk that ends after a character; the last for what follows all chunks."""
+    def find(self, document_id: str, position: int) -> str:
+        """The first chunk that ends after a character; the last for characters after all chunks."""
         rows = self._chunks[document_id]
-        return rows[min(bisect_right(rows, at, key=lambda row: row[0]), len(rows) - 1)][2]
+        return rows[min(bisect_right(rows, position, key=lambda row: row[0]), len(rows) - 1)][2]
 
 
 @dataclass(frozen=True)
 class Checker:
-    """Makes candidates of values: links their ends, then fits them to domain and range."""
+    """Makes candidates from values: links their ends, then fits them to domain and range."""
 
     linker: Linker
     schema: Schema
@@ -124,7 +124,7 @@ class Checker:
     places: Places
 
     def check(self, value: Value, stretch: Stretch, chunk_id: str) -> Candidate | Row:
-        """The candidate that a value of a stretch is, or the reject."""
+        """The candidate for a value of a stretch, or the reject."""
         subject_span = _shift(value.subject, stretch)
         object_span = _shift(value.object, stretch)
         ends = (subject_span, object_span)
@@ -142,21 +142,21 @@ class Checker:
     def check_kind(
         self, mention: Mentioned, kind: str, stretch: Stretch, chunk_id: str, producer: str
     ) -> Candidate | Row:
-        """The membership that a class of a mention of a stretch is, or the reject."""
+        """The membership that a mention's class states, or the reject."""
         document_id, words = stretch.document_id, mention.text
         span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
         key = content_id("kind", document_id, kind, span.start, span.end, producer)
-        found = self.linker.find(document_id, words, span)
+        linked = self.linker.find(document_id, words, span)
         iri = self._class_of.get(kind.casefold())
-        if isinstance(found, str) or iri is None:
-            fault: Misfit | None = Misfit("subject_not_linked", str(found))
-        elif not is_proper(found) and not takes_nouns(iri, self.schema):
-            fault = Misfit("bad_name", f"{found.name!r} is no name of an individual")
+        if isinstance(linked, str) or iri is None:
+            fault: Misfit | None = Misfit("subject_not_linked", str(linked))
+        elif not is_proper(linked) and not takes_nouns(iri, self.schema):
+            fault = Misfit("bad_name", f"{linked.name!r} is no name of an individual")
         else:
-            fault = check_name(found, self.kinds)
+            fault = check_name(linked, self.kinds)
             if fault is None:
                 place = self.places.make(chunk_id, [span], (span, None), CONFIDENCE, producer, key)
-                return Candidate(None, iri, found.entity_id, None, None, None, place)
+                return Candidate(None, iri, linked.entity_id, None, None, None, place)
         ids = {"document_id": document_id, "chunk_id": chunk_id}
         detail = f"{words} is a {kind}: {fault.detail if fault else ''}"
         return make_reject("induce", fault.reason if fault else "", key, detail, **ids)
@@ -173,24 +173,24 @@ class Checker:
         subject = self.linker.find(document_id, value.subject.text, subject_span)
         if not isinstance(subject, Named):
             return Misfit("subject_not_linked", subject)
-        other: Named | str = value.object.text
+        object_end: Named | str = value.object.text
         if not prop.is_datatype:
-            found = self.linker.find(document_id, value.object.text, object_span)
-            if not isinstance(found, Named):
-                return Misfit("object_not_linked", found)
-            other = found
+            linked = self.linker.find(document_id, value.object.text, object_span)
+            if not isinstance(linked, Named):
+                return Misfit("object_not_linked", linked)
+            object_end = linked
         place = self.places.make(
             chunk_id, spans, (subject_span, object_span), value.confidence, value.producer, key
         )
-        return check_value(prop, subject, other, place, self.schema, self.kinds, read=True)
+        return check_value(prop, subject, object_end, place, self.schema, self.kinds, read=True)
 
 
 def part_unsure(
     read: Sequence[Candidate], facts: Iterable[Candidate], least: float
 ) -> Iterator[Candidate | Row]:
-    """The read values that their places make sure enough, and rejects of the others.
+    """The read values with enough confidence over their places, and rejects of the others.
 
-    A value that a fact states needs no more.
+    Values that a fact states pass.
     """
     known = {_identify(candidate) for candidate in facts}
     stated: dict[tuple[str, ...], list[Candidate]] = defaultdict(list)
@@ -204,7 +204,7 @@ def part_unsure(
         for candidate in group:
             place, label = candidate.place, candidate.prop.label if candidate.prop else ""
             detail = f"{label}: {sure:.2f} sure, {least:g} asked: {place.text}"
-            yield reject_at(place, "induce", "low_confidence", place.source, detail)
+            yield reject_place(place, "induce", "low_confidence", place.source, detail)
 
 
 def _identify(candidate: Candidate) -> tuple[str, ...]:
@@ -216,9 +216,9 @@ def _identify(candidate: Candidate) -> tuple[str, ...]:
 def read_kinds(
     documents: pa.Table, chunks: pa.Table, cascade: Cascade, checker: Checker
 ) -> Iterator[Candidate | Row]:
-    """The classes that a model gave the entities of windows, or the reject of what has none.
+    """Memberships by the model's classes of entities in windows, or their rejects.
 
-    The values are facts of the graph already; a window without a reply is a reject of extraction.
+    The values are facts of the graph already; windows without a reply are rejects of extract.
     """
     finder = ChunkFinder(chunks)
     rows = documents.select([*WINDOWED]).to_pylist()
@@ -234,9 +234,9 @@ def read_kinds(
 def ask_model(
     documents: pa.Table, chunks: pa.Table, inducer: Inducer, checker: Checker
 ) -> Iterator[Candidate | Row]:
-    """The values that a model finds in the chunks, or the reject of one that does not fit.
+    """The values that a model finds in the chunks, or rejects of those that do not fit.
 
-    What it said without support, and what it gave no usable reply on, are rejects too.
+    Unsupported values and requests without a usable reply are rejects too.
     """
     title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
@@ -247,9 +247,9 @@ def ask_model(
         for value in reading.values:
             yield checker.check(value, stretch, chunk_id)
         for dropped in reading.dropped:
-            at = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
-            detail = f"characters {at}: {dropped.text}"
-            yield _refuse(dropped.reason, f"{chunk_id} {at}", detail, row)
+            location = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
+            detail = f"characters {location}: {dropped.text}"
+            yield _refuse(dropped.reason, f"{chunk_id} {location}", detail, row)
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
@@ -272,7 +272,7 @@ def read_passages(
     reader: Reader,
     checker: Checker,
 ) -> Iterator[Candidate | Row]:
-    """The values of the documents' passages, or the reject of one that does not fit."""
+    """The values of the documents' passages, or rejects of those that do not fit."""
     stretches = [
         Stretch(row["document_id"], span.start, row["text"][span.start : span.end])
         for row in documents.select(["document_id", "text"]).to_pylist()
@@ -285,18 +285,18 @@ def read_passages(
         if stretch.text not in known:
             known[stretch.text] = reader.read(unpack_tree(stretch.text, parse))
         for value in known[stretch.text]:
-            at = stretch.start + value.evidence.start
-            yield checker.check(value, stretch, finder.find(stretch.document_id, at))
+            position = stretch.start + value.evidence.start
+            yield checker.check(value, stretch, finder.find(stretch.document_id, position))
 
 
 # Induce: the seed ontology's classes and properties find their instances (PolyRAG Eq. 1).
 
 _BESIDE = 80
-"""Characters before and after a mention that may say its kind."""
+"""Characters before and after a mention that may state its kind."""
 _BLOCK = 4096
 """Rows that are objects at a time."""
 _NAMED = 0.9
-"""Weight of a class that the head of a name says, as `Bank` in `First Bank of Ohio`."""
+"""Weight of a class that the head of a name states, as `Bank` in `First Bank of Ohio`."""
 
 
 def run(
@@ -324,11 +324,11 @@ def run(
     """`instances` with their evidence, the vectors of those with a value, and `rejects`.
 
     With `drafting` also `proposals`: the classes that the corpus adds to the ontology before it is
-    filled, and the properties of the last ontology; both keep the names they have in `former`.
+    filled, and the properties of the last ontology; both take over their names in `former`.
 
-    `entities` are the individuals that a reader or a model found and the graph has no fact of.
-    What the reader finds is a value when all that states it makes it as sure as `min_confidence`;
-    the facts are that sure already.
+    `entities`: individuals found by a reader or a model of which the graph has no fact. The
+    reader's values need the confidence `min_confidence` over all their places, as facts have it
+    already.
     """
     graph = Graph(documents, chunks, claims, raw_triples, entities, relations, triples)
     drafts: Sequence[Row] = ()
@@ -338,24 +338,24 @@ def run(
     rules = Rules(schema, tuple(shapes))
     kinds = Kinds(schema)
     places, index = graph.places, index_phrases(schema.properties)
-    found = MentionTable(mentions, chunks, entities)
-    linker = Linker(_walk_rows(entities), found, kinds.find_by_name)
+    mentioned = MentionTable(mentions, chunks, entities)
+    linker = Linker(_walk_rows(entities), mentioned, kinds.find_by_name)
     witnesses = Witnesses(schema, WordForms(places.sentences.texts.values()))
     counts: dict[int, Mapping[str, int]] = {}
     shared: dict[frozenset[str], frozenset[str]] = {}
     only_kinds = set()
     ids = [*linker.named]
-    for at, (key, own) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
-        own.uses = [_cut_use(mention, places) for mention in found.list_entity(at)]
-        named, counted = linker.named[key], witnesses.count(own)
+    for row, (key, cues) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
+        cues.uses = [_cut_use(mention, places) for mention in mentioned.list_entity(row)]
+        named, counted = linker.named[key], witnesses.count(cues)
         if counted:
-            counts[at] = counted
-        if own.is_kind:
-            only_kinds.add(at)
+            counts[row] = counted
+        if cues.is_kind:
+            only_kinds.add(row)
         known = named.kinds.union(counted)
         linker.named[key] = replace(
             named,
-            type=UNTYPED if witnesses.refutes_tag(own) else named.type,
+            type=UNTYPED if witnesses.refutes_tag(cues) else named.type,
             kinds=shared.setdefault(known, known),
             is_common=witnesses.is_common(named.name),
         )
@@ -372,14 +372,14 @@ def run(
         named = linker.named[candidate.subject_id]
         linker.named[named.entity_id] = replace(named, kinds=named.kinds | {candidate.class_iri})
     individuals = (
-        (linker.named[key], counts.get(at, {}), found.list_entity(at))
-        for at, key in enumerate(ids)
-        if at not in only_kinds
+        (linker.named[key], counts.get(row, {}), mentioned.list_entity(row))
+        for row, key in enumerate(ids)
+        if row not in only_kinds
     )
     members, rejects = _list_members(individuals, kinds, places, schema, classes)
     rejects += [
-        make_reject("induce", "unmatched_correction", *said)
-        for said in corrections.list_unmatched(classes=True)
+        make_reject("induce", "unmatched_correction", *unmatched)
+        for unmatched in corrections.list_unmatched(classes=True)
     ]
     del individuals, ids, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
@@ -420,7 +420,7 @@ def _draft(
     decisions: Decisions,
     embedder: Embedder,
 ) -> Sequence[Row]:
-    """The classes that a corpus needs, and what properties it had, with the facts of each."""
+    """The classes that a corpus needs, and the properties that it had, each with its facts."""
     columns = mentions.select(["text", "type", "chunk_id"])
     phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
@@ -455,19 +455,19 @@ def _walk_columns(block: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
 
 
 _OF_DATES = frozenset({"date", "year"})
-"""Words of a property's name that no wording of it need have: `year built`."""
+"""Words of a property's name that its wordings may lack: `year built`."""
 
 
 def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
-    """Leaves a proposal the words that the facts in support of it have; whether its name is such.
+    """Reduces a proposal's phrases to words of its facts; whether its label has only such words.
 
-    Who may see these facts sees the words. A person's proposal stays as it is.
+    Whoever sees these facts sees the words. A person's proposal stays as it is.
     """
     if row["decided_by"] == "file":
         return True
-    said = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
-    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if said.issuperset(p.split())]
-    return bool(stated) and (said | _OF_DATES).issuperset(str(row["label"]).split())
+    words = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
+    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if words.issuperset(p.split())]
+    return bool(stated) and (words | _OF_DATES).issuperset(str(row["label"]).split())
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:
@@ -478,25 +478,25 @@ def _walk_rows(entities: pa.Table) -> Iterator[Row]:
 def _walk_evidence(
     linker: Linker, graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
 ) -> Iterator[Evidence]:
-    """What facts say of each entity's kind, in the order of the entities."""
+    """The facts' evidence on each entity's kind, in the order of the entities."""
     names = (named.name for named in [*linker.named.values()])
-    for name, (said, suffered) in zip(names, graph.walk_ends(), strict=True):
-        own = Evidence(name)
-        for relation, fact in said:
+    for name, (active, passive) in zip(names, graph.walk_ends(), strict=True):
+        evidence = Evidence(name)
+        for relation, fact in active:
             if relation == IS_A:
-                own.stated.add(find_head(graph.read_tail(fact)))
+                evidence.stated.add(find_head(graph.read_tail(fact)))
             elif not relation.endswith(">"):
-                own.deeds.add(find_deed(relation))
+                evidence.deeds.add(find_deed(relation))
             if relation in index and relation not in COPULAS:
-                own.ends.append(frozenset(prop.domain for prop in index[relation]))
-        for relation in suffered:
+                evidence.ends.append(frozenset(prop.domain for prop in index[relation]))
+        for relation in passive:
             if relation.endswith("<by>"):
-                own.deeds.add(find_deed(relation))
+                evidence.deeds.add(find_deed(relation))
             if relation in index and relation not in COPULAS:
                 ranges = (prop.range for prop in index[relation] if not prop.is_datatype)
-                own.ends.append(frozenset(ranges))
-        own.is_kind = not said and {*suffered} == {IS_A}
-        yield own
+                evidence.ends.append(frozenset(ranges))
+        evidence.is_kind = not active and {*passive} == {IS_A}
+        yield evidence
 
 
 def _cut_use(mention: Mention, places: Places) -> Use:
@@ -514,28 +514,28 @@ def _list_members(
 ) -> tuple[list[Candidate], list[Row]]:
     """Memberships by the entities' witnesses and names; their evidence is the first mention.
 
-    Of the type that most of them have, if the entity has one.
+    That is the first of the entity's type, if a mention has it.
     """
     candidates: list[Candidate] = []
     rejects: list[Row] = []
-    for individual, counted, own in individuals:
+    for individual, counted, mentions in individuals:
         named = {
             iri: _NAMED
             for iri in kinds.find_by_name(individual.name, individual.type)
             if takes_nouns(iri, schema) or not individual.is_common
         }
-        found = named | {iri: find_confidence(number) for iri, number in counted.items()}
+        weights = named | {iri: find_confidence(number) for iri, number in counted.items()}
         if (given := classes.get(individual.entity_id)) is not None:
-            found = {given: 1.0}
-        if not found or not own:
+            weights = {given: 1.0}
+        if not weights or not mentions:
             continue
         fault = check_name(individual, kinds)
         if fault is not None:
             rejects.append(make_reject("induce", fault.reason, individual.entity_id, fault.detail))
             continue
-        wanted = individual.type if any(m.type == individual.type for m in own) else None
-        for class_iri, weight in sorted(found.items()):
-            place = _find_mention(own, wanted, weight, places)
+        wanted = individual.type if any(m.type == individual.type for m in mentions) else None
+        for class_iri, weight in sorted(weights.items()):
+            place = _find_mention(mentions, wanted, weight, places)
             candidates.append(
                 Candidate(None, class_iri, individual.entity_id, None, None, None, place)
             )
@@ -545,7 +545,7 @@ def _list_members(
 def _find_mention(
     mentions: Iterable[Mention], wanted: str | None, weight: float, places: Places
 ) -> Place:
-    """The first mention, by chunk and character, of a type if one is wanted."""
+    """The place of the first mention, by chunk and character, of a type if `wanted`."""
     ordered = sorted(
         (m.chunk_id, m.start, m.end, m.mention_id)
         for m in mentions

@@ -22,7 +22,7 @@ from kpyramid.storage.items import split_by_size
 
 _ERASED = "it was erased: remove it from the corpus"
 _MOST_FILES, _MOST_BYTES = 256, 2**26
-"""Of files that are held while they are converted side by side."""
+"""Files, and their bytes, that are held while they are converted in parallel."""
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
 ) -> dict[str, pa.Table]:
     """`documents`, one row per record, and `rejects`, one per file or record refused.
 
-    Without a `converter`, files that have to be converted are refused.
+    Without a `converter`, files that need conversion are refused.
     """
     documents: list[Row] = []
     rejects: list[Row] = []
@@ -76,9 +76,9 @@ def run(
 
 
 def list_unread(rejects: pa.Table) -> list[Unread]:
-    """What of the corpus is no document, of the rejects of a run."""
-    own = rejects.filter(pc.equal(rejects["stage"], "ingest"))
-    columns = (own[name].to_pylist() for name in ("row_key", "reason", "detail"))
+    """The files and records that became no document, from the rejects of a run."""
+    refused = rejects.filter(pc.equal(rejects["stage"], "ingest"))
+    columns = (refused[name].to_pylist() for name in ("row_key", "reason", "detail"))
     return group_unread(Refusal(*row) for row in zip(*columns, strict=True))
 
 

@@ -51,7 +51,7 @@ from kpyramid.storage.contracts import combine_column, find_rows, map_column
 
 
 class Places:
-    """Makes places of spans: which document a chunk is of, and the sentence around them."""
+    """Makes places from spans: the document of a chunk, and the sentences around them."""
 
     def __init__(self, documents: pa.Table, chunks: pa.Table) -> None:
         self.document_of: dict[str, str] = map_column(chunks, "chunk_id", "document_id")
@@ -72,7 +72,7 @@ class Places:
         producer: str,
         source: str,
     ) -> Place:
-        """The sentence or sentences around spans of the document of a chunk."""
+        """The sentence or sentences around spans of a chunk's document."""
         document_id = self.document_of[chunk_id]
         around = self.sentences.cover(document_id, spans)
         text = self.sentences.texts[document_id][around.start : around.end]
@@ -91,11 +91,11 @@ def make_instances(
     known: Mapping[str, set[str]] = MappingProxyType({}),
     settled: Iterable[Finding] = (),
 ) -> tuple[list[Row], list[Loss]]:
-    """Rows of `instances` of the candidates that may stand together, and the others' losses.
+    """Rows of `instances` of the compatible candidates, and the losses of the others.
 
-    Both ends of every value are members of the classes that the property gives them: where no
-    other row says so, one is made with the value's evidence. `known`: classes of individuals, and
-    `settled`: values, that stand already.
+    Both ends of every value are members of the classes that the property gives them: where no other
+    row states it, one is made with the value's evidence. `known`: existing classes of individuals,
+    `settled`: existing values.
     """
     stay, losses = settle(merge(candidates), rules, known, settled)
     stated: dict[str, set[str]] = defaultdict(set)
@@ -107,59 +107,59 @@ def make_instances(
     entailed = [
         member
         for finding in stay
-        for at_object, (individual, class_iri) in enumerate(finding.entailed)
+        for of_object, (individual, class_iri) in enumerate(finding.entailed)
         if finding.prop is not None
         and class_iri != THING
-        and not _is_said(class_iri, stated[individual], rules.schema)
-        for member in _list_members(finding, individual, class_iri, at_object=bool(at_object))
+        and not _is_stated(class_iri, stated[individual], rules.schema)
+        for member in _list_members(finding, individual, class_iri, of_object=bool(of_object))
     ]
     members = _drop_wider(merge(entailed), rules.schema)
     return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
-def _is_said(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
+def _is_stated(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
     return any(schema.is_subclass(iri, class_iri) for iri in stated)
 
 
 def _list_members(
-    finding: Finding, individual: str, class_iri: str, *, at_object: bool
+    finding: Finding, individual: str, class_iri: str, *, of_object: bool
 ) -> Iterator[Candidate]:
     for place in finding.places:
-        span = place.object if at_object else place.subject
+        span = place.object if of_object else place.subject
         shown = replace(place, subject=span, object=None)
         yield Candidate(None, class_iri, individual, None, None, None, shown)
 
 
 def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
-    """Without the memberships that a narrower one of the same individual says already."""
+    """The memberships without those that a narrower one of the same individual implies."""
     classes: dict[str, set[str]] = defaultdict(set)
     for member in members:
         classes[member.subject_id].add(member.class_iri)
 
     def is_wider(member: Finding) -> bool:
-        own = classes[member.subject_id]
-        narrower = [iri for iri in own if not schema.is_subclass(member.class_iri, iri)]
-        return _is_said(member.class_iri, narrower, schema)
+        stated = classes[member.subject_id]
+        narrower = [iri for iri in stated if not schema.is_subclass(member.class_iri, iri)]
+        return _is_stated(member.class_iri, narrower, schema)
 
     return [member for member in members if not is_wider(member)]
 
 
 def make_rejects(stage: str, losses: Iterable[Loss], names: Mapping[str, str]) -> list[Row]:
-    """A reject for each finding that does not stay."""
+    """A reject for each loss."""
     rejects = []
     for loss in losses:
         finding = loss.finding
         subject, verb = names[finding.subject_id], finding.prop.label if finding.prop else "is a"
         value = names.get(finding.object_id or "", finding.literal or finding.class_iri)
         detail = f"{subject} | {verb} | {value} | {loss.detail}"
-        rejects.append(reject_at(finding.places[0], stage, loss.reason, finding.key, detail))
+        rejects.append(reject_place(finding.places[0], stage, loss.reason, finding.key, detail))
     return rejects
 
 
-def reject_at(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
-    """A reject of what is stated at a place."""
-    own = {"document_id": place.document_id, "chunk_id": place.chunk_id}
-    return make_reject(stage, reason, key, detail, **own)
+def reject_place(place: Place, stage: str, reason: str, key: str, detail: str) -> Row:
+    """A reject of what a place states."""
+    ids = {"document_id": place.document_id, "chunk_id": place.chunk_id}
+    return make_reject(stage, reason, key, detail, **ids)
 
 
 def _make_row(finding: Finding) -> Row:
@@ -202,7 +202,7 @@ def list_known(instances: pa.Table) -> dict[str, set[str]]:
 
 
 def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
-    """The values that rows of `instances` state, without their places."""
+    """The values that rows of `instances` state, without places."""
     return [
         Finding(
             str(row["instance_id"]),
@@ -236,22 +236,22 @@ def state_values(
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
 
-_SAID_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
+_OUTRIGHT = re.compile(r"be (?:\S+ )+of")
 """`is a metabolite of`: the noun says what the subject is."""
 _HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
-"""`revenue of 4.2 billion euros`: what a light verb such as `reported` leaves to its object."""
+"""`revenue of 4.2 billion euros`: the property is in the object of a verb such as `reported`."""
 
 Find = Callable[[str, str, Span | None], Named | str]
-"""The individual that words of a document name, at a place if it is known, or why there is none."""
+"""Finds the individual of a document's words, at a place if it is known, or why there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedTriple:
     """A triple with its names looked up; `relation` is the normal form of its phrase.
 
-    `places`: where it is stated, the surest first.
+    `places`: the places that state it, the surest first.
     """
 
     triple_id: str
@@ -311,14 +311,14 @@ def list_facts(
 def _place(
     raw: Mapping[str, object], claim: list[dict[str, int]], triple_id: str, places: Places
 ) -> Place:
-    """The sentences of a raw triple's words; of its claim where its words stand nowhere."""
+    """The sentences of a raw triple's words; of its claim if no span is known."""
     parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
-    found = [span for span in parts.values() if span] or [
+    spans = [span for span in parts.values() if span] or [
         Span(span["start"], span["end"]) for span in claim[:1]
     ]
     return places.make(
         str(raw["chunk_id"]),
-        found,
+        spans,
         (parts["head"], parts["tail"]),
         float(str(raw["confidence"])),
         str(raw["producer"]),
@@ -331,7 +331,7 @@ def _read_span(span: object) -> Span | None:
 
 
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
-    """The properties that a relation's normal form may state; its articles may be left out.
+    """The properties by normal form of a relation that states them, with and without articles.
 
     A label such as "located in" is often a bare participle, so "is located in" states it too.
     """
@@ -341,7 +341,7 @@ def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[Onto
         for phrase in (prop.label, *passive, *prop.alt_labels):
             for wording in {phrase, _drop_articles(phrase)}:
                 index[normalise_relation(wording).key][prop.iri] = prop
-    return {key: [found[iri] for iri in sorted(found)] for key, found in index.items()}
+    return {key: [props[iri] for iri in sorted(props)] for key, props in index.items()}
 
 
 def _drop_articles(phrase: str) -> str:
@@ -358,14 +358,13 @@ def read_facts(
     find: Find | None = None,
     kind_of: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Candidate | Row]:
-    """The values that facts state, place by place, and a reject for each fact that fits nowhere.
+    """The values that facts state, place by place, and rejects of facts that fit no property.
 
-    `index`: the properties that a relation's normal form may state, as of `index_phrases`. A fact
-    whose phrase names none, or that holds on a condition, is no reject: the graph is its place; nor
-    is one that says a class: `kind_of` has these, by triple. With `find` the first noun of a tail
-    may be a part of the phrase, as in `reported | revenue of 4 million`. That something is a thing
-    does not say that it is a person, though the property is one of persons only: a copula suggests
-    no class.
+    `index`: see `index_phrases`. A fact whose phrase states no property, or that holds on a
+    condition, is no reject: it stays in the graph; nor is one that states a class: `kind_of` has
+    these, by triple. With `find` the first noun of a tail may be a part of the phrase, as in
+    `reported | revenue of 4 million`. A copula does not suggest the class of the property's domain:
+    that something is a thing does not make it a person.
     """
     for fact in facts:
         wanted, value, places = _read_phrase(fact, index, named, find)
@@ -385,7 +384,7 @@ def read_facts(
             else check_value(
                 *(prop, subject, value, place, schema, kinds),
                 guess=guess,
-                outright=_SAID_OUTRIGHT.fullmatch(fact.relation) is not None,
+                outright=_OUTRIGHT.fullmatch(fact.relation) is not None,
             )
             for prop in wanted
             for place in places
@@ -398,7 +397,7 @@ def read_facts(
 
 
 def part_rejects(checked: Iterable[Candidate | Row], rejects: list[Row]) -> list[Candidate]:
-    """The candidates; what is none is added to the rejects."""
+    """The candidates; the rejects are appended to `rejects`."""
     candidates = []
     for each in checked:
         if isinstance(each, Candidate):
@@ -409,9 +408,9 @@ def part_rejects(checked: Iterable[Candidate | Row], rejects: list[Row]) -> list
 
 
 def _is_clear(wanted: Sequence[OntologyProperty], schema: Schema) -> bool:
-    """Whether all properties that a phrase may state are about things of one class.
+    """Whether all properties that a phrase may state have domains within one class.
 
-    `is located in` is said of a place and of a firm: it is no witness of either.
+    `is located in` holds for places and firms: it is evidence for neither.
     """
     domains = {prop.domain for prop in wanted}
     return any(all(schema.is_subclass(d, wider) for d in domains) for wider in domains)
@@ -431,18 +430,18 @@ def _read_phrase(
             place = fact.places[0]
             rest = match["rest"]
             needs_individual = any(not prop.is_datatype for prop in wanted)
-            found = (
+            linked = (
                 find(place.document_id, rest, _find_rest(place, rest)) if needs_individual else rest
             )
-            return wanted, (found if isinstance(found, Named) else rest), fact.places
+            return wanted, (linked if isinstance(linked, Named) else rest), fact.places
     value = named[fact.tail_id] if fact.tail_id else fact.tail
     return index.get(fact.relation, []), value, fact.places
 
 
 def _find_rest(place: Place, rest: str) -> Span | None:
-    """Where words stand in a sentence, however their spaces and lines are broken."""
-    found = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
-    return Span(place.start + found.start(), place.start + found.end()) if found else None
+    """The span of words in a sentence, whatever the white space between them."""
+    match = re.search(r"\s+".join(map(re.escape, rest.split())), place.text)
+    return Span(place.start + match.start(), place.start + match.end()) if match else None
 
 
 def _reject_stated(
@@ -456,7 +455,7 @@ def _reject_stated(
         f"the graph only: it fits none of: {names}: {why}"
     )
     reason = reasons[0] if len(reasons) == 1 else "domain_or_range"
-    return reject_at(fact.places[0], stage, reason, fact.triple_id, detail)
+    return reject_place(fact.places[0], stage, reason, fact.triple_id, detail)
 
 
 def list_copulas(
@@ -469,8 +468,8 @@ def list_copulas(
             continue
         is_noun = takes_nouns(class_iri, schema) and find_head(fact.head) not in MEASURES
         if is_proper(named[fact.head_id]) or is_noun:
-            own = named[fact.head_id].kinds
-            is_known = any(schema.is_subclass(class_iri, kind) for kind in own)
+            known = named[fact.head_id].kinds
+            is_known = any(schema.is_subclass(class_iri, kind) for kind in known)
             for place in fact.places:
                 sure = confirm(place.confidence) if is_known else place.confidence
                 shown = replace(place, confidence=sure)
@@ -480,14 +479,14 @@ def list_copulas(
 # The knowledge graph as columns, and in words with its evidence where a stage asks for it.
 
 _BLOCK = 4096
-"""Facts in words at a time: with what their tables say of them some 8 kB each."""
+"""Facts in words at a time: some 8 kB each, with their rows of other tables."""
 
 
 class Graph:
     """The facts of the tables, in the order of `triples`.
 
-    Millions of them fit in memory as columns of codes; as objects, with all places where they are
-    stated, they would not.
+    Millions of them fit in memory as columns of codes; as objects with all their places they would
+    not.
     """
 
     def __init__(
@@ -505,7 +504,7 @@ class Graph:
         self._entities, self._relations, self._triples = entities, relations, triples
         self._heads = find_rows(triples["head_id"], entities["entity_id"])
         self._tails = find_rows(triples["tail_id"], entities["entity_id"])
-        self._said = find_rows(triples["relation_id"], relations["relation_id"])
+        self._relation_rows = find_rows(triples["relation_id"], relations["relation_id"])
 
     @property
     def ids(self) -> pa.ChunkedArray:
@@ -513,14 +512,14 @@ class Graph:
         return self._triples["triple_id"]
 
     def find_names(self, keys: Collection[str]) -> dict[str, str]:
-        """The names of some entities by their ids, of those that the table has."""
+        """The names of entities by id, of those that the table has."""
         rows = find_rows(pa.array(sorted(keys), pa.string()), self._entities["entity_id"])
         named = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
         return map_column(named, "entity_id", "name")
 
     @cached_property
     def layer(self) -> GraphLayer:
-        """The facts as completion reads them: literals behind the entities."""
+        """The facts as completion reads them: literals follow the entities."""
         literals, size = self._triples["literal"], len(self._entities)
         of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
         name, key, kind = (
@@ -534,7 +533,7 @@ class Graph:
         return GraphLayer(
             heads=TextColumn(name, self._heads),
             head_types=TextColumn(kind, self._heads),
-            wordings=TextColumn(self._relations["name"], self._said),
+            wordings=TextColumn(self._relations["name"], self._relation_rows),
             tails=TextColumn(name, of_tail),
             tail_types=TextColumn(kind, np.minimum(of_tail, size)),
             head_keys=TextColumn(key, self._heads),
@@ -549,7 +548,7 @@ class Graph:
     def find_stated(self, forms: Collection[str]) -> Integers:
         """The places of the facts whose relation has one of these normal forms."""
         chosen = np.array([form in forms for form in self.forms], dtype=bool)
-        return np.flatnonzero(chosen[self._said])
+        return np.flatnonzero(chosen[self._relation_rows])
 
     @cached_property
     def wordings(self) -> list[str]:
@@ -559,27 +558,27 @@ class Graph:
     def find_worded(self, wordings: Collection[str]) -> Integers:
         """The places of the facts that have one of these wordings."""
         chosen = np.array([wording in wordings for wording in self.wordings], dtype=bool)
-        return np.flatnonzero(chosen[self._said])
+        return np.flatnonzero(chosen[self._relation_rows])
 
     def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Integers:
         """The places of the facts `X is a …` whose noun names one of these classes."""
         places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
         names = self._entities["name"].to_pylist()
         literals = self._triples["literal"].take(pa.array(places)).to_pylist()
-        found: dict[str, bool] = {}
-        kept = []
+        is_filed: dict[str, bool] = {}
+        filed = []
         for place, tail, literal in zip(
             places.tolist(), self._tails[places].tolist(), literals, strict=True
         ):
             words = names[tail] if tail >= 0 else literal
-            if words not in found:
-                found[words] = kinds.find(words) in classes
-            if found[words]:
-                kept.append(place)
-        return np.array(kept, dtype=np.int64)
+            if words not in is_filed:
+                is_filed[words] = kinds.find(words) in classes
+            if is_filed[words]:
+                filed.append(place)
+        return np.array(filed, dtype=np.int64)
 
     def walk_facts(self, places: Integers) -> Iterator[list[NamedTriple]]:
-        """Some facts in words, with all places where they are stated, block by block."""
+        """The facts in words, with all their places, block by block."""
         for start in range(0, len(places), _BLOCK):
             block = places[start : start + _BLOCK]
             raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
@@ -588,15 +587,15 @@ class Graph:
                 self._claims.take(_drop_missing(self._claimed[raw])),
                 self._raw_triples.take(raw),
                 self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
-                self._relations.take(_drop_missing(self._said[block])),
+                self._relations.take(_drop_missing(self._relation_rows[block])),
                 self._triples.take(pa.array(block)),
             )
 
     def walk_ends(self) -> Iterator[tuple[list[tuple[str, int]], list[str]]]:
-        """What is said of each entity, in the order of their table.
+        """The relations of each entity, in the order of their table.
 
-        The normal forms of the relations of which it is the head, each with the fact's place, and
-        of those of which it is the tail.
+        Normal forms of relations: those of which it is the head, each with the fact's place, then
+        those of which it is the tail.
         """
         forms, rows = self.forms, np.arange(len(self._entities) + 1)
         orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
@@ -604,21 +603,21 @@ class Graph:
             np.searchsorted(ends, rows, sorter=order)
             for ends, order in zip((self._heads, self._tails), orders, strict=True)
         )
-        for at in range(len(self._entities)):
-            active = orders[0][heads[at] : heads[at + 1]]
-            passive = orders[1][tails[at] : tails[at + 1]]
-            relations = [forms[said] for said in self._said[active].tolist()]
-            others = [forms[said] for said in self._said[passive].tolist()]
+        for entity in range(len(self._entities)):
+            active = orders[0][heads[entity] : heads[entity + 1]]
+            passive = orders[1][tails[entity] : tails[entity + 1]]
+            relations = [forms[relation] for relation in self._relation_rows[active].tolist()]
+            others = [forms[relation] for relation in self._relation_rows[passive].tolist()]
             yield list(zip(relations, active.tolist(), strict=True)), others
 
     def read_tail(self, place: int) -> str:
-        """The name or the literal at the end of a fact."""
+        """The name or the literal at a fact's tail."""
         tail = int(self._tails[place])
-        found = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
-        return str(found.as_py())
+        end = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
+        return str(end.as_py())
 
     def count_chunks(self, places: Collection[int]) -> int:
-        """How many chunks state some of the facts."""
+        """The number of chunks that state some of the facts."""
         raw = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
         claims = self._claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
         return int(pc.count_distinct(claims["chunk_id"]).as_py())
@@ -626,9 +625,9 @@ class Graph:
     @cached_property
     def _stated(self) -> pa.LargeListArray:
         """The rows of the raw triples of each fact."""
-        own = self._triples["raw_triple_ids"]
-        sizes = pc.fill_null(pc.list_value_length(own), 0).to_numpy()
-        rows = find_rows(pc.list_flatten(own), self._raw_triples["raw_triple_id"])
+        raw_ids = self._triples["raw_triple_ids"]
+        sizes = pc.fill_null(pc.list_value_length(raw_ids), 0).to_numpy()
+        rows = find_rows(pc.list_flatten(raw_ids), self._raw_triples["raw_triple_id"])
         return pa.LargeListArray.from_arrays(
             pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
         )
@@ -640,12 +639,12 @@ class Graph:
 
     @cached_property
     def places(self) -> Places:
-        """Makes places of the documents."""
+        """The places of the documents."""
         return Places(self._documents, self._chunks)
 
 
 class MentionTable:
-    """The mentions of the documents as columns, found by place and by entity; see `Mentions`."""
+    """The mentions as columns, looked up by place and by entity; see `Mentions`."""
 
     def __init__(self, mentions: pa.Table, chunks: pa.Table, entities: pa.Table) -> None:
         self._columns = {
@@ -655,31 +654,31 @@ class MentionTable:
         self._chunks = find_rows(mentions["chunk_id"], chunks["chunk_id"])
         self._chunk_ids = chunks["chunk_id"].to_pylist()
         documents = combine_column(chunks["document_id"]).dictionary_encode()
-        self._number = {key: at for at, key in enumerate(documents.dictionary.to_pylist())}
+        self._number = {key: number for number, key in enumerate(documents.dictionary.to_pylist())}
         of_mention = documents.indices.to_numpy()[self._chunks]
         self._order = np.argsort(of_mention, kind="stable")
         count = np.arange(len(self._number) + 1)
         self._firsts = np.searchsorted(of_mention[self._order], count)
-        self._own = find_rows(pc.list_flatten(entities["mentions"]), mentions["mention_id"])
+        self._rows = find_rows(pc.list_flatten(entities["mentions"]), mentions["mention_id"])
         sizes = pc.list_value_length(entities["mentions"]).to_numpy()
         self._ends = np.cumsum([0, *sizes])
         self._entities = np.full(len(mentions), -1)
-        self._entities[self._own] = np.repeat(np.arange(len(sizes)), sizes)  # the last of several
+        self._entities[self._rows] = np.repeat(np.arange(len(sizes)), sizes)  # the last of several
         self._entity_ids = combine_column(entities["entity_id"])
 
     def find(self, document_id: str, span: Span) -> list[Mention]:
-        """Those at this very place."""
+        """The mentions at exactly this place."""
         rows = self._rows_of(document_id)
         there = (self._spans["start"][rows] == span.start) & (self._spans["end"][rows] == span.end)
         return self._read(rows[there])
 
     def list_document(self, document_id: str) -> list[Mention]:
-        """Those of a document."""
+        """The mentions of a document."""
         return self._read(self._rows_of(document_id))
 
     def list_entity(self, row: int) -> list[Mention]:
-        """Those of the entity in that row."""
-        return self._read(self._own[self._ends[row] : self._ends[row + 1]])
+        """The mentions of the entity in that row."""
+        return self._read(self._rows[self._ends[row] : self._ends[row + 1]])
 
     def _rows_of(self, document_id: str) -> Integers:
         number = self._number.get(document_id)
@@ -688,23 +687,23 @@ class MentionTable:
         return self._order[self._firsts[number] : self._firsts[number + 1]]
 
     def _read(self, rows: Integers) -> list[Mention]:
-        found = []
+        mentions = []
         for row in rows.tolist():
             key, text, kind = (self._columns[name][row].as_py() for name in self._columns)
             start, end = int(self._spans["start"][row]), int(self._spans["end"][row])
             entity = int(self._entities[row])
-            own = self._entity_ids[entity].as_py() if entity >= 0 else None
+            entity_id = self._entity_ids[entity].as_py() if entity >= 0 else None
             chunk = self._chunk_ids[self._chunks[row]]
-            found.append(Mention(key, chunk, text, kind, start, end, own))
-        return found
+            mentions.append(Mention(key, chunk, text, kind, start, end, entity_id))
+        return mentions
 
 
-def _append(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
-    """The rows of both in one piece, which Arrow would make anew whenever some are taken."""
-    return combine_column(pa.chunked_array([*one.chunks, *other.chunks], one.type))
+def _append(first: pa.ChunkedArray, second: pa.ChunkedArray) -> pa.Array:
+    """The rows of both in one array, which Arrow would otherwise build at every `take`."""
+    return combine_column(pa.chunked_array([*first.chunks, *second.chunks], first.type))
 
 
 def _drop_missing(rows: npt.ArrayLike) -> Integers:
-    """Different rows in the order of their table, without those that are none."""
-    found = np.unique(np.asarray(rows, dtype=np.int64))
-    return found[found >= 0]
+    """The distinct rows in the order of their table, without -1."""
+    distinct = np.unique(np.asarray(rows, dtype=np.int64))
+    return distinct[distinct >= 0]

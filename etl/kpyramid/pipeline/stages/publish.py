@@ -36,13 +36,13 @@ def run(
 ) -> dict[str, str]:
     """The files of the snapshot's `ontology/` folder.
 
-    `seed.ttl` is the schema before completion. `schema.ttl` and `instances.nt` hold what is stated,
-    with the sentences each individual is derived from; `provenance.nt` has every sentence that
-    states a statement. `ontology.nt` holds the schema and what is stated, for readers of OWL.
+    `seed.ttl` is the schema before completion. `schema.ttl` and `instances.nt` hold the statements,
+    with the sentences each individual is derived from; `provenance.nt` has every sentence of every
+    statement. `ontology.nt` holds schema and statements, for readers of OWL.
     """
     statements = list_statements(documents, chunks, entities, instances)
     grown = write_schema(adopt_proposals(schema, proposals.to_pylist()))
-    stated = write_instances(replace(one, places=()) for one in statements)
+    stated = write_instances(replace(statement, places=()) for statement in statements)
     return {
         "ontology/seed.ttl": write_schema(schema),
         "ontology/schema.ttl": grown,
@@ -55,11 +55,11 @@ def run(
 def list_statements(
     documents: pa.Table, chunks: pa.Table, entities: pa.Table, instances: pa.Table
 ) -> list[InstanceStatement]:
-    """Every row of `instances` with its names and its sentences."""
+    """The rows of `instances` with their names and sentences."""
     names = map_column(entities, "entity_id", "name")
     document_of = map_column(chunks, "chunk_id", "document_id")
-    said = documents.select(["document_id", "text", "source", "title"])
-    document = {row["document_id"]: row for row in said.to_pylist()}
+    columns = documents.select(["document_id", "text", "source", "title"])
+    document = {row["document_id"]: row for row in columns.to_pylist()}
 
     def locate(place: Mapping[str, Any]) -> Quotation:
         start, end = place["start"], place["end"]
@@ -76,7 +76,7 @@ def list_statements(
 
 
 def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa.Table:
-    """A reject for each statement that leaves, under the key of its row."""
+    """A reject for each withdrawn statement, under the key of its row."""
     chunk_of = map_column(instances, "instance_id", "chunk_id")
     return build_rejects(
         make_reject(
@@ -94,9 +94,9 @@ def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa
 def leave_out(
     tables: Mapping[str, pa.Table], vectors: Iterable[pa.Table], rejects: pa.Table
 ) -> dict[str, pa.Table | Iterable[pa.Table]]:
-    """The tables that name instances, without the rejected ones, and `rejects` with these rows.
+    """The tables that name instances without the rejected ones, and `rejects` with these rows.
 
-    `vectors` come and go in blocks.
+    `vectors` are read and returned in blocks.
     """
     gone = rejects["row_key"].combine_chunks()
 

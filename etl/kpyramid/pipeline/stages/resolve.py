@@ -60,19 +60,19 @@ from kpyramid.storage.former import Former
 
 _LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
 _SAME = ("be", "same", "as")
-"""Lemmas of the relation of two names of one thing."""
+"""Lemmas of the relation between two names of one thing."""
 _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
 """Facts that are objects at a time."""
-_Found = dict[str, Any]
+_NumberedRow = dict[str, Any]
 """A row of raw triples or mentions, with its number."""
 
 
 class End(NamedTuple):
     """A head or tail as one raw triple names it.
 
-    `key`: its cluster, or the words of a literal; none where it is not known yet.
+    `key`: its cluster, or the words of a literal; None until it is known.
     """
 
     name: str
@@ -85,7 +85,7 @@ class End(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A raw triple that is asserted, its ends looked up; `row` is its row, in the order of ids."""
+    """An asserted raw triple with its ends looked up; `row` is its row, in the order of ids."""
 
     row: int
     chunk: int
@@ -107,11 +107,11 @@ class Fact(NamedTuple):
 
 
 class Facts:
-    """The asserted raw triples, by id: columns of numbers, and objects while they are walked.
+    """The asserted raw triples, by id: columns of numbers, and objects while iterating.
 
     `columns`: row, chunk, confidence, relation, negated, names and types of both ends, mentions
-    (where those of the head begin and end, and those of the tail end), keys of both ends, -1 where
-    not known yet. `table`: the words that the numbers stand for.
+    (offsets: start and end of the head's, end of the tail's), keys of both ends, -1 while unknown.
+    `table`: the words that the numbers stand for.
     """
 
     def __init__(self, table: "_Words", columns: Mapping[str, Numbers]) -> None:
@@ -121,7 +121,7 @@ class Facts:
         return len(self.columns["row"])
 
     def __getitem__(self, rows: Numbers) -> "Facts":
-        return Facts(self.table, {name: own[rows] for name, own in self.columns.items()})
+        return Facts(self.table, {name: column[rows] for name, column in self.columns.items()})
 
     def __iter__(self) -> Iterator[Fact]:
         words, names = self.table, self.table.names
@@ -130,13 +130,13 @@ class Facts:
         order = ("row", "chunk", "confidence", "relation", "negated", "names", "types", "keys")
         for start in range(0, len(self), _BLOCK):
             columns = (self.columns[name][start : start + _BLOCK].tolist() for name in order)
-            for row, chunk, confidence, said, denied, *ends in zip(*columns, strict=True):
-                (name, other), (kind, also), (key, last) = ends
+            for row, chunk, confidence, relation, denied, *ends in zip(*columns, strict=True):
+                (head, tail), (head_type, tail_type), (head_key, tail_key) = ends
                 chunk_id, document = words.chunks[chunk]
-                phrase, form = words.relations[said]
-                head = End(names[name], types[kind], keys[key])
-                tail = End(names[other], types[also], keys[last])
-                rest = (confidence, words.qualifiers.get(row, ()), head, tail, bool(denied))
+                phrase, form = words.relations[relation]
+                first = End(names[head], types[head_type], keys[head_key])
+                last = End(names[tail], types[tail_type], keys[tail_key])
+                rest = (confidence, words.qualifiers.get(row, ()), first, last, bool(denied))
                 yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
 
     @property
@@ -146,7 +146,7 @@ class Facts:
         return np.array(literal, dtype=bool)[self.columns["types"][:, 1]]
 
     def set_keys(self, where: Mask, keys: Iterable[str | None]) -> None:
-        """Gives some ends their clusters: `where` says which, of heads and tails side by side."""
+        """Sets the clusters of the ends in `where`, a mask of shape (facts, 2)."""
         known = Codes({key: code for code, key in enumerate(self.table.keys)})
         codes = (-1 if key is None else known[key] for key in keys)
         self.columns["keys"][where] = np.fromiter(codes, np.int32, int(where.sum()))
@@ -155,7 +155,7 @@ class Facts:
 
 @dataclass
 class _Words:
-    """What the numbers of facts stand for, by number."""
+    """The words that the numbers of facts stand for, by number."""
 
     chunks: Sequence[tuple[str, str]]
     relations: Sequence[tuple[str, RelationForm]]
@@ -171,10 +171,10 @@ def read_facts(
 ) -> tuple[Facts, list[Row]]:
     """The asserted raw triples by id, and a reject for each other one.
 
-    Rows are objects for some chunks at a time.
+    Rows are read as objects for some chunks at a time.
     """
     places = list(zip(*(chunks[c].to_pylist() for c in ("chunk_id", "document_id")), strict=True))
-    number = {chunk: at for at, (chunk, _) in enumerate(places)}
+    number = {chunk: index for index, (chunk, _) in enumerate(places)}
     names: Codes[str] = Codes()
     phrases: Codes[str] = Codes()
     types: Codes[tuple[str, ...]] = Codes()
@@ -197,16 +197,16 @@ def read_facts(
             kinds = [tuple(row["type"] for row in end) for end in ends]
             if not ends[1] and read_value(raw["tail"]) is not None:
                 kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
-            said = raw["relation"]
-            if phrases[said] == len(forms):
-                forms.append(normalise_relation(said))
-            if forms[phrases[said]].lemmas == _SAME and not _is_one_kind(raw, kinds):
+            relation = raw["relation"]
+            if phrases[relation] == len(forms):
+                forms.append(normalise_relation(relation))
+            if forms[phrases[relation]].lemmas == _SAME and not _may_be_same(raw, kinds):
                 rejects.append(reject_raw(raw, "kinds_differ"))
                 continue
             columns["row"].append(raw["row"])
             columns["chunk"].append(number[raw["chunk_id"]])
             columns["confidence"].append(raw["confidence"])
-            columns["relation"].append(phrases[said])
+            columns["relation"].append(phrases[relation])
             columns["negated"].append(raw["negated"])
             columns["names"].extend((names[raw["head"]], names[raw["tail"]]))
             columns["types"].extend(types[kind] for kind in kinds)
@@ -219,7 +219,7 @@ def read_facts(
     voted = [(vote_type(Counter(kinds)), kinds) for kinds in types]
     relations = list(zip(phrases, forms, strict=True))
     words = _Words(places, relations, [*names], voted, standing, qualifiers, [])
-    shaped = {name: np.array(own) for name, own in columns.items()}
+    shaped = {name: np.array(values) for name, values in columns.items()}
     for name, width in (("names", 2), ("types", 2), ("mentions", 3)):
         shaped[name] = shaped[name].reshape(-1, width)
     shaped["keys"] = np.full_like(shaped["names"], -1)
@@ -227,7 +227,7 @@ def read_facts(
 
 
 def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict[str, Any]]]]:
-    """The rows of tables that belong to the same chunks, with their numbers, for some chunks."""
+    """Numbered rows of tables, for some chunks at a time."""
     known = chunks["chunk_id"].combine_chunks()
     places = [pc.index_in(table["chunk_id"], value_set=known).to_numpy() for table in tables]
     orders = [np.argsort(place, kind="stable") for place in places]
@@ -235,11 +235,11 @@ def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict
     ends = [
         np.searchsorted(place[order], cuts) for place, order in zip(places, orders, strict=True)
     ]
-    for at in range(len(cuts) - 1):
-        rows = [np.sort(o[e[at] : e[at + 1]]) for o, e in zip(orders, ends, strict=True)]
+    for block in range(len(cuts) - 1):
+        rows = [np.sort(o[e[block] : e[block + 1]]) for o, e in zip(orders, ends, strict=True)]
         yield [
-            table.take(own).append_column("row", [own]).to_pylist()
-            for table, own in zip(tables, rows, strict=True)
+            table.take(numbers).append_column("row", [numbers]).to_pylist()
+            for table, numbers in zip(tables, rows, strict=True)
         ]
 
 
@@ -272,19 +272,19 @@ def _find_fault(raw: Row) -> str | None:
     return None
 
 
-def _is_one_kind(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
-    """Both ends are names, of one type or with a word in common."""
+def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
+    """Whether both ends are names, of one type or with a word in common."""
     head, tail = (parse_name(str(raw[side])) for side in ("head", "tail"))
-    types = {vote_type(Counter(own)) for own in kinds}
+    types = {vote_type(Counter(kind)) for kind in kinds}
     alike = len(types) == 1 and UNKNOWN not in types
     return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
 
 
 def _index_mentions(
-    mentions: Iterable[_Found],
-) -> tuple[dict[tuple[str, int, int], _Found], dict[tuple[str, str], list[_Found]]]:
-    by_place: dict[tuple[str, int, int], _Found] = {}
-    by_name: dict[tuple[str, str], list[_Found]] = defaultdict(list)
+    mentions: Iterable[_NumberedRow],
+) -> tuple[dict[tuple[str, int, int], _NumberedRow], dict[tuple[str, str], list[_NumberedRow]]]:
+    by_place: dict[tuple[str, int, int], _NumberedRow] = {}
+    by_name: dict[tuple[str, str], list[_NumberedRow]] = defaultdict(list)
     for row in mentions:
         place = (row["chunk_id"], row["start"], row["end"])
         if place not in by_place or by_place[place]["type"] == UNKNOWN:
@@ -294,12 +294,12 @@ def _index_mentions(
 
 
 def _find_mentions(
-    raw: _Found,
+    raw: _NumberedRow,
     side: str,
-    by_place: Mapping[tuple[str, int, int], _Found],
-    by_name: Mapping[tuple[str, str], list[_Found]],
-) -> list[_Found]:
-    """The mention that stands there, else those of the chunk with that name."""
+    by_place: Mapping[tuple[str, int, int], _NumberedRow],
+    by_name: Mapping[tuple[str, str], list[_NumberedRow]],
+) -> list[_NumberedRow]:
+    """The mention at the span of an end, else the chunk's mentions with its name."""
     chunk, span = raw["chunk_id"], raw[f"{side}_span"]
     if span is not None:
         row = by_place.get((chunk, span["start"], span["end"]))
@@ -309,7 +309,7 @@ def _find_mentions(
 
 
 def pick_name(wordings: Counter[str]) -> str:
-    """The most frequent of the wordings that say most: titles and legal forms say nothing."""
+    """The most frequent of the wordings with most content words, without titles and legal forms."""
     most = max(len(parse_name(text).bare) for text in wordings)
     full = {text: n for text, n in wordings.items() if len(parse_name(text).bare) == most}
     return pick_most_common(Counter(full))
@@ -323,13 +323,13 @@ def pick_most_common(counts: Counter[str]) -> str:
 # Asking which clusters mean the same although the rules left them apart (`f_dis`).
 
 _FACT_CHARACTERS = 160
-"""Of a fact that shows a model how a wording is used."""
+"""Most characters of a fact that shows a model how a wording is used."""
 
 
 def confirm_same(
     kind: str, candidates: list[Candidate], embedder: Embedder, disambiguator: Disambiguator
 ) -> tuple[dict[str, str], list[Row]]:
-    """What each cluster becomes that a model holds for the same as another, and its failures."""
+    """The new key of each cluster that a model merges with another, and rejects of failures."""
     confirmed = disambiguator.confirm(kind, find_groups(candidates, embedder))
     rank = {c.key: (-len(c.words), c.key) for c in candidates}
     rejects = [
@@ -346,7 +346,7 @@ def confirm_same(
 
 
 def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
-    """The clusters that may have a duplicate: names, and nouns that mean a kind."""
+    """The clusters of names, and of nouns that mean a kind, as candidates for merging."""
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     for fact in facts:
         for _, end in fact.entities:
@@ -359,7 +359,7 @@ def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
 
 
 def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[Candidate]:
-    """The clusters of relations, any of which may have a duplicate."""
+    """The clusters of relations as candidates for merging."""
     clusters: dict[str, _Cluster] = defaultdict(_Cluster)
     lemmas: dict[str, set[str]] = defaultdict(set)
     for fact in facts:
@@ -375,7 +375,7 @@ def list_relations(facts: Iterable[Fact], relation: Mapping[str, str]) -> list[C
 
 @dataclass(slots=True)
 class _Cluster:
-    """What facts say of a cluster: its wordings, types, and the first of the facts."""
+    """Wordings and types of a cluster, and the first of its facts."""
 
     wordings: Counter[str] = field(default_factory=Counter)
     types: set[str] = field(default_factory=set)
@@ -398,11 +398,11 @@ def _state(fact: Fact) -> str:
 # Resolve: raw triples become facts between entities, each fact once (`f_dis`).
 
 _MAX_TITLE = 6
-"""Words of a title that may be a name; a longer one is a sentence."""
+"""Most words of a title that may be a name; a longer one is a sentence."""
 _NOWHERE = 1 << 60
-"""Where what has no place is put: behind everything."""
+"""Start of what has no place: sorts last."""
 _BEFORE = 40
-"""Characters that hold the word before a noun."""
+"""Characters before a noun that contain the preceding word."""
 
 
 def run(
@@ -419,14 +419,14 @@ def run(
 ) -> dict[str, pa.Table]:
     """`entities`, `relations`, `triples`, and `rejects`.
 
-    A raw triple is a reject when it is a condition, somebody's words, or says a
-    thing of itself, and when the fact that it states is not as sure as `min_confidence`.
+    A raw triple is a reject if it is a condition, attributed to somebody, or relates a thing to
+    itself, and if its fact has less confidence than `min_confidence`.
 
-    `kpyramid.graph` says which names are one entity and which phrases one relation; a
-    disambiguator is asked about those that are nearly so. A tail that is a date, a number or a
-    quantity is a literal. What only its document can place says the document's title. An entity
-    keeps the id that most of its statements had in the `former` snapshot, a relation the id and
-    the name that most of its wordings had.
+    `kpyramid.graph` clusters names into entities and phrases into relations; a disambiguator is
+    asked about near duplicates. A tail that is a date, a number or a quantity is a literal. A
+    common noun of one document is qualified by the document's title. An entity keeps the id of most
+    of its statements in the `former` snapshot, a relation the id and the name of most of its
+    wordings.
     """
     mentions, raw_triples = (  # rows of facts ascend as their ids do
         load_contracts()[name].finish(table)
@@ -460,10 +460,10 @@ def run(
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
     facts, sizes = _group_facts(facts, relation)
-    sure = np.array([_weigh(own) >= min_confidence for own in _walk(facts, sizes)], dtype=bool)
-    kept = np.repeat(sure, sizes)
-    rejects += _reject_unsure(facts[~kept], raw_triples, chunks)
-    facts, stated = facts[kept], _walk(facts[kept], sizes[sure])
+    sure = np.array([_weigh(group) >= min_confidence for group in _walk(facts, sizes)], dtype=bool)
+    retained = np.repeat(sure, sizes)
+    rejects += _reject_unsure(facts[~retained], raw_triples, chunks)
+    facts, stated = facts[retained], _walk(facts[retained], sizes[sure])
     cited = {use.document: key for use, key in subjects.items()}
     ids = _name_clusters(facts, relation, raw_triples, former)
     known = former.read("relations", ["relation_id", "name"]) if former else None
@@ -472,8 +472,8 @@ def run(
     rows = _build_triples(stated, relation, ids, cited, documents, raw_triples, *corrected)
     triples = build_table("triples", rows)
     rejects += [
-        make_reject("resolve", "unmatched_correction", *said)
-        for said in corrections.list_unmatched(classes=False)
+        make_reject("resolve", "unmatched_correction", *unmatched)
+        for unmatched in corrections.list_unmatched(classes=False)
     ]
     return {
         "entities": build_table(
@@ -488,11 +488,11 @@ def run(
 def _correct_ends(
     facts: Facts, subjects: Mapping[Use, str], corrections: Corrections
 ) -> dict[Use, str]:
-    """The titles with their clusters; these, and those of ends, as the corrections have them."""
+    """Applies the corrections to the clusters of ends; returns the corrected ones of titles."""
     where = np.stack([np.ones(len(facts), dtype=bool), ~facts.is_literal], axis=1)
     words, columns = facts.table, facts.columns
-    names = [*(words.names[at] for at in columns["names"][where]), *(use.name for use in subjects)]
-    keys = [*(words.keys[at] for at in columns["keys"][where]), *subjects.values()]
+    names = [*(words.names[n] for n in columns["names"][where]), *(use.name for use in subjects)]
+    keys = [*(words.keys[n] for n in columns["keys"][where]), *subjects.values()]
     made = corrections.unite(names, keys)
     facts.set_keys(where, made[: where.sum()])
     return dict(zip(subjects, made[where.sum() :], strict=True))
@@ -505,27 +505,27 @@ _Ids = Mapping[tuple[str, str], str]
 def _name_clusters(
     facts: Facts, relation: Mapping[str, str], raw_triples: pa.Table, former: Former | None
 ) -> _Ids:
-    """Former ids go on where most of the statements are that had them; else one follows from a key.
+    """The ids of clusters: former ids by majority of their statements, else made from the key.
 
-    A statement of an unchanged document has the id that it had.
+    So the statements of an unchanged document keep their ids.
     """
     words, (heads, tails) = pa.array(facts.table.keys, pa.string()), facts.columns["keys"].T
     keys = [relation.get(Statement(*pair).key) for pair in facts.table.relations]
-    said = pa.array(keys, pa.string())
-    own = {
+    relation_keys = pa.array(keys, pa.string())
+    columns = {
         "head_id": ("entity", words.take(pa.array(heads))),
         "tail_id": ("entity", words.take(pa.array(tails, mask=facts.is_literal))),
-        "relation_id": ("relation", said.take(pa.array(facts.columns["relation"]))),
+        "relation_id": ("relation", relation_keys.take(pa.array(facts.columns["relation"]))),
     }
     votes: Counter[tuple[str, tuple[str, str]]] = Counter()
     if former is not None:
-        known = former.read("triples", [*own, "raw_triple_ids"])
+        known = former.read("triples", [*columns, "raw_triple_ids"])
         raws = raw_triples["raw_triple_id"].take(pa.array(facts.columns["row"]))
         places = find_rows(raws, pc.list_flatten(known["raw_triple_ids"]))
         rows = pc.list_parent_indices(known["raw_triple_ids"]).take(
             pa.array(places, mask=places < 0)
         )
-        for name, (kind, keys) in own.items():
+        for name, (kind, keys) in columns.items():
             both = pa.table({"id": known[name].take(rows), "key": keys}).drop_null()
             counted = both.group_by(["id", "key"]).aggregate([([], "count_all")]).to_pydict()
             for id_, key, count in zip(*counted.values(), strict=True):
@@ -536,8 +536,8 @@ def _name_clusters(
         if cluster not in ids and id_ not in taken:
             ids[cluster] = id_
             taken.add(id_)
-    found = {(kind, key) for kind, keys in own.values() for key in keys.unique().to_pylist() if key}
-    for kind, key in sorted(found - ids.keys()):
+    named = {(k, key) for k, keys in columns.values() for key in keys.unique().to_pylist() if key}
+    for kind, key in sorted(named - ids.keys()):
         parts = [key]
         while (made := content_id(kind, *parts)) in taken:  # it went on in another cluster
             parts.append("again")
@@ -546,10 +546,10 @@ def _name_clusters(
 
 
 def _group_facts(facts: Facts, relation: Mapping[str, str]) -> tuple[Facts, Numbers]:
-    """The statements of one fact after those of another, and how many each fact has."""
+    """The statements sorted by fact, and the number of statements of each fact."""
     known: Codes[str] = Codes()
-    said = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
-    relations = np.array(said, dtype=np.int64)[facts.columns["relation"]]
+    codes = [known[relation.get(Statement(*pair).key, "")] for pair in facts.table.relations]
+    relations = np.array(codes, dtype=np.int64)[facts.columns["relation"]]
     columns = (facts.columns["negated"], facts.is_literal, *facts.columns["keys"].T, relations)
     order = np.lexsort(columns)
     new = np.any([np.diff(column[order], prepend=~column[order[:1]]) for column in columns], axis=0)
@@ -564,28 +564,28 @@ def _walk(facts: Facts, sizes: Numbers) -> Iterator[list[Fact]]:
 
 
 def _list_uses(facts: Iterable[Fact]) -> Iterable[Use]:
-    """Each name as each fact uses it; literals and common nouns are neighbours only."""
+    """The uses of names in facts; literals and common nouns are neighbours only."""
     for fact in facts:
         for side, end in fact.entities:
-            other = fact.tail if side == "head" else fact.head
+            neighbour = fact.tail if side == "head" else fact.head
             if end.key is None:
-                yield Use(end.name, fact.document, end.type, side, fact.form.key, other.name)
+                yield Use(end.name, fact.document, end.type, side, fact.form.key, neighbour.name)
 
 
 def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> Iterator[Use]:
-    """The titles that are names, each with the type of the first name that ends as it does.
+    """The titles that are names, each with the type of the first name with the same key.
 
-    The title of a person may say more than the text does, as may one that ends with the lone
-    name of its lead subject; any other has to be a name in it. What stands in brackets or after
-    a comma tells it from its namesakes.
+    A title that ends as a person's name, or the lone name of its lead subject, need not stand in
+    the text in full; any other has to be a name in it. Words in brackets or after a comma tell it
+    from its namesakes.
     """
     starts, _ = _read_ends(raw_triples, "head")
     starts = np.where(starts < 0, _NOWHERE, starts)[facts.columns["row"]]
     names: Codes[str] = Codes()
-    own = np.array([names[document] for _, document in facts.table.chunks], dtype=np.int64)
-    own = own[facts.columns["chunk"]]
-    order = np.lexsort((starts, own))
-    bounds = np.searchsorted(own[order], np.arange(len(names) + 1))
+    document_of = np.array([names[document] for _, document in facts.table.chunks], dtype=np.int64)
+    document_of = document_of[facts.columns["chunk"]]
+    order = np.lexsort((starts, document_of))
+    bounds = np.searchsorted(document_of[order], np.arange(len(names) + 1))
     for document, title, whole in _read_titles(documents):
         if document not in names:
             continue
@@ -604,7 +604,7 @@ def _list_titles(documents: pa.Table, facts: Facts, raw_triples: pa.Table) -> It
 
 
 def _read_titles(documents: pa.Table) -> Iterator[tuple[str, str, str]]:
-    """Document, title without what tells it from namesakes, and whole title, of names."""
+    """Document, title without the words that tell namesakes apart, and whole title, of names."""
     for row in documents.select(["document_id", "title", "text"]).to_pylist():
         title = find_named(BRACKET.sub("", row["title"] or "").strip(), row["text"])
         name = parse_name(title)
@@ -622,7 +622,7 @@ def _find_lead(title: Name, heads: Iterable[End]) -> End | None:
 
 
 def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
-    """First character of a part of each raw triple, and the one behind it; -1 where unknown."""
+    """Start and end of a part of each raw triple; -1 where unknown."""
     span = raw_triples[f"{part}_span"].combine_chunks()
     first, last = (
         pc.fill_null(pc.struct_field(span, name), -1).to_numpy(zero_copy_only=False)
@@ -634,9 +634,9 @@ def _read_ends(raw_triples: pa.Table, part: str) -> tuple[Numbers, Numbers]:
 def _find_nouns(
     facts: Facts, raw_triples: pa.Table, chunks: pa.Table, documents: pa.Table
 ) -> Iterator[str | None]:
-    """The clusters of heads and tails that are common nouns, the words of literals.
+    """The clusters of heads and tails that are common nouns, and the words of literals.
 
-    A noun is known by the source of its document, not by its text: an edit elsewhere changes no id.
+    A noun's key has the source of its document, not its text: edits elsewhere change no id.
     """
     titles = {
         (word, document)
@@ -646,15 +646,15 @@ def _find_nouns(
     walk = partial(_list_phrases, facts, raw_triples, chunks)
     nouns, sources = resolve_nouns(walk, titles), map_column(documents, "document_id", "source")
     for fact in facts:
-        own = fact.document, sources[fact.document]
-        yield from [(noun := next(nouns)) and noun.replace(*own) for _ in fact.entities]
+        origin = fact.document, sources[fact.document]
+        yield from [(noun := next(nouns)) and noun.replace(*origin) for _ in fact.entities]
         yield from [" ".join(fact.tail.name.split())] * fact.tail.is_literal
 
 
 def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
-    """The ends that are entities as their text has them."""
+    """The ends that are entities, as the text words them."""
     starts = {side: _read_ends(raw_triples, side)[0] for side in ("head", "tail")}
-    _, said = _read_ends(raw_triples, "relation")
+    _, relation_starts = _read_ends(raw_triples, "relation")
     texts, firsts = combine_column(chunks["text"]), chunks["start"].to_numpy()
     for fact in facts:
         text, first = texts[fact.chunk].as_py(), int(firsts[fact.chunk])
@@ -664,7 +664,7 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
                 _read_before(
                     end.name,
                     int(starts[side][fact.row]),
-                    int(said[fact.row]) if side == "tail" else -1,
+                    int(relation_starts[fact.row]) if side == "tail" else -1,
                     *(first, text),
                 ),
                 is_typed=end.type != UNKNOWN,
@@ -675,25 +675,25 @@ def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iter
             )
 
 
-def _read_before(name: str, at: int, after: int, start: int, text: str) -> str | None:
-    """The last word before an end; none when its place is not known.
+def _read_before(name: str, position: int, after: int, start: int, text: str) -> str | None:
+    """The last word before an end; None if its place is unknown.
 
-    `at`: where the end begins, `after`: where what stands before it ends; -1 where unknown.
+    `position`: start of the end, `after`: end of the part before it; -1 where unknown.
     """
-    at = at - start if at >= 0 else text.find(name, max(0, after - start))
-    if at < 0:
+    position = position - start if position >= 0 else text.find(name, max(0, after - start))
+    if position < 0:
         return None
-    return (text[max(0, at - _BEFORE) : at].split() or [""])[-1]
+    return (text[max(0, position - _BEFORE) : position].split() or [""])[-1]
 
 
 def _build_entities(
     facts: Facts,
     titles: Mapping[Use, str],
-    found: pa.Table,
+    mention_table: pa.Table,
     ids: _Ids,
     corrections: Corrections,
 ) -> Iterator[Row]:
-    """Entity by entity, from the ends that are of one."""
+    """The rows of entities, from their ends."""
     words, columns = facts.table, facts.columns
     titled: dict[str, list[str]] = defaultdict(list)
     for use, key in titles.items():
@@ -703,13 +703,13 @@ def _build_entities(
     order = np.flatnonzero(is_entity)
     order = order[np.argsort(keys[order], kind="stable")]
     keys = keys[order]
-    for own in np.split(order, np.flatnonzero(np.diff(keys)) + 1) if len(order) else ():
-        key = words.keys[columns["keys"].ravel()[own[0]]]
-        names = Counter(words.names[name] for name in columns["names"].ravel()[own].tolist())
+    for ends in np.split(order, np.flatnonzero(np.diff(keys)) + 1) if len(order) else ():
+        key = words.keys[columns["keys"].ravel()[ends[0]]]
+        names = Counter(words.names[name] for name in columns["names"].ravel()[ends].tolist())
         names.update(titled.get(key, ()))
         types: Counter[str] = Counter()
         mentions: set[int] = set()
-        for end in own.tolist():
+        for end in ends.tolist():
             types.update(words.types[columns["types"].item(end)][1])
             first, last = columns["mentions"][end // 2, end % 2 : end % 2 + 2].tolist()
             mentions.update(words.mentions[first:last])
@@ -719,7 +719,7 @@ def _build_entities(
             "name": name,
             "type": vote_type(types),
             "surface_forms": sorted({*names, name}),
-            "mentions": _take_ids(found["mention_id"], mentions),
+            "mentions": _take_ids(mention_table["mention_id"], mentions),
         }
 
 
@@ -735,25 +735,25 @@ def _build_relations(
         if inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
-        told = active[key] & wordings.keys()
+        inverses = active[key] & wordings.keys()
         # "was a" says less than "was the", whichever is the more frequent.
         present = Counter({w: n + counts.total() * w.endswith(" a") for w, n in counts.items()})
         yield {
             "relation_id": ids["relation", key],
             "name": names.get(ids["relation", key]) or pick_most_common(present),
-            "inverse_of": ids["relation", min(told)] if told else None,
+            "inverse_of": ids["relation", min(inverses)] if inverses else None,
             "surface_forms": sorted(counts),
             "support": counts.total(),
         }
 
 
 def _weigh(statements: Iterable[Fact]) -> float:
-    """The chance that at least one statement is right: what one chunk says twice is said once."""
+    """The probability that at least one statement is right; repeats within a chunk count once."""
     return combine_chances((fact.chunk_id, fact.confidence) for fact in statements)
 
 
 def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
-    """A reject for each statement of facts that are not sure enough, with its sentence."""
+    """A reject for each statement of facts with too little confidence, with its sentence."""
     texts = {row["chunk_id"]: row for row in chunks.to_pylist()} if len(facts) else {}
     parts = [_read_ends(raw_triples, part)[1] for part in ("head", "relation", "tail")]
     sentences: dict[str, list[Span]] = {}
@@ -762,9 +762,9 @@ def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Ite
         last = max(int(part[fact.row]) for part in parts)
         if chunk["chunk_id"] not in sentences:
             sentences[chunk["chunk_id"]] = list(split_sentences(chunk["text"]))
-        found = sentences[chunk["chunk_id"]] if last >= 0 else ()
-        own = next((span for span in found if span.end >= last - chunk["start"]), None)
-        words = chunk["text"][own.start : own.end].split() if own else []
+        spans = sentences[chunk["chunk_id"]] if last >= 0 else ()
+        sentence = next((span for span in spans if span.end >= last - chunk["start"]), None)
+        words = chunk["text"][sentence.start : sentence.end].split() if sentence else []
         yield reject_fact(fact, raw_triples, "low_confidence", " ".join(words))
 
 
@@ -796,13 +796,13 @@ def _build_triples(
             for fact in facts
             for pair in (*fact.qualifiers, *_place_nouns(fact, titles, subjects))
         )
-        said = [deny(f.relation) if f.negated else f.relation for f in facts]
+        wordings = [deny(f.relation) if f.negated else f.relation for f in facts]
         ends = (
             (str(facts[0].head.key), facts[0].head.name),
             (None if is_literal else tail, facts[0].tail.name),
         )
         verdict = (
-            corrections.judge(ends[0], {*said}, ends[1], compare) if corrections.entries else []
+            corrections.judge(ends[0], {*wordings}, ends[1], compare) if corrections.entries else []
         )
         lost = dict(verdict).keys() & {CORRECTED}
         held = ("former" if len(verdict) > 1 else "reported") if lost else None
@@ -827,14 +827,14 @@ def _build_triples(
 
 
 def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
-    """The ids of some rows; they ascend as the rows do."""
+    """The ids of some rows, ascending."""
     return [ids[row].as_py() for row in sorted(rows)]
 
 
 def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
-    """What the document is called, where an end is a common noun that means its own thing.
+    """The document's title as qualifier, if an end is a common noun of this document.
 
-    None where the other end is what the title names, or the noun has the words of the title.
+    Empty if the title names the other end, or the noun has the words of the title.
     """
     title = titles.get(fact.document)
     ends = {str(end.key): end.name for _, end in fact.entities}

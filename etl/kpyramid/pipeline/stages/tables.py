@@ -24,12 +24,12 @@ def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
 
 
 def build_rejects(rows: Iterable[Row]) -> pa.Table:
-    """The rejects, each once."""
+    """The distinct rejects as a table."""
     return build_table("rejects", {str(row["reject_id"]): row for row in rows}.values())
 
 
 def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
-    """The texts of chunks that are embedded: each under its document's title, if it has one."""
+    """The texts of chunks for embedding: each under its document's title, if it has one."""
     title = map_column(documents, "document_id", "title")
     return [
         f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
@@ -46,7 +46,7 @@ def make_reject(
     document_id: str | None = None,
     chunk_id: str | None = None,
 ) -> Row:
-    """One row that a stage could not use."""
+    """The reject of a row that a stage could not use."""
     return {
         "reject_id": content_id("reject", stage, reason, row_key, document_id, chunk_id, detail),
         "stage": stage,
@@ -64,7 +64,7 @@ def build_vectors(
     texts: Sequence[str],
     embedder: Embedder,
 ) -> pa.Table:
-    """The vectors of some rows of one table, in the form of the contract."""
+    """The rows of `vectors` for rows of one table."""
     matrix = embedder.embed(texts)  # may lie in a file: its numbers are not copied
     size = max(1, matrix.shape[1])
     table = pa.table(
@@ -87,8 +87,8 @@ def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> T
         entities["name"].take(pc.index_in(triples[end], entities["entity_id"].combine_chunks()))
         for end in ("head_id", "tail_id")
     )
-    said = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
-    verbs = relations["name"].take(said)
+    rows = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
+    verbs = relations["name"].take(rows)
     denied = pc.array_filter(verbs.combine_chunks(), triples["negated"].combine_chunks())
     verbs = pc.replace_with_mask(
         verbs.combine_chunks(),
