@@ -15,6 +15,8 @@ Qualifiers = Iterable[tuple[str, str]]
 
 DOCUMENT = "document"
 """Role of the title of the one document that tells what a common noun of the fact means."""
+TABLE = "table"
+"""Role of the caption, heading or title above the table whose row a fact is."""
 CONDITION = "condition"
 """Role of what must be so for the fact to hold."""
 CORRECTED = "corrected"
