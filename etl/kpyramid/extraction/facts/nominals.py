@@ -231,6 +231,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if min(kind.text) > _LATIN:
         return  # a name in another script: "Baptism (Крещение)"
+    capital = kind.text[1:] != kind.text[1:].lower() and "-" not in kind.text
+    if capital and not any(c.dep in {"det", "poss"} for c in kind.children):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return  # a name that the tagger takes for a noun: "the Orm 500 (ORM)", "Orm, OrmKit, Tarn"
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     mark = findings.tree[appositive.left_edge.i - 1].text
