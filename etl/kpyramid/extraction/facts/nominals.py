@@ -304,7 +304,8 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
-    if not (owned or (related and kind.word in _RELATIVES)):
+    worded = kind.lemma.lower() in WORDS["wordings"]  # "the term X" says what it is in words
+    if not (owned or worded or (related and kind.word in _RELATIVES)):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 

@@ -58,6 +58,12 @@ def is_partly_denied(noun: Node | None) -> bool:
     return any(c.dep == "neg" and _follow(c) in _QUANTIFIED for c in kids)
 
 
+def is_instead(noun: Node) -> bool:
+    """Whether a noun is what holds in place of what is denied: "not a farmer but a lawyer"."""
+    between = noun.tree.nodes[noun.head.i + 1 : noun.i]
+    return noun.dep == "conj" and any(c.word == "but" and c.head is noun.head for c in between)
+
+
 def is_scant(noun: Node) -> bool:
     """Whether there is none of the noun or next to none: "no evidence", "little proof"."""
     before = [c for c in noun.children if c.i < noun.i]

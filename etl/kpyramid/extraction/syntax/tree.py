@@ -251,6 +251,9 @@ def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
     """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
     if nodes[first].word == "than":
         return True
+    cut = nodes[last + 1] if last + 1 < len(nodes) and nodes[last].tag == "VBG" else None
+    if cut is not None and cut.dep == "dobj" and cut.tag == "DT":
+        return True  # "the best way of doing that"
     asked = nodes[last].tag in {"WDT", "WP"} and nodes[last].text.islower()
     return asked or (first == last and nodes[first].word == "that")
 
