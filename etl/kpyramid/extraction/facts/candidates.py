@@ -165,7 +165,8 @@ class Findings:
                 self.drop("empty_argument", token.i, token.i)
                 return None
             token = among[0]
-        if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
+        yours = token.tag == "NNS" and token.word in ADDRESSED
+        if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON" or yours:
             phrase = self.antecedents.resolve(token) or self.name_compared(token)
             if phrase is None:
                 reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"
