@@ -11,7 +11,7 @@ from textwrap import shorten
 from kpyramid.documents.words import WORD
 
 Qualifiers = Iterable[tuple[str, str]]
-"""Role and value: `time`, `place`, `document`, or the preposition that the value stands after."""
+"""Role and value: `time`, `place`, `table`, `document`, or the preposition that the value stands after."""
 
 DOCUMENT = "document"
 """Role of the title of the one document that tells what a common noun of the fact means."""
