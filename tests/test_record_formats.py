@@ -109,6 +109,15 @@ def test_all_fields_that_the_settings_name_are_read_in_their_order() -> None:
     assert [r.text for r in (*named, *usual) if isinstance(r, Record)] == ["A.\n\nB.", "C."]
 
 
+def test_a_field_as_a_csv_file_has_it_is_read_without_its_marks() -> None:
+    texts = ['"The ""old"" mill stands."', '"The ""old"" mill', '"Go," she said.', 'a = ""']
+    rows = "".join(json.dumps({"text": text}) + "\n" for text in texts)
+
+    found = [r.text for r in read("a.jsonl", rows.encode()) if isinstance(r, Record)]
+
+    assert found == ['The "old" mill stands.', 'The "old" mill', *texts[2:]]
+
+
 def test_large_tables_become_documents_of_bounded_size() -> None:
     rows = b"Name,Born\n" + b"".join(b"N%d,1990\n" % row for row in range(2500))
     wide = ",".join(f"c{column}" for column in range(10_000)).encode()

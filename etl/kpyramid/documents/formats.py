@@ -727,7 +727,17 @@ def _read_paragraphs(name: str, value: object) -> str:
     if len(parts) < len(given):
         detail = f"the field {name!r} holds {_as_text(value)[:100]}, which is no text"
         raise RefusedError("bad_record", f"{detail}: name fields of texts in ingest.text_fields")
-    return "\n\n".join(part for part in parts if part.strip())
+    return "\n\n".join(_unquote(part) for part in parts if part.strip())
+
+
+def _unquote(text: str) -> str:
+    """The text of a field that holds it as a CSV file has it, its quotation marks doubled."""
+    if '""' in text and (quoted := _QUOTED.fullmatch(text)):
+        return quoted[1].replace('""', '"')
+    return text
+
+
+_QUOTED = re.compile(r'\s*"((?:[^"]|"")*+)"?\s*')
 
 
 def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:

@@ -11,10 +11,12 @@ from textwrap import shorten
 from kpyramid.documents.words import WORD
 
 Qualifiers = Iterable[tuple[str, str]]
-"""Role and value: `time`, `place`, `document`, or the preposition that the value stands after."""
+"""Role and value; the role is `time`, `place`, `table`, `document` or the value's preposition."""
 
 DOCUMENT = "document"
 """Role of the title of the one document that tells what a common noun of the fact means."""
+TABLE = "table"
+"""Role of the caption, heading or title above the table whose row a fact is."""
 CONDITION = "condition"
 """Role of what must be so for the fact to hold."""
 CORRECTED = "corrected"

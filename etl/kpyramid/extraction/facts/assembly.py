@@ -481,7 +481,10 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
             if phrase is not None and not tail.first <= child.i <= tail.last:
                 found["distance"] = phrase.text
-    led = [p for part in frame.parts if part.role == "quality" for p in list_led(part.root)]
+    qualities = [part.root for part in frame.parts if part.role == "quality"]
+    led = [p for quality in qualities for p in list_led(quality)]
+    graded = [c for quality in qualities for c in quality.children if c.word.endswith("ly")]
+    led += [Part("adverb", adverb) for adverb in graded if adverb.dep == "advmod"]
     for part in (*frame.parts, *led, *_list_opening(frame, findings)):
         clause = _word_clause(part.root, findings) if part.root.pos in {"VERB", "AUX"} else None
         if part.role == "circumstance" and clause is not None:

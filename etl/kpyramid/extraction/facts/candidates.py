@@ -12,7 +12,7 @@ from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOS
 from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office
-from kpyramid.extraction.syntax.polarity import NOBODY
+from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
 from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
@@ -126,7 +126,7 @@ class Findings:
             self.candidates.append(
                 Candidate(
                     *(verb.i, one, relation, tail, tuple(tokens)),
-                    negated or group.negated,
+                    negated or (group.negated and not is_instead(self.tree[tail.root])),
                     group.modality,
                     indirect,
                 )
@@ -165,7 +165,8 @@ class Findings:
                 self.drop("empty_argument", token.i, token.i)
                 return None
             token = among[0]
-        if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON":
+        yours = token.tag == "NNS" and token.word in ADDRESSED
+        if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON" or yours:
             phrase = self.antecedents.resolve(token) or self.name_compared(token)
             if phrase is None:
                 reason = "advice" if token.word in ADDRESSED else "unresolved_pronoun"

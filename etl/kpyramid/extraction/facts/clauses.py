@@ -26,7 +26,7 @@ from kpyramid.extraction.facts.coreference import is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
+from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_partly_denied, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -246,6 +246,8 @@ def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
             you = any(c.word in ADDRESSED and c.dep == "nsubj" for c in part.children)
             named = part.dep == "advcl" and you and is_copula(part) and not is_negated(part)
             indefinite = nouns and any(c.word in {"a", "an"} for c in nouns[0].children)
+            if nouns and f"{part.word}_{nouns[0].word}" in WORDS["discourse"]:
+                continue  # "as a result, you need"
             if indefinite and (named or (part.dep == "prep" and part.word == "as")):
                 return nouns[0], part
         if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
@@ -443,7 +445,11 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         top = findings.frames.get(frame.top.i, frame)
         own = frame.way == "own" or bool(frame.chain)
         alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
-        heads += found[:1] if alone else found
+        found = found[:1] if alone else found
+        if is_partly_denied(subject):  # "not all mills"
+            share = [c.word for c in subject.children if c.dep in {"neg", "det", "predet"}]
+            found = [replace(p, text=" ".join([*share, p.text]), literal=False) for p in found]
+        heads += found
     return heads
 
 
@@ -762,7 +768,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     found: list[Tail] = []
-    for phrase in findings.read_arguments(noun, full=not having):
+    # What is had is told apart by what follows it: "has a tool that parts lines".
+    full = not having or _is_told_apart(noun)
+    for phrase in findings.read_arguments(noun, full) or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
         if having and (amount := _read_amount(root, phrase)) is not None:
             found.append((*amount, negated))
@@ -786,6 +794,20 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             found.append((phrase, direction, at_way, negated))
         found += preps
     return found
+
+
+def _is_told_apart(noun: Node) -> bool:
+    """Whether a clause or an adjective behind a noun says which, in words that stand alone.
+
+    In "had the tower built" it says what was done.
+    """
+    behind = noun.tree.nodes[noun.i + 1 : noun.right_edge.i + 1]
+    points = any(n.tag == "PRP" or (n.tag == "DT" and n.dep != "det") for n in behind)
+    known = any(c.word == "the" or c.dep == "poss" for c in noun.children)
+    return not (points or known) and any(c.dep in _TELLING for c in noun.children if c.i > noun.i)
+
+
+_TELLING = frozenset({"relcl", "acl", "amod"})
 
 
 def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from kpyramid.documents.values import MONTH, Date, find_values
 from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label, is_office
+from kpyramid.extraction.syntax.polarity import is_instead
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -174,7 +175,9 @@ def _add_kind(
     head: Phrase, noun: Node, verb: Node, group: VerbGroup, past: bool, way: str,
     findings: Findings,
 ) -> None:  # fmt: skip
-    negated = group.negated or any(c.word == "no" for c in noun.children)
+    negated = any(c.word == "no" for c in noun.children)
+    if is_instead(noun):
+        group = replace(group, negated=False)
     if any(c.word in _MULTIPLES for c in noun.children):
         findings.drop("no_kind", noun.i, noun.i)  # "is half the size of X"
         return

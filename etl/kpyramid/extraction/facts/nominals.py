@@ -231,6 +231,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return
     if min(kind.text) > _LATIN:
         return  # a name in another script: "Baptism (Крещение)"
+    capital = kind.text[1:] != kind.text[1:].lower() and "-" not in kind.text
+    if capital and not any(c.dep in {"det", "poss"} for c in kind.children):
+        findings.drop("distant_apposition", noun.i, appositive.i)
+        return  # a name that the tagger takes for a noun: "the Orm 500 (ORM)", "Orm, OrmKit, Tarn"
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     mark = findings.tree[appositive.left_edge.i - 1].text
@@ -300,7 +304,8 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
-    if not (owned or (related and kind.word in _RELATIVES)):
+    worded = kind.lemma.lower() in WORDS["wordings"]  # "the term X" says what it is in words
+    if not (owned or worded or (related and kind.word in _RELATIVES)):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 

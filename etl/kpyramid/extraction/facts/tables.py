@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.measures import SIZES
+from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
 from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
@@ -91,7 +92,8 @@ def read_tables(given: Titled) -> Extraction:
             for table in _list_tables(blocks, cells):
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
                 nouns = {lemmatise(word.casefold()) for word in named}
-                findings.add_table(table, _name_context(context, nouns))
+                above = cite_document(context[-1][1].text, "")
+                findings.add_table(table, _name_context(context, nouns), above)
         if kind not in {"heading", "caption"}:
             context = [one for one in context if one[0] != _CAPTION]
     return findings.build()
@@ -472,6 +474,7 @@ class _Findings:
         self._facts: list[Fact] = []
         self._dropped: list[Dropped] = []
         self._noted: set[tuple[str, Span]] = set()
+        self._above: str | None = None
 
     def build(self) -> Extraction:
         return Extraction(
@@ -498,8 +501,12 @@ class _Findings:
         for key, value in pairs:
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
-    def add_table(self, table: _Table, context: Cell | None) -> None:
-        """The values of a table, read by rows or by columns; or why it is not read."""
+    def add_table(self, table: _Table, context: Cell | None, above: str | None) -> None:
+        """The values of a table, read by rows or by columns; or why it is not read.
+
+        `above`: the caption or heading, which says of what table a fact is.
+        """
+        self._above = above
         if not table.header and _opens_with_header(table.rows):
             table.header, table.rows = table.rows[:1], table.rows[1:]
         rows = table.rows
@@ -597,7 +604,7 @@ class _Findings:
                 self._drop("long_cell", [cell])
                 continue
             last, dated = said.words.casefold().split()[-1], _is_participle(said.words.casefold())
-            many = lemmatise(last) != last and not _is_participle(last)
+            many = lemmatise(last) != last and not _is_participle(last) and last[-3:] != "ing"
             for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
                 if usual.get(column) == "text" and kind == "number":
@@ -624,6 +631,8 @@ class _Findings:
             self._drop("header_unclear", [header, value])
             return
         is_literal = said.words == header.text and relation.endswith(header.text)
+        is_row = construction in {"cell", "turned"} and self._above != head.text
+        told = {"time": said.year, TABLE: self._above if is_row else None}
         fact = Fact(
             claim=len(self._claims),
             head=head.text,
@@ -633,7 +642,7 @@ class _Findings:
             tail_span=tail.span,
             relation_span=header.span if is_literal else None,
             negated=negated,
-            qualifiers={"time": said.year} if said.year else {},
+            qualifiers={role: value for role, value in told.items() if value},
             confidence=WEIGHTS["tables"][construction],
         )
         self._state(fact, head, tail, (*header.spans, *value.spans), _label_value(tail.text, kind))
@@ -675,6 +684,19 @@ _LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
 _SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]|\w+( \w+)+(, [A-Z]\w+( \w+)+){2,}$")
 
 
+_SENTENCE = re.compile(r"\.(?=$|\s+[\[(])")
+
+
+def _is_part(text: str) -> bool:
+    """Whether it is no value by itself, but more than a name or one half of a bracket."""
+    words = text.split()
+    says = not _CLAUSAL.isdisjoint(_split_header(text)) or words[:1] in (["or"], ["also"])
+    return len(words) > _LONGEST_NAME or says or text.count("(") != text.count(")")
+
+
+_CLAUSAL = _VERBAL | PRONOUNS | QUESTION_WORDS
+
+
 def _cut(text: str, marks: re.Pattern[str]) -> list[tuple[int, int]]:
     """Where the parts of a text between its marks begin and end."""
     ends = [match.span() for match in marks.finditer(text)]
@@ -692,9 +714,7 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
     listed = _cut(cell.text, _LISTED) if many or _SERIES.match(cell.text) else []
     if all(cell.text[s].isupper() or cell.text[s].isdigit() for s, e in listed if s < e):
         parts = listed or parts
-    if any(len(cell.text[s:e].split()) > _LONGEST_NAME for s, e in parts) or cell.text.endswith(
-        "."
-    ):
+    if _SENTENCE.search(cell.text) or any(_is_part(cell.text[s:e]) for s, e in parts):
         parts = [(0, len(cell.text))]
     date = next(iter(find_values(cell.text)), None) if dated else None
     if date is not None and date.start == 0 and isinstance(date.value, Date):

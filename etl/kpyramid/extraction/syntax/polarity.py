@@ -47,10 +47,21 @@ def is_denied(noun: Node | None) -> bool:
     return any(
         (c.word in {"nor", "neither"})
         or (c.word == "no" and c.dep in {"det", "neg"} and _negates(c, True))
-        or (c.dep == "neg" and _follow(c) in _QUANTIFIED)
         or (c.dep == "det" and any(_negates(g, g.dep == "neg") for g in c.children))
         for c in noun.children
-    )
+    ) or is_partly_denied(noun)
+
+
+def is_partly_denied(noun: Node | None) -> bool:
+    """Whether "not all" or "not every" of the noun is told of: others are as the clause says."""
+    kids = () if noun is None else noun.children
+    return any(c.dep == "neg" and _follow(c) in _QUANTIFIED for c in kids)
+
+
+def is_instead(noun: Node) -> bool:
+    """Whether a noun is what holds in place of what is denied: "not a farmer but a lawyer"."""
+    between = noun.tree.nodes[noun.head.i + 1 : noun.i]
+    return noun.dep == "conj" and any(c.word == "but" and c.head is noun.head for c in between)
 
 
 def is_scant(noun: Node) -> bool:
@@ -75,7 +86,9 @@ def _negates(word: Node, is_mark: bool) -> bool:
         bounds = after in WORDS["bounding"] or after == "other"
         than = word.i + 2 < len(word.tree) and word.tree[word.i + 2].word == "than"
         return not (bounds and than) and after != "doubt"
-    return after not in WORDS["adding"]
+    # "Nobody should just go without a map" says that nobody should go without one.
+    lacking = after == "just" and any(c.word == "without" for c in word.head.children)
+    return lacking or after not in WORDS["adding"]
 
 
 def _follow(word: Node) -> str:

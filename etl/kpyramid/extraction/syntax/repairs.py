@@ -238,6 +238,8 @@ def repair_tree(tree: Tree) -> None:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
             _seat_office(node)
+        elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
+            _unseat_label(tree[node.i - 1])
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -251,6 +253,12 @@ def repair_tree(tree: Tree) -> None:
         elif _PATH.match(node.text) and node.i and not node.children:
             _join_path(node)
     _retype_names(tree)
+
+
+def _unseat_label(label: Node) -> None:
+    """Make what stands before a colon no second subject: "Background: boards sell shares"."""
+    if any(c.dep in SUBJECTS and c.i > label.i for c in label.head.children):
+        label.dep = "dep"
 
 
 def _attach(words: Iterable[Node], head: Node, dep: str) -> None:

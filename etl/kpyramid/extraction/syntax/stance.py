@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from kpyramid.documents.blocks import Block
 from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.polarity import WORDS, is_denied, is_negated, is_scant
+from kpyramid.extraction.syntax.polarity import (
+    WORDS,
+    is_denied,
+    is_negated,
+    is_partly_denied,
+    is_scant,
+)
 from kpyramid.extraction.syntax.predicates import (
     MAX_HOPS,
     REPORTING,
@@ -65,7 +71,8 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     own = {verb.i for verb in verbs}
     # "the mills, but none of the barns, were sold": of the first subject
     subject = next(iter(frame.subjects), None)
-    negated = is_denied(subject) or is_denied(frame.noun) or _borrows_denial(frame)
+    denied = is_denied(subject) and not is_partly_denied(subject)
+    negated = denied or is_denied(frame.noun) or _borrows_denial(frame)
     negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
@@ -164,15 +171,20 @@ def _read_mood(verb: Node, is_own: bool) -> str | None:
 
 
 def _is_inverted(verb: Node, first: int) -> bool:
-    """Whether an auxiliary opens the clause before its subject: "had he won, ..."."""
+    """Whether an auxiliary opens the clause before its subject: "had he won, ...".
+
+    So does that of a question without its mark: "now it is sold, does this mean that he left".
+    """
     subject = next((c.i for c in verb.children if c.dep in SUBJECTS), None)
     if subject is None:
         return False
     opening = [verb.i] if is_copula(verb) and verb.word == "were" else []
-    helpers = (c for c in verb.children if c.dep in {"aux", "auxpass"})
+    helpers = [c for c in verb.children if c.dep in {"aux", "auxpass"}]
     opening += [c.i for c in helpers if c.word in WORDS["inverted"]]
     embedded = verb.dep in {"advcl", "ccomp"}
-    return any(i < subject and (embedded or i == first) for i in opening)
+    asking = (c.i for c in helpers if c.lemma == "do" and c.i < subject)
+    asks = any(i == first or verb.tree[i - 1].text in _PAUSES for i in asking)
+    return asks or any(i < subject and (embedded or i == first) for i in opening)
 
 
 # What a that-clause depends on, and what that makes of it.

@@ -234,13 +234,16 @@ def _skip_range(nodes: list[Node], i: int, step: int) -> int:
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
-    """The stretch without what follows a quotation that it begins with, the head inside."""
+    """The stretch without what follows a quotation that it begins with, the head inside.
+
+    Where the head is not inside, the stretch has the opening mark: `"safe" stocks`.
+    """
     if first == 0 or nodes[first - 1].text not in _MARKS:
         return first, last
     marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
     run = marks and marks[-1] - marks[0] < len(marks)  # one mark, or one doubled
-    if run and len(marks) < 3 and first <= root < marks[0]:
-        return first, marks[0] - 1
+    if run and len(marks) < 3:
+        return (first, marks[0] - 1) if first <= root < marks[0] else (first - len(marks), last)
     return first, last
 
 
@@ -248,6 +251,9 @@ def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
     """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
     if nodes[first].word == "than":
         return True
+    cut = nodes[last + 1] if last + 1 < len(nodes) and nodes[last].tag == "VBG" else None
+    if cut is not None and cut.dep == "dobj" and cut.tag == "DT":
+        return True  # "the best way of doing that"
     asked = nodes[last].tag in {"WDT", "WP"} and nodes[last].text.islower()
     return asked or (first == last and nodes[first].word == "that")
 

@@ -18,6 +18,7 @@ from kpyramid.documents.qualifiers import (
     CORRECTED,
     DOCUMENT,
     OPENING,
+    TABLE,
     Qualifiers,
     cite_document,
     unite_qualifiers,
@@ -832,9 +833,10 @@ def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
 
 
 def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
-    """The document's title as qualifier, if an end is a common noun of this document.
+    """The document's title as qualifier, if it identifies an end of the fact.
 
-    Empty if the title names the other end, or the noun has the words of the title.
+    It does for the row of a table, and for a common noun of this document, unless the title names
+    the other end or has the words of the noun.
     """
     title = titles.get(fact.document)
     ends = {str(end.key): end.name for _, end in fact.entities}
@@ -842,5 +844,6 @@ def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, s
         return
     words = frozenset(parse_name(title).words)
     nouns = [parse_name(name).words for key, name in ends.items() if is_of_document(key)]
-    if any(not words.issubset(noun) for noun in nouns):
+    above = dict(fact.qualifiers).get(TABLE, title)
+    if above != title or any(not words.issubset(noun) for noun in nouns):
         yield DOCUMENT, title
