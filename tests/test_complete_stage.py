@@ -24,6 +24,7 @@ from tests.planted import (
     suggest,
     use_script,
 )
+from tests.rows import each_row
 
 CHESS = "lost the chess match against"
 LOST = {(loser, winner) for loser, _, _, winner, _ in MISSING}
@@ -61,12 +62,7 @@ def test_what_has_no_class_at_an_end_is_neither_taken_nor_listed(
     assert not run_complete(KNOWN + MISSING).proposals
 
 
-@pytest.mark.parametrize(
-    ("changes", "note"),
-    [
-        ({"agreement": 0.5}, "50% of the facts fit"),
-    ],
-)
+@each_row("changes, note")
 def test_what_is_not_clear_is_open_and_says_why(
     changes: dict[str, Any], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

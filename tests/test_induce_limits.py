@@ -20,16 +20,10 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
+from tests.rows import read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
-HEAD = """@prefix : <https://example.org/o#> .
-@prefix kp: <https://w3id.org/kpyramid/core#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix sh: <http://www.w3.org/ns/shacl#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-<https://example.org/o> a owl:Ontology .
-"""
+HEAD = read_turtle("induce_limits_head")
 CLASSES = """
 :Agent a owl:Class ; rdfs:label "agent" .
 :Person a owl:Class ; rdfs:label "person" ; rdfs:subClassOf :Agent ; kp:entityType "PERSON" .

@@ -23,6 +23,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage import contracts, identity
 from kpyramid.storage.declarations import locate_declarations
 from tests.corpora import ROOT, make_settings
+from tests.rows import read_bodies
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
 EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
@@ -339,24 +340,8 @@ def test_without_a_model_its_settings_change_nothing() -> None:
     assert compute_keys(other) == compute_keys(make_settings())
 
 
-NO_INGREDIENT = {
-    "filelock": "keeps two from asking the same at once, whatever is asked",
-    "json_repair": "is in the keys of the stages that a model is asked by",
-    "obstore": "carries bytes to and from buckets, whatever they are",
-    "jinja2": "fills prompts, whose text is in the key of every request",
-    "pydantic": "checks values and shapes none",
-    "numpy": "a vector's arithmetic is named by the stages that do it",
-    "rdflib": "checks queries, writes nothing",
-    "pyparsing": "checks queries, writes nothing",
-    "Stemmer": "compares words of questions; the index names it itself",
-}
-DISTRIBUTIONS = {
-    "faiss": "faiss-cpu",
-    "markdown_it": "markdown-it-py",
-    "python_calamine": "python-calamine",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-}
+NO_INGREDIENT = read_bodies("keys.no_ingredient")
+DISTRIBUTIONS = read_bodies("keys.distributions")
 
 
 def list_imports(module: str, seen: set[str]) -> set[str]:

@@ -136,7 +136,6 @@ def test_five_hops_through_a_dense_part_are_bounded_in_number_and_memory() -> No
     tracemalloc.stop()
 
     assert [len(path.facts) for path in found] == [4] * 2688 + [5] * 312
-    assert find_paths(graph, range(8), 5, most=3_000) == found
     assert peak < 250_000_000
 
 

@@ -117,13 +117,7 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     assert "was born" not in output
 
 
-@pytest.mark.parametrize(
-    ("decision", "shown", "said"),
-    [
-        ("accept", "state open, beside 'overcame', which the file accepts  ", None),
-        ("reject", "state open, to reject by the next build  ", "reject"),
-    ],
-)
+@each_row("decision, shown, said")
 def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
     decision: str, shown: str, said: str | None, place: Path
 ) -> None:
