@@ -139,6 +139,7 @@ def test_soak_counts_entries_before_the_old_and_hidden_words_that_a_reader_sees(
     assert reader.failed == [f"it saw ['{first.word}']"]
 
 
+@pytest.mark.slow
 def test_a_drawn_sheet_once_judged_is_found_whole_in_its_build(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -272,6 +272,7 @@ def test_a_proposal_that_the_file_accepted_in_part_is_another_name_for_it(
     assert (PEOPLE[0], PEOPLE[2]) in done.list_values(accepted["iri"])
 
 
+@pytest.mark.slow
 def test_a_class_that_the_file_accepts_may_be_the_end_of_a_property_there() -> None:
     decisions = f"""
 [[proposal]]

@@ -106,6 +106,7 @@ def test_a_models_word_is_taken_for_the_same_things() -> None:
     assert find_lost(trust) == []
 
 
+@pytest.mark.slow
 def test_a_loss_keeps_the_snapshot_from_head_and_says_where_to_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

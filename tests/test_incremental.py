@@ -63,6 +63,7 @@ def list_texts(tables: Mapping[str, pa.Table], owners: set[str]) -> set[str]:
     return {row["text"] for row in rows if row["owner_table"] in owners}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_corpus_computes_the_new_texts_alone_and_equals_a_build_from_scratch(
     tmp_path: Path, name: str
@@ -150,6 +151,7 @@ def test_nights_of_random_edits_equal_builds_from_scratch(tmp_path: Path, seed: 
         assert trees[0] == trees[1]
 
 
+@pytest.mark.slow
 def test_a_label_recomputes_no_fact_and_judges_no_ontology_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +178,7 @@ def test_a_label_recomputes_no_fact_and_judges_no_ontology_again(
     assert anew.snapshot == outcome.snapshot
 
 
+@pytest.mark.slow
 def test_what_was_not_run_is_judged_again_and_each_schema_has_a_folder_of_what_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

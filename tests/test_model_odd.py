@@ -152,6 +152,7 @@ def test_an_endpoint_that_drops_every_third_connection_loses_nothing(tmp_path: P
     assert server.calls() <= 2 * (1 + len(TEXTS))
 
 
+@pytest.mark.slow
 def test_reasoning_is_billed_within_the_budget_and_what_it_fills_is_no_reply(
     tmp_path: Path,
 ) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from kpyramid.condensation.standard import Standard, keep_names
 from kpyramid.ontology.schema import Schema
@@ -122,6 +123,7 @@ def list_renamed(before: Tables, after: Tables) -> list[tuple[object, object]]:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_is_renamed_in_twenty_nights_of_edits() -> None:
     for before, after in live(20, keeps=True):
         assert list_renamed(before, after) == []

@@ -468,6 +468,7 @@ def test_fifty_megabytes_are_read_within_bounds() -> None:
 # --- the real ones -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_modules_of_fibo_import() -> None:
     files = sorted(find_bench("onto_fibo").rglob("*.rdf"))
     schemas = [take(file.read_bytes())[0] for file in files]

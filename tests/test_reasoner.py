@@ -71,6 +71,7 @@ class Kept(dict[str, bytes]):
     store = dict.update
 
 
+@pytest.mark.slow
 def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.MonkeyPatch) -> None:
     passed, others = Kept(), "".join(GOOD).replace("02-28", "03-01")
     for name, other in (("ada", "eve"), ("ben", "dan"), ("oslo", "bonn")):
@@ -86,6 +87,7 @@ def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.M
     assert len(passed) == 2
 
 
+@pytest.mark.slow
 def test_the_words_of_a_text_count_where_a_datatype_has_some_texts_only() -> None:
     passed, schema = Kept(), SCHEMA + f":code a owl:DatatypeProperty ; rdfs:range <{XSD}token> .\n"
     for text, verdict in (("a b", "pass"), ("a  b", "fail")):
@@ -94,6 +96,7 @@ def test_the_words_of_a_text_count_where_a_datatype_has_some_texts_only() -> Non
         assert said.startswith(verdict), text
 
 
+@pytest.mark.slow
 def test_many_facts_are_judged_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consistency, "_MOST_FACTS", 1)
     texts = (fact("a", "bornOn", f'"1990-03-0{n}"^^<{XSD}date>') for n in (1, 2))

@@ -194,6 +194,7 @@ def time_extraction(extractor: DependencyExtractor, unit: str, characters: int) 
     return time.process_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", _HOSTILE)
 def test_a_hostile_text_of_10_kb_costs_four_times_what_a_quarter_costs(
     extractor: DependencyExtractor, unit: str

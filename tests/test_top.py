@@ -150,6 +150,7 @@ def test_the_upper_classes_are_consistent() -> None:
 TEXTS = read_bodies("top.texts")
 
 
+@pytest.mark.slow
 def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +196,7 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
     return {t.iri: t.label for t in (*schema.classes, *schema.properties)}
 
 
+@pytest.mark.slow
 def test_another_ontology_of_a_ref_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
