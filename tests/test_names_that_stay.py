@@ -15,24 +15,12 @@ from kpyramid.pipeline.stages import condense
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Held, MemoEmbedder, Statement, general_schema, plant
+from tests.rows import read_rows
 
 PEOPLE = ("Ada Q. Lund", "Ada Lund", "Dr. Ada Lund", "Lund", "Bo Orme", "Bo Karl Orme", "B. Orme")
 PLACES = ("Port Vell", "Vell", "Vell, Sweden", "the Port of Vell", "Kiruna", "Kiruna City")
 FIRMS = ("Lind Works", "Lind Works Ltd.", "Lind", "Orme and Lund", "Orme & Lund Inc.")
-WORDINGS = {
-    ("PERSON", "ORG"): (
-        *("founded", "has founded", "established", "set up", "works for", "worked for", "is with"),
-        *("is employed by", "was employed by", "is a member of", "was member of", "leads", "heads"),
-    ),
-    ("PERSON", "GPE"): (
-        *("was born in", "is born in", "lives in", "lived in", "resides in", "died in"),
-        *("is mayor of", "was the mayor of", "moved to", "has moved to"),
-    ),
-    ("ORG", "GPE"): (
-        *("is located in", "located in", "was located in", "lies in", "is based in"),
-        *("has its seat in", "opened in", "was opened in"),
-    ),
-}
+WORDINGS = dict(read_rows("names_that_stay.wordings"))
 NAMES = {"PERSON": PEOPLE, "GPE": PLACES, "ORG": FIRMS}
 Tables = Mapping[str, pa.Table]
 

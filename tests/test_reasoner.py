@@ -23,7 +23,7 @@ from kpyramid.ontology.validation.consistency import (
     shrink,
 )
 from tests.corpora import require_java
-from tests.rows import read_turtle
+from tests.rows import read_rows, read_turtle
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -48,14 +48,7 @@ def judge(schema: str = SCHEMA, *facts: str, seconds: float = 60) -> str:
     return judge_consistency(schema, "".join(facts), seconds=seconds)
 
 
-GOOD = (
-    fact("ada", "a", "Singer"),
-    fact("ada", "bornIn", "oslo"),
-    fact("ada", "bornOn", f'"1990-02-28"^^<{XSD}date>'),
-    fact("ada", "knows", "ben"),
-    fact("oslo", "a", "City"),
-    fact("oslo", "height", f'"23"^^<{XSD}integer>'),
-)
+GOOD = (*read_rows("reasoner.good"),)
 
 
 def test_what_is_in_order_passes() -> None:

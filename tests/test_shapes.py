@@ -6,7 +6,7 @@ import threading
 
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
-from tests.rows import each_row, read_turtle
+from tests.rows import each_row, read_rows, read_turtle
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -22,14 +22,7 @@ def fact(subject: str, name: str, value: str) -> str:
     return f"<{E}{subject}> {predicate} {written} .\n"
 
 
-GOOD = [
-    fact("ada", "a", "Singer"),
-    fact("ada", "bornIn", "oslo"),
-    fact("oslo", "a", "Place"),
-    fact("ada", "bornOn", f'"1990-02-28"^^<{XSD}date>'),
-    *(fact("ada", "job", f'"{job}"') for job in ("singer (alto)", "UK", "北京", "a [b (c)] d")),
-    fact("oslo", "seen", f'"0079"^^<{XSD}gYear>'),
-]
+GOOD = read_rows("shapes.good")
 BAD = [
     *(fact("ada", "job", f'"{job}"') for job in (")", "A", "Ph", "Taiwan)", "x(y", "]a[", "")),
     fact("ben", "bornIn", "oslo"),

@@ -16,27 +16,7 @@ from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
 from tests.rows import each_row, read_bodies, read_rows
 
-TIMES = {
-    "from 1990 to 1998": ("1990", "1998"),
-    "from 3 May 2001 until 4 June 2002": ("2001-05-03", "2002-06-04"),
-    "between 1990 and 1998": ("1990", "1998"),
-    "1990\u20131998": ("1990", "1998"),
-    "1990-98": ("1990", "1998"),
-    "2003\u201304": ("2003", "2004"),
-    "2003-04": None,
-    "3/4/1925": ("1925", "1925"),
-    "30/4/1925": ("1925-04-30", "1925-04-30"),
-    "since May 2001": ("2001-05", None),
-    "from 1990 onwards": ("1990", None),
-    "until 2003": (None, "2003"),
-    "1998": ("1998", "1998"),
-    "the summer of 1998": ("1998", "1998"),
-    "Monday, 5 May 2003": ("2003-05-05", "2003-05-05"),
-    **dict.fromkeys(
-        ("fiscal 1998", "FY2019", "about 1990", "the 1990s", "3 years after 1990", "by 1998")
-    ),
-    **dict.fromkeys(("from 1998 to 1990", "the 1998 season", "Monday", "March")),
-}
+TIMES = dict(read_rows("validity.times"))
 
 
 @pytest.mark.parametrize(("words", "ends"), TIMES.items())
@@ -70,25 +50,7 @@ def test_a_month_that_is_planned_is_still_to_come() -> None:
         assert place_times({"time": "in June"}, day, is_planned=is_planned) == {"time": placed}
 
 
-@pytest.mark.parametrize(
-    ("wording", "modality"),
-    [
-        *(("owns", "fact"), ("began to build", "fact"), ("may own", "possible")),
-        *(
-            ("is likely to cause", "possible"),
-            ("will open", "planned"),
-            ("plans to buy", "planned"),
-            ("wants to own", "planned"),
-        ),
-        *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
-        *(
-            ("no longer owns", "former"),
-            *(("reportedly owns", "reported"), ("reportedly will be closed in", "reported")),
-            ("is said to own", "reported"),
-            ("reported earnings of", "fact"),
-        ),
-    ],
-)
+@each_row("wording, modality")
 def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
     assert read_modality(wording) == modality
 
