@@ -424,7 +424,7 @@ class Scheduler:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
 
-    def wait(self, what: str, look: Callable[[], Any], seconds: float = 240) -> Any:
+    def wait(self, what: str, look: Callable[[], Any], seconds: float = 600) -> Any:
         """The first true thing that a look finds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
