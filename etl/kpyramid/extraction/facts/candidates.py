@@ -11,9 +11,15 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
-from kpyramid.extraction.syntax.kinds import is_office
+from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY
-from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
+from kpyramid.extraction.syntax.predicates import (
+    MAX_HOPS,
+    SUBJECTS,
+    Frame,
+    VerbGroup,
+    find_noun_clause,
+)
 from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -139,7 +145,7 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
-        last = _find_alternative(root)
+        last = _find_alternative(root) or _find_shared(root)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
@@ -272,6 +278,15 @@ def _find_alternative(root: Node) -> int | None:
     return None if not marks or led or aside or named or each else nouns[-1].right_edge.i
 
 
+def _find_shared(adjective: Node) -> int | None:
+    """The last token of the noun that coordinated adjectives share: "clinical and blood data"."""
+    at = adjective
+    for _ in range(MAX_HOPS):
+        at = next((c for c in at.children if c.dep == "conj" and c.i > at.i), at)
+    bare = adjective.pos == "ADJ" and all(c.dep != "det" for c in (*at.children, *adjective.children))
+    return at.right_edge.i if bare and at.pos == "NOUN" else None
+
+
 def _lists_verbs(noun: Node) -> bool:
     """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
     at = noun
@@ -326,6 +341,12 @@ _SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?",
 """A subject that picks one of several and does not name it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
+_GROUP = re.compile(
+    r"(all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
+    r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+)",
+    re.IGNORECASE,
+)
+"""What a study calls those that it compares; the text alone tells who they are."""
 _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
@@ -386,12 +407,13 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
+        if _GROUP.fullmatch(phrase.text) and words[-1] != "into":  # "divided into two groups"
+            return "unplaced_argument"
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
     if not head.resolved and _SELECTION.fullmatch(head.text):
         return "empty_argument"
-    owned = any(c.word in _OWNED for c in tree[head.root].children)  # "its value", of something
-    if not head.resolved and (owned or _is_some(head, tree, candidate.clause)):
+    if not head.resolved and (_is_owned(head, tree) or _is_some(head, tree, candidate.clause)):
         return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
@@ -404,6 +426,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     told = tail.text.lower()
     if is_deictic(told):
         return "deictic"
+    if candidate.construction == "apposition" and tail.label in LITERALS:
+        return "empty_argument"  # "2.1 mm in men, 2.2 mm in women"
     if tail.label == "ORDINAL" or is_bare_half(words[-1], told):
         return "bare_circumstance"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
@@ -487,13 +511,14 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     noun = next(of, noun) if noun.word in COUNTING else noun
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
-    counted = any(c.dep == "nummod" for c in inside)
+    counted = any(c.dep == "nummod" or c.word in _MORE for c in inside)
     after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
     placed = any(c.i > noun.i or not counted for c in telling)
     named = any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
     return not (placed or named) and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
+_MORE = frozenset({"more", "fewer", "less"})
 _PERSONAL = frozenset({"PRP", "PRP$"})
 
 
@@ -513,6 +538,20 @@ def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
         return False
     before = tree.nodes[phrase.first : node.i]
     return node.word not in {"they", "them"} or all(n.tag not in PLURAL for n in before)
+
+
+def _is_owned(head: Phrase, tree: Tree) -> bool:
+    """Whether a subject belongs to who it does not name: "its value", "remission of her rash"."""
+    if any(c.word in _OWNED for c in tree[head.root].children):
+        return True
+    for node in tree.nodes[head.first : head.last + 1]:
+        before = tree.nodes[head.first : node.i]
+        if node.word == "their" and all(n.tag not in PLURAL for n in before):
+            return True
+        named = (n.pos == "PROPN" or is_person_noun(n.lemma.lower()) for n in before)
+        if node.tag == "PRP$" and node.word in {"his", "her"} and not any(named):
+            return True
+    return False
 
 
 def is_personal_text(findings: Findings) -> bool:

@@ -29,6 +29,7 @@ from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
+    ENDING,
     MAX_HOPS,
     SUBJECTS,
     VERBS,
@@ -261,6 +262,10 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
+    nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
+    tree = frame.verb.tree
+    if nouns[1:] and all(tree[c.left_edge.i - 1].tag != "CC" for c in nouns[1:]):
+        return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
     compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
@@ -563,7 +568,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
     reflexive = folded[0].endswith(("self", "selves"))
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
-    for part in later:
+    ends = {part.place: end for part in later for end in later if _is_period(part, end)}
+    closing = {end.place for end in ends.values()}
+    for part in (p for p in later if p.place not in closing):
         before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
@@ -584,8 +591,22 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
             relation = " ".join([*held, prep])
+            if (end := ends.get(part.place)) is not None:
+                last = end.root.right_edge.i
+                phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
             found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
+
+
+def _is_period(part: Part, end: Part) -> bool:
+    """Whether two dates are one time, from when to when: "from 1995 to 1998"."""
+    dated = all(
+        p.link and (p.root.entity == "DATE" or _YEAR.fullmatch(p.root.text)) for p in (part, end)
+    )
+    if not dated or part.link[0].word != "from" or end.link[0].word not in ENDING:
+        return False
+    within = part.root.tree.nodes[part.root.i + 1 : end.link[0].i]
+    return part.place < end.place and all(n.head is part.root for n in within)
 
 
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:

@@ -112,6 +112,8 @@ def read_means(verb: Node) -> str | None:
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
 TIMES = frozenset({"DATE", "TIME"})
+ENDING = frozenset({"to", "until", "till", "through"})
+"""Prepositions before the end of a time or range: "from 1995 to 1998"."""
 MAX_HOPS = 12
 """Steps up the tree before a search gives up, so that malformed parses end."""
 

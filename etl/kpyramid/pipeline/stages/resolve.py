@@ -779,7 +779,7 @@ def _build_triples(
     compare: Compare,
 ) -> Iterable[Row]:
     titles = {
-        row["document_id"]: cited
+        row["document_id"]: (cited, cite_document(row["title"], "") is not None)
         for row in documents.select(["document_id", "title"])
         .append_column("opening", pc.utf8_slice_codeunits(documents["text"], 0, OPENING))
         .to_pylist()
@@ -831,16 +831,20 @@ def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
     return [ids[row].as_py() for row in sorted(rows)]
 
 
-def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
+def _place_nouns(
+    fact: Fact, titles: Mapping[str, tuple[str, bool]], subjects: Mapping[str, str]
+) -> Qualifiers:
     """What the document is called, where an end is a common noun that means its own thing.
 
     None where the other end is what the title names, or the noun has the words of the title.
+    What a text without a title tells of the past is of its own case: "mortality was lower".
     """
-    title = titles.get(fact.document)
     ends = {str(end.key): end.name for _, end in fact.entities}
-    if title is None or subjects.get(fact.document) in ends:
+    if fact.document not in titles or subjects.get(fact.document) in ends:
         return
+    title, is_title = titles[fact.document]
     words = frozenset(parse_name(title).words)
-    nouns = [parse_name(name).words for key, name in ends.items() if is_of_document(key)]
+    past = not (is_title or is_present(fact.form, fact.relation))
+    nouns = [parse_name(name).words for key, name in ends.items() if past or is_of_document(key)]
     if any(not words.issubset(noun) for noun in nouns):
         yield DOCUMENT, title
