@@ -231,7 +231,7 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
-_DATING = frozenset("in on at during of for between".split())
+_DATING = frozenset("in on at during of for".split())
 """Prepositions before a time that say nothing more than the time does."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""

@@ -347,6 +347,7 @@ _GROUP = re.compile(
     re.IGNORECASE,
 )
 """What a study calls those that it compares; the text alone tells who they are."""
+_NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
 _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
@@ -407,12 +408,16 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
-        if _GROUP.fullmatch(phrase.text) and words[-1] != "into":  # "divided into two groups"
+        bare = _GROUP.fullmatch(phrase.text) or (phrase is tail and phrase.text == "group")
+        if bare and words[-1] != "into":  # "divided into two groups"
             return "unplaced_argument"
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
-    if not head.resolved and _SELECTION.fullmatch(head.text):
+    graded = tree[head.root].tag == "JJR" and head.words == 1  # "the older treated with it"
+    if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"
+    if candidate.construction == "title" and _NUMERAL.fullmatch(head.text):
+        return "unplaced_argument"  # "group II"
     if not head.resolved and (_is_owned(head, tree) or _is_some(head, tree, candidate.clause)):
         return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
