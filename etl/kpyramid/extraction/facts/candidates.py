@@ -283,7 +283,9 @@ def _find_shared(adjective: Node) -> int | None:
     at = adjective
     for _ in range(MAX_HOPS):
         at = next((c for c in at.children if c.dep == "conj" and c.i > at.i), at)
-    bare = adjective.pos == "ADJ" and all(c.dep != "det" for c in (*at.children, *adjective.children))
+    bare = adjective.pos == "ADJ" and all(
+        c.dep != "det" for c in (*at.children, *adjective.children)
+    )
     return at.right_edge.i if bare and at.pos == "NOUN" else None
 
 
