@@ -222,6 +222,8 @@ class Findings:
         if pronoun.tag == "WP$":
             clause = find_noun_clause(noun.head)
             owner = find_phrase(clause.head) if clause is not None else None
+        elif _is_among(noun, pronoun):
+            return phrase
         else:
             owner = self.antecedents.resolve(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
@@ -238,6 +240,13 @@ class Findings:
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
+
+
+def _is_among(noun: Node, pronoun: Node) -> bool:
+    """Whether a plural right before tells whose it is: "114 women in their first pregnancy"."""
+    before = noun.tree[max(noun.head.i - 1, 0)]
+    own = noun.dep == "pobj" and pronoun.word == "their" and before.tag == "NNS"
+    return own and is_person_noun(before.lemma.lower())
 
 
 def is_respective(verb: Node) -> bool:
@@ -344,8 +353,8 @@ _SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?",
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
 _GROUP = re.compile(
-    r"(all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
-    r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+)",
+    r"((all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
+    r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+))( (in|at|for|with respect to)\b|$)",
     re.IGNORECASE,
 )
 """What a study calls those that it compares; the text alone tells who they are."""
@@ -410,7 +419,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
-        bare = _GROUP.fullmatch(phrase.text) or (phrase is tail and phrase.text == "group")
+        bare = _GROUP.match(phrase.text) or (phrase is tail and phrase.text == "group")
         if bare and words[-1] != "into":  # "divided into two groups"
             return "unplaced_argument"
         if is_unplaced(phrase, tree):

@@ -87,6 +87,13 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
+_BOUND = {
+    "with": frozenset("associate correlate compare concern".split()),
+    "on": frozenset("focus base depend rely concentrate".split()),
+    "from": frozenset("result derive suffer".split()),
+    "in": frozenset("result participate involve".split()),
+}
+"""Prepositions by whose object alone these verbs say something: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
 """What has a year is a value that is asked for: "founded the mill in | 1904"."""
@@ -263,8 +270,8 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
-    tree = frame.verb.tree
-    if nouns[1:] and all(tree[c.left_edge.i - 1].tag != "CC" for c in nouns[1:]):
+    before = [frame.verb.tree[c.left_edge.i - 1] for c in nouns[1:]]
+    if before and all(b.text == ")" or b.pos not in {"CCONJ", "PUNCT"} for b in before):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
@@ -619,6 +626,7 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
         if (
             (is_copula(frame.verb) and _is_state(part.root))
             or part.link[0].word in _COMPLEMENTS
+            or frame.verb.lemma.lower() in _BOUND.get(part.link[0].word, ())
             or (active and part.link[0].word == "of")
         ):
             return part

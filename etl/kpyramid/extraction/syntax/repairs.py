@@ -167,7 +167,7 @@ def _close_entity(nodes: list[Node], last: int) -> None:
 def _clear_age(age: Node) -> None:
     """Take "age 50" for no date."""
     nodes = age.tree.nodes[age.i : age.i + 5]
-    if len(nodes) > 1 and nodes[1].pos == "NUM":
+    if len(nodes) > 1 and nodes[1].pos == "NUM" and nodes[1].head is age:
         last = next((n.i for n in nodes[1:] if n.iob != "I"), nodes[-1].i + 1)
         for node in age.tree.nodes[age.i : last]:
             node.entity, node.iob = "", "O"

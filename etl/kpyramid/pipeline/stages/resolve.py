@@ -845,6 +845,7 @@ def _place_nouns(
     title, is_title = titles[fact.document]
     words = frozenset(parse_name(title).words)
     past = not (is_title or is_present(fact.form, fact.relation))
-    nouns = [parse_name(name).words for key, name in ends.items() if past or is_of_document(key)]
+    names = [(key, parse_name(name)) for key, name in ends.items()]
+    nouns = [n.words for key, n in names if is_of_document(key) or (past and not n.proper)]
     if any(not words.issubset(noun) for noun in nouns):
         yield DOCUMENT, title
