@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.values import YEAR
@@ -270,8 +271,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
-    before = [frame.verb.tree[c.left_edge.i - 1] for c in nouns[1:]]
-    if before and all(b.text == ")" or b.pos not in {"CCONJ", "PUNCT"} for b in before):
+    if any(one.pos == "NOUN" and _is_beside(one, other) for one, other in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
@@ -283,6 +283,12 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     if frame.chain and (aims or frame.top.lemma == "become"):
         return "intended"  # "the aim is to find", "it became the last day to claim"
     return None
+
+
+def _is_beside(noun: Node, other: Node) -> bool:
+    """Whether nothing but a bracket parts a noun from another before the same verb."""
+    last = other.tree[other.left_edge.i - 1]
+    return last.tag != "CC" and (last is noun.right_edge or last.text == ")")
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:

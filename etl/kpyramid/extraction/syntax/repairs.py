@@ -511,7 +511,8 @@ def _lift_personal(clause: Node) -> None:
     """Hang on persons what "who" tells of them: "patients with lung cancer who smoked"."""
     noun, at = clause.head, clause.head
     asked = any(c.word == "who" for c in clause.children)
-    if not asked or noun.entity == "PERSON" or is_person_noun(noun.lemma.lower()):
+    people = noun.word == "people" or is_person_noun(noun.lemma.lower())
+    if not asked or noun.entity == "PERSON" or people:
         return
     for _ in range(_MAX_RISE):
         at = at.head
