@@ -52,6 +52,7 @@ def test_times_are_read_as_fine_as_they_are_told(words: str, ends: object) -> No
         ({"time": "1990 / 1994"}, (None, None)),
         ({"time": "since 1990 / since May 1990"}, ("1990-05", None)),
         ({"since": "2003", "place": "Lund"}, ("2003", None)),
+        ({"from": "2003", "to": "2008"}, ("2003", "2008")),
         ({"time": "Monday"}, (None, None)),
     ],
 )

@@ -13,13 +13,7 @@ from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_epis
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY
-from kpyramid.extraction.syntax.predicates import (
-    MAX_HOPS,
-    SUBJECTS,
-    Frame,
-    VerbGroup,
-    find_noun_clause,
-)
+from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -145,7 +139,7 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
-        last = _find_alternative(root) or _find_shared(root)
+        last = _find_alternative(root)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
@@ -285,17 +279,6 @@ def _find_alternative(root: Node) -> int | None:
     aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
     named = root.pos == "PROPN" and not does
     return None if not marks or led or aside or named or each else nouns[-1].right_edge.i
-
-
-def _find_shared(adjective: Node) -> int | None:
-    """The last token of the noun that coordinated adjectives share: "clinical and blood data"."""
-    at = adjective
-    for _ in range(MAX_HOPS):
-        at = next((c for c in at.children if c.dep == "conj" and c.i > at.i), at)
-    bare = adjective.pos == "ADJ" and all(
-        c.dep != "det" for c in (*at.children, *adjective.children)
-    )
-    return at.right_edge.i if bare and at.pos == "NOUN" else None
 
 
 def _lists_verbs(noun: Node) -> bool:

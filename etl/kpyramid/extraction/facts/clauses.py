@@ -286,9 +286,11 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
 
 
 def _is_beside(noun: Node, other: Node) -> bool:
-    """Whether nothing but a bracket parts a noun from another before the same verb."""
+    """Whether nothing but a bracket or a preposition parts a noun from another of its verb."""
     last = other.tree[other.left_edge.i - 1]
-    return last.tag != "CC" and (last is noun.right_edge or last.text == ")")
+    joined = last.pos in {"CCONJ", "PUNCT"}
+    led = last.pos in {"ADP", "SCONJ"} or last.text == ")"
+    return led or (last is noun.right_edge and not joined)
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
