@@ -216,8 +216,6 @@ class Findings:
         if pronoun.tag == "WP$":
             clause = find_noun_clause(noun.head)
             owner = find_phrase(clause.head) if clause is not None else None
-        elif _is_among(noun, pronoun):
-            return phrase
         else:
             owner = self.antecedents.resolve(pronoun)
         if owner is None or owner.words + phrase.words > FULL_WORDS:
@@ -234,13 +232,6 @@ class Findings:
                 owners = self.read_arguments(child)
                 return owners[0] if owners else None
         return None
-
-
-def _is_among(noun: Node, pronoun: Node) -> bool:
-    """Whether a plural right before tells whose it is: "114 women in their first pregnancy"."""
-    before = noun.tree[max(noun.head.i - 1, 0)]
-    own = noun.dep == "pobj" and pronoun.word == "their" and before.tag == "NNS"
-    return own and is_person_noun(before.lemma.lower())
 
 
 def is_respective(verb: Node) -> bool:
