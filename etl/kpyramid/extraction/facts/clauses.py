@@ -286,11 +286,18 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
 
 
 def _is_beside(noun: Node, other: Node) -> bool:
-    """Whether nothing but a bracket or a preposition parts a noun from another of its verb."""
+    """Whether nothing but a bracket or a preposition parts a noun from another of its verb.
+
+    A name may stand behind what it is: "director Milan Kos".
+    """
     last = other.tree[other.left_edge.i - 1]
     joined = last.pos in {"CCONJ", "PUNCT"}
     led = last.pos in {"ADP", "SCONJ"} or last.text == ")"
-    return led or (last is noun.right_edge and not joined)
+    return (
+        other.text.isalnum()
+        and not other.text.istitle()
+        and (led or (last is noun.right_edge and not joined))
+    )
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
