@@ -505,6 +505,8 @@ def _lift_preposition(prep: Node) -> None:
 def _lower_trait(prep: Node) -> None:
     """Hang on persons what they have: "was measured in 20 women with asthma"."""
     nodes, at = prep.tree.nodes, prep.i - 1
+    if prep.word == "without" and any(c.tag == "DT" for o in prep.children for c in o.children):
+        return  # "lends to strangers without a pledge"
     if nodes[at].text == ")":
         opening = (i for i in range(at, prep.head.i, -1) if nodes[i].text == "(")
         at = next(opening, prep.i) - 1
