@@ -256,8 +256,12 @@ def repair_tree(tree: Tree) -> None:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
             _seat_office(node)
+        elif node.tag == "VBN" and node.i and tree[node.i - 1].tag == "TO":
+            node.tag, node.lemma = "VB", node.word  # "went on to found a school"
         elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
             _unseat_label(tree[node.i - 1])
+        elif node.text == ":" and node.i and tree[node.i - 1].pos == "NOUN":
+            _hang_list(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -475,6 +479,16 @@ def _is_day(node: Node) -> bool:
 
 def _is_year(node: Node) -> bool:
     return node.text.isdigit() and len(node.text) in {3, 4}
+
+
+def _hang_list(colon: Node) -> None:
+    """Hang a list on the noun that it counts: "is the currency of 19 states: Cyprus, Malta"."""
+    for node in colon.tree.nodes[colon.i + 1 : colon.i + 4]:
+        values = [c for c in node.head.children if c.dep == "attr" and c.i < colon.i]
+        if node.dep == "attr" and node.left_edge.i == colon.i + 1 and values:
+            node.dep = "appos"
+            _move(node, colon.tree[colon.i - 1])
+            return
 
 
 def _lift_preposition(prep: Node) -> None:
