@@ -19,7 +19,7 @@ from kpyramid.query.passages import (
     read_stems,
 )
 from kpyramid.query.types import Question
-from kpyramid.snapshot.store import AROUND, FIRST, OWN, ReadingOrder
+from kpyramid.snapshot.store import AROUND, FIRST, SELF, ReadingOrder
 from tests import corpora
 from tests.rows import read_bodies
 from tests.told import open_told
@@ -52,7 +52,7 @@ def test_a_chunk_takes_a_share_of_its_neighbours_and_of_the_beginning() -> None:
     placed = order.place_vectors(np.array([0]))[0]
     around = np.array([1, 0, 1, 1, 0]) / np.sqrt(3)  # itself and two before it, no other document
     own, first = np.eye(5)[0], np.eye(5)[1]
-    assert placed == pytest.approx(OWN * own + AROUND * around + FIRST * first)
+    assert placed == pytest.approx(SELF * own + AROUND * around + FIRST * first)
 
 
 def test_a_hidden_chunk_has_no_part_in_its_neighbours() -> None:
