@@ -76,14 +76,14 @@ def number_pages(text: str, blocks: Iterable[Block], pages: Sequence[str]) -> It
     """
     letters = "".join(pages)
     ends = [*accumulate(map(len, pages))]
-    at = 0
+    position = 0
     for block in blocks:
         key = list_letters(text[block.start : block.start + 2 * _KEY])[:_KEY]
         is_long = len(key) > _KEY / 2
-        place = letters.find(key, at, at + (_FAR if is_long else _NEAR))
+        place = letters.find(key, position, position + (_FAR if is_long else _NEAR))
         if place >= 0 and is_long:
-            at = place
-        yield block._replace(page=min(bisect_right(ends, max(place, at)), len(ends) - 1) + 1)
+            position = place
+        yield block._replace(page=min(bisect_right(ends, max(place, position)), len(ends) - 1) + 1)
 
 
 _KEY, _NEAR, _FAR = 40, 500, 20_000
@@ -137,21 +137,21 @@ def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] 
     frequent = Counter(filter(None, labels))
     kinds: list[tuple[Kind, int] | None] = []
     for first, last in _find_runs(ends):
-        values = [is_sentence(given[at][0][ends[at] :]) for at in range(first, last)]
+        values = [is_sentence(given[index][0][ends[index] :]) for index in range(first, last)]
         repeated = any(frequent[label] > 1 for label in labels[first:last])
         spoken = 2 * sum(values) > len(values) or (repeated and any(values))
         kinds += [None] * (first - len(kinds))
-        for at, value in enumerate(values, first):
-            marked = given[at][1] or last - first > 1 or frequent[labels[at]] > 1
-            kinds.append(("turn" if value or spoken else "pair", ends[at]) if marked else None)
+        for index, value in enumerate(values, first):
+            marked = given[index][1] or last - first > 1 or frequent[labels[index]] > 1
+            kinds.append(("turn" if value or spoken else "pair", ends[index]) if marked else None)
     return kinds + [None] * (len(given) - len(kinds))
 
 
 def _find_runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Where lines with labels begin and end that follow each other."""
     first = 0
-    for at, end in enumerate([*ends, 0]):
+    for index, end in enumerate([*ends, 0]):
         if not end:
-            if at > first:
-                yield first, at
-            first = at + 1
+            if index > first:
+                yield first, index
+            first = index + 1

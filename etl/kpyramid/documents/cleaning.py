@@ -147,20 +147,20 @@ def clean_part(text: str, start: int, end: int) -> CleanText:
         return CleanText(part, start)
     words: list[str] = []
     starts, ends = array("q"), array("q")
-    at = 0
+    position = 0
     for noise in _NOISE.finditer(part):
         read = _replace(noise, part)
-        words += (part[at : noise.start()], read)
-        starts.extend(range(start + at, start + noise.start()))
-        ends.extend(range(start + at + 1, start + noise.start() + 1))
+        words += (part[position : noise.start()], read)
+        starts.extend(range(start + position, start + noise.start()))
+        ends.extend(range(start + position + 1, start + noise.start() + 1))
         starts.extend([start + noise.start()] * len(read))
         ends.extend([start + noise.end()] * len(read))
-        at = noise.end()
+        position = noise.end()
     if not words:
         return CleanText(part, start)
-    words.append(part[at:])
-    starts.extend(range(start + at, end))
-    ends.extend(range(start + at + 1, end + 1))
+    words.append(part[position:])
+    starts.extend(range(start + position, end))
+    ends.extend(range(start + position + 1, end + 1))
     return CleanText("".join(words), start, starts, ends)
 
 

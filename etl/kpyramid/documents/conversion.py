@@ -146,13 +146,13 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
     elif ending == ".rst":
         data = mend_rst(data)
     try:
-        found = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
+        result = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
     except KreuzbergError as e:
         return _fail(e)
-    first, *slides = found.content.split(_PAGE)  # a page of PDF is given by itself
-    stated, text = found.metadata, "".join([first, *slides])
-    pages = [page["content"] for page in found.pages or ()] or slides
-    for table in found.tables:
+    first, *slides = result.content.split(_PAGE)  # a page of PDF is given by itself
+    stated, text = result.metadata, "".join([first, *slides])
+    pages = [page["content"] for page in result.pages or ()] or slides
+    for table in result.tables:
         if len(table.cells) <= _FEW_ROWS and ending == ".pdf":
             words = " ".join(cell for row in table.cells for cell in row if cell)
             text = text.replace(table.markdown.strip(), words)

@@ -78,14 +78,14 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
     Raises:
         InputError: it does not exist, holds no file, or lies in the warehouse.
     """
-    own = [Path(os.path.realpath(folder)) for folder in leave_out]
-    if _lies_in(location, own):
+    excluded = [Path(os.path.realpath(folder)) for folder in leave_out]
+    if _lies_in(location, excluded):
         raise InputError(f"corpus {location} is inside the warehouse; move it to another folder")
     if location.is_file():
         return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():
         raise InputError(f"corpus {location} does not exist; give a folder of text or one file")
-    paths, unread = _walk_folders(location, own)
+    paths, unread = _walk_folders(location, excluded)
     if "" in unread:
         raise InputError(f"corpus {location}: {unread['']}")
     if not paths and not unread:
@@ -100,7 +100,7 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
 _LEADS_OUT = "a link that leads out of the corpus folder; copy into it what shall be read"
 
 
-def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
+def _walk_folders(root: Path, excluded: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
     """Paths of the files below a folder, and of what is not read there, with the reason.
 
     A folder is read once: links that lead back would make the corpus endless. Links come last,
@@ -127,7 +127,7 @@ def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str,
             continue
         for entry in entries:
             leads_away = entry.is_symlink() or _is_folder(entry)
-            if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), own)):
+            if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), excluded)):
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_symlink() and not _lies_in(Path(entry.path), [real]):

@@ -171,11 +171,11 @@ class Refusal:
 def group_unread(refusals: Iterable[Refusal]) -> list[Unread]:
     """What was refused by reason and ending, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for one in refusals:
-        kind = one.reason, name_ending(one.source.partition("#")[0])
-        groups.setdefault(kind, []).append((one.source, one.detail))
-    found = [Unread(*kind, tuple(sorted(rows))) for kind, rows in sorted(groups.items())]
-    return sorted(found, key=lambda one: -len(one.refused))
+    for refusal in refusals:
+        kind = refusal.reason, name_ending(refusal.source.partition("#")[0])
+        groups.setdefault(kind, []).append((refusal.source, refusal.detail))
+    unread = [Unread(*kind, tuple(sorted(rows))) for kind, rows in sorted(groups.items())]
+    return sorted(unread, key=lambda kind: -len(kind.refused))
 
 
 def require_readable(corpus: Corpus, *, converts: bool) -> None:
@@ -450,21 +450,21 @@ def _find_repeated(names: Sequence[str]) -> str | None:
 def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     text = decode_bytes(data, settings.fallback_encoding)
     try:
-        found = json.loads(text, object_pairs_hook=_make_object)
+        content = json.loads(text, object_pairs_hook=_make_object)
     except (ValueError, RecursionError) as e:
         detail = "nested too deep" if isinstance(e, RecursionError) else str(e)
         raise RefusedError("bad_json", detail) from e
-    if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
+    if isinstance(content, dict):
+        lists = [value for value in content.values() if isinstance(value, list)]
         is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
-        above = {} if is_record else {n: v for n, v in found.items() if v is not lists[0]}
+        above = {} if is_record else {n: v for n, v in content.items() if v is not lists[0]}
         if read_labels(above):
             raise RefusedError("bad_access", f"{FIELD!r} stands above the rows: write it in each")
-        found = [found] if is_record else lists[0]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        content = [content] if is_record else lists[0]
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise RefusedError("bad_json", "neither an object nor an array of objects")
-    columns = {name for row in found for name in row}
-    yield from _read_rows(path, columns, enumerate(found, 1), settings)
+    columns = {name for row in content for name in row}
+    yield from _read_rows(path, columns, enumerate(content, 1), settings)
 
 
 def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:

@@ -147,11 +147,11 @@ def _count_edits(word: str) -> int:
         return len(FIELD)  # far away
     former: list[int] = []
     before = list(range(len(FIELD) + 1))
-    for at, letter in enumerate(word):
-        row = [at + 1]
+    for index, letter in enumerate(word):
+        row = [index + 1]
         for to, wanted in enumerate(FIELD):
             edits = min(before[to + 1] + 1, row[to] + 1, before[to] + (letter != wanted))
-            if at and to and letter == FIELD[to - 1] and word[at - 1] == wanted:
+            if index and to and letter == FIELD[to - 1] and word[index - 1] == wanted:
                 edits = min(edits, former[to - 1] + 1)
             row.append(edits)
         former, before = before, row
@@ -187,7 +187,9 @@ def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
         refuse_fields(text)
         return text, {}
     lines = match[1].split("\n")
-    stated = [at for at, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")]
+    stated = [
+        number for number, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")
+    ]
     if len(stated) > (FIELD in fields):
         _refuse(stated[-1], lines[stated[-1] - 2])
     rest = text[match.end() :]
@@ -200,11 +202,11 @@ def _load_mapping(text: str) -> dict[str, object] | None:
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return None  # of aliases a few lines make gigabytes
-        found = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes neither dates nor objects
+        loaded = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes neither dates nor objects
     except (yaml.YAMLError, RecursionError):
         return None
-    is_plain = isinstance(found, dict) and all(isinstance(name, str) for name in found)
-    return found if is_plain else None
+    is_plain = isinstance(loaded, dict) and all(isinstance(name, str) for name in loaded)
+    return loaded if is_plain else None
 
 
 def refuse_fields(text: str, before: int = 0) -> None:
@@ -218,43 +220,47 @@ def refuse_fields(text: str, before: int = 0) -> None:
         RefusedError: `bad_access`; one does. Names the line.
     """
     lines = text.split("\n")
-    at, is_first = 0, True
-    while at < min(len(lines), _MOST_LINES):
-        fence = _FENCE.match(lines[at])
+    index, is_first = 0, True
+    while index < min(len(lines), _MOST_LINES):
+        fence = _FENCE.match(lines[index])
         mark = fence["mark"][0] if fence else ""
         if fence:
-            end, is_closed = _find_end(lines, at, mark)
-            is_block = _holds_fields(lines[at + 1 : end])
+            end, is_closed = _find_end(lines, index, mark)
+            is_block = _holds_fields(lines[index + 1 : end])
             is_apart = (
-                is_closed or not at or _ASIDE.match(lines[at - 1])
+                is_closed or not index or _ASIDE.match(lines[index - 1])
             )  # else a title's underline
             is_read = is_first or (is_block and is_apart and mark not in "`~")
         else:
-            is_read = is_block = is_first and _read_name(lines[at]) is not None
-            end = at
+            is_read = is_block = is_first and _read_name(lines[index]) is not None
+            end = index
             while is_block and end + 1 < len(lines) and _read_name(lines[end + 1]):
                 end += 1
-        for number, line in enumerate(lines[at : end + 1] if is_read else (), before + at + 1):
+        for number, line in enumerate(
+            lines[index : end + 1] if is_read else (), before + index + 1
+        ):
             if any(map(names_labels, _list_names(line))) and (fence or _is_short(line)):
                 _refuse(number, line)
-        is_first = is_first and (bool(fence and is_block) or mark == "<" or not lines[at].strip())
-        at = end + 1 if is_block or mark == "<" else at + 1
+        is_first = is_first and (
+            bool(fence and is_block) or mark == "<" or not lines[index].strip()
+        )
+        index = end + 1 if is_block or mark == "<" else index + 1
 
 
 def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
     """The line that closes a block, and that one does; else its last before a blank one."""
     closing = {"<": "-->", "{": "}"}.get(mark, 2 * mark)
-    for at in range(start + (mark != "<"), len(lines)):
-        line = lines[at]
+    for index in range(start + (mark != "<"), len(lines)):
+        line = lines[index]
         if closing in line if mark == "<" else line.startswith(closing):
-            return at, True
+            return index, True
         if mark == "-" and line.rstrip() == "...":
-            return at, True
+            return index, True
     begun = False
-    for at in range(start + 1, len(lines)):
-        if begun and not lines[at].strip():
-            return at, False
-        begun = begun or bool(lines[at].strip())
+    for index in range(start + 1, len(lines)):
+        if begun and not lines[index].strip():
+            return index, False
+        begun = begun or bool(lines[index].strip())
     return len(lines), False
 
 

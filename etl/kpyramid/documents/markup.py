@@ -34,10 +34,10 @@ def read_notebook(text: str) -> Markup:
         RefusedError: `bad_notebook`; `bad_access`.
     """
     try:
-        found = json.loads(text)
-        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in found["cells"]]
-        about = [cell.get("metadata") for cell in found["cells"]]
-        access = read_labels({**found.get("metadata", {}), "cells": about})
+        notebook = json.loads(text)
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+        about = [cell.get("metadata") for cell in notebook["cells"]]
+        access = read_labels({**notebook.get("metadata", {}), "cells": about})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         if isinstance(e, RefusedError):
             raise
@@ -243,10 +243,10 @@ def _write_rows(lines: Sequence[str]) -> list[str]:
         return []
     width, flat = len(rows[0]), [cell for row in rows for cell in row]
     parts = ["", "<table>"]
-    for at in range(0, len(flat), width):
-        tag = "td" if at else "th"
+    for start in range(0, len(flat), width):
+        tag = "td" if start else "th"
         parts.append(
-            "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in flat[at : at + width]) + "</tr>"
+            "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in flat[start : start + width]) + "</tr>"
         )
     return [*parts, "</table>", ""]
 

@@ -65,10 +65,10 @@ class Measure:
 
 def list_measures(text: str) -> Iterator[Measure]:
     """The dates and numbers of a text, with their units, in its order."""
-    for found in find_values(text):
-        value, unit = found.value, _UNIT.match(text, found.end)
+    for stated in find_values(text):
+        value, unit = stated.value, _UNIT.match(text, stated.end)
         if not isinstance(value, Date):
-            word = unit or _WORD.match(text, found.end)
+            word = unit or _WORD.match(text, stated.end)
             yield Measure(float(value), word[1] if word else "")
         elif unit and not value.month:  # 1480 m
             yield Measure(float(value.year), unit[1])
@@ -79,8 +79,8 @@ def list_measures(text: str) -> Iterator[Measure]:
 @lru_cache(maxsize=65_536)
 def read_measure(text: str) -> Measure | None:
     """The one date or number of a text, with its unit; None where there are none or several."""
-    found = [*list_measures(text)]
-    return found[0] if len(found) == 1 else None
+    measures = [*list_measures(text)]
+    return measures[0] if len(measures) == 1 else None
 
 
 _SIGN = re.compile(r"[$€£¥]? ?")
@@ -123,15 +123,15 @@ def read_quantity(text: str) -> Quantity | None:
     measure = read_measure(body)
     if measure is None:
         return None
-    (found,) = find_values(body)
-    if found.start:
+    (stated,) = find_values(body)
+    if stated.start:
         return None
     if measure.days is not None:
-        is_whole = not sign[0] and found.end == len(body)
+        is_whole = not sign[0] and stated.end == len(body)
         return Quantity("date", measure.days) if is_whole else None
     scale, place = measure.key
     unit = "" if scale == measure.unit else scale
-    of = body[found.end :].strip().casefold()
+    of = body[stated.end :].strip().casefold()
     if unit:
         of = of.removeprefix(measure.unit.casefold()).removeprefix("s").strip()
     return Quantity(" ".join(filter(None, (sign[0].strip(), unit, of))), (place, place))

@@ -165,7 +165,7 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
     """The text of lines, and the block of each."""
     parts: list[str] = []
     blocks: list[Block] = []
-    at = 0
+    position = 0
     for line in lines:
         if blocks:
             last = blocks[-1]
@@ -173,11 +173,11 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
             follows = line.column > last.column or line.row > last.row
             parted = "\n\n" if not (in_table and follows) else "\t\n"[line.row > last.row]
             parts.append(parted)
-            at += len(parted)
+            position += len(parted)
         parts.append(line.text)
-        end = at + len(line.text)
-        blocks.append(Block(line.kind, at, end, line.level, line.row, line.column))
-        at = end
+        end = position + len(line.text)
+        blocks.append(Block(line.kind, position, end, line.level, line.row, line.column))
+        position = end
     return "".join(parts), tuple(blocks)
 
 
@@ -377,9 +377,9 @@ class _PageReader(HTMLParser):
 
     def choose_lines(self) -> list[_Line]:
         """The lines of the main text."""
-        kept = [] if self._is_torn else [line for line in self.lines if not line.is_furniture]
-        main = [line for line in kept if line.is_main]
-        return main or kept or self.lines
+        content = [] if self._is_torn else [line for line in self.lines if not line.is_furniture]
+        main = [line for line in content if line.is_main]
+        return main or content or self.lines
 
     def _leave_head(self) -> None:
         if self._open and self._open[-1] == "head":
@@ -411,10 +411,10 @@ class _PageReader(HTMLParser):
         self._strong -= tag in _STRONG
         self._count[tag] -= 1
 
-    def _lower(self, raised: list[str], at: int) -> list[str]:
+    def _lower(self, raised: list[str], first: int) -> list[str]:
         """What is left of raised letters: nothing of a note's sign, a caret before a power."""
         words = "".join(raised).strip()
-        base = "".join(part[-12:] for part in self._line[max(at - 4, 0) : at])[-12:]
+        base = "".join(part[-12:] for part in self._line[max(first - 4, 0) : first])[-12:]
         if len(words) > _LONGEST_MARK:
             return raised
         if words in _SQUARE and _UNIT.search(base):
@@ -451,7 +451,7 @@ class _PageReader(HTMLParser):
         header = next((row for row in range(table.row + 1) if not rows.get(row, True)), table.row)
         lines: list[_Line] = []
         reaching: list[tuple[int, int, int, _Line]] = []
-        start = at = table.cells[0].first
+        start = position = table.cells[0].first
 
         def repeat(row: int, column: int) -> None:
             while reaching and reaching[0][:2] < (row, column):
@@ -462,8 +462,8 @@ class _PageReader(HTMLParser):
 
         for cell in table.cells:
             repeat(cell.row, cell.column)
-            lines += self.lines[at : cell.first]
-            at = cell.end
+            lines += self.lines[position : cell.first]
+            position = cell.end
             if inside := self.lines[cell.first : cell.end]:
                 mark = " " if cell.is_header else "; "
                 text = mark.join(" ".join(line.text.split()) for line in inside)
@@ -476,7 +476,7 @@ class _PageReader(HTMLParser):
                 if last > cell.row and is_near:
                     heappush(reaching, (cell.row + 1, cell.column, last, line))
         repeat(table.row + 1, 0)
-        self.lines[start:] = [*lines, *self.lines[at:]]
+        self.lines[start:] = [*lines, *self.lines[position:]]
 
     def _end_line(self) -> None:
         if self._unread:

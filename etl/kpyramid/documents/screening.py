@@ -32,27 +32,27 @@ _NATIVE = 0.1
 class Language:
     """What extraction needs to know of a language besides its grammar rules.
 
-    `own_words`: frequent function words that its neighbours do not have, or have seldom;
+    `distinctive_words`: frequent function words that its neighbours do not have, or have seldom;
     `shared_words`: the others, which say that a text is prose but not in which language.
     `alike`: codes of languages that the classifier cannot tell from it (its creoles).
     """
 
     foreign_letter: re.Pattern[str]
-    own_words: frozenset[str]
+    distinctive_words: frozenset[str]
     shared_words: frozenset[str]
     alike: frozenset[str]
 
     @cached_property
     def function_words(self) -> frozenset[str]:
         """All of them: prose in the language has one in about five words at least."""
-        return self.own_words | self.shared_words
+        return self.distinctive_words | self.shared_words
 
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
         # Outside of Latin, its extensions, and the letters of formulas and ordinals.
         foreign_letter=re.compile(r"[^\W\d_A-Za-zªº\u00c0-\u02ff\u1e00-\u1eff\u2100-\u214f]"),
-        own_words=_WORDS["own.en"],
+        distinctive_words=_WORDS["own.en"],
         shared_words=_WORDS["shared.en"],
         alike=frozenset({"pcm"}),
     )
@@ -86,7 +86,7 @@ def detect_language(text: str, expected: str) -> str:
     words = [word.lower() for word in LETTERS.findall(sample)]
     if len(words) < _FEW_WORDS:
         return expected
-    native = sum(word in language.own_words for word in words) / len(words)
+    native = sum(word in language.distinctive_words for word in words) / len(words)
     strange = _ANY_NEIGHBOUR.intersection(words) - language.function_words
     if native >= _PROSE or (native >= _NATIVE and sample.isascii() and not strange):
         return expected  # without the classifier, which takes half a second to load
@@ -101,28 +101,28 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
 
     Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
     """
-    own = LANGUAGES[expected].function_words
+    function_words = LANGUAGES[expected].function_words
     present = {word.lower() for word in LETTERS.findall(text)}
-    native = present & own
-    if not native <= _ANY_NEIGHBOUR or len((present & _ANY_NEIGHBOUR) - own) < 2:
+    native = present & function_words
+    if not native <= _ANY_NEIGHBOUR or len((present & _ANY_NEIGHBOUR) - function_words) < 2:
         return False  # most texts, fast
     words = LETTERS.findall(_BORROWED.sub(" ", text))
     words[:1] = [word.lower() for word in words[:1]]
     small = {word for word in words if word.islower()}
     for code, neighbour in _NEIGHBOURS.items():
-        foreign = (small & neighbour) - own
+        foreign = (small & neighbour) - function_words
         if code == expected or len(foreign) < 2 or not native <= neighbour:
             continue
-        found = 0
+        count = 0
         outside = False
         named = False
         for word in reversed(words):
             if word in foreign:
-                found += 1
+                count += 1
                 outside |= not named
             elif word not in _ANY_NEIGHBOUR:
                 named = not word.islower()
-        if outside and found >= _PROSE * len(words):
+        if outside and count >= _PROSE * len(words):
             return True
     return False
 
@@ -130,7 +130,7 @@ def has_foreign_grammar(text: str, expected: str) -> bool:
 def is_surely(text: str, expected: str) -> bool:
     """Whether a sentence among others in another language is in the expected one all the same."""
     language = LANGUAGES[expected]
-    if language.own_words.isdisjoint(word.lower() for word in LETTERS.findall(text)):
+    if language.distinctive_words.isdisjoint(word.lower() for word in LETTERS.findall(text)):
         return False
     code, confidence = classify_text(text[:_SAMPLE], language.alike)
     return code == expected and confidence > 0.5
@@ -189,7 +189,7 @@ def screen_text(
     Rows of a table, code, references, and headings that are no sentence are dropped, and sentences
     that are no prose. A speaker's label is no part of what is said.
     """
-    kept: list[Span] = []
+    prose: list[Span] = []
     dropped: list[Dropped] = []
     parts = _sort_blocks(text, blocks) if blocks else _guess_blocks(text, language)
     for reason, part in parts:
@@ -197,8 +197,8 @@ def screen_text(
             dropped.append(_drop(reason, text, part))
             continue
         for block in list_blocks(text, part.start, part.end):
-            _screen_block(text, block, language, kept, dropped)
-    return kept, dropped
+            _screen_block(text, block, language, prose, dropped)
+    return prose, dropped
 
 
 def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | None, Span]]:
@@ -220,7 +220,7 @@ _REASONS = {"code": "code", "cell": "table", "pair": "pair", "heading": "heading
 def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]:
     """What stands before, between and behind code and labels, which are told from prose."""
     start = 0
-    told = [
+    recognised = [
         *_find_code_blocks(text, language),
         *(
             ("pair", Span(line.start, line.end))
@@ -229,7 +229,7 @@ def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]
             for line, size in list_labelled(text)
         ),
     ]
-    for reason, part in sorted(told, key=lambda each: each[1].start):
+    for reason, part in sorted(recognised, key=lambda each: each[1].start):
         if part.start < start:
             continue  # within code
         yield None, Span(start, part.start)
@@ -249,12 +249,12 @@ def list_labelled(text: str) -> Iterator[tuple[Block, int]]:
 
 
 def _screen_block(
-    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+    text: str, block: Span, language: str, prose: list[Span], dropped: list[Dropped]
 ) -> None:
     body = text[block.start : block.end]
     code = detect_language(body, language)
     if code == language:
-        _screen_lines(text, block, language, kept, dropped)
+        _screen_lines(text, block, language, prose, dropped)
         return
     for native, group in groupby(
         split_sentences(body), lambda s: is_surely(body[s.start : s.end], language)
@@ -262,13 +262,13 @@ def _screen_block(
         sentences = list(group)
         part = Span(block.start + sentences[0].start, block.start + sentences[-1].end)
         if native:
-            _screen_lines(text, part, language, kept, dropped)
+            _screen_lines(text, part, language, prose, dropped)
         else:
             dropped.append(_drop("language_not_supported", text, part, f"[{code}] "))
 
 
 def _screen_lines(
-    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+    text: str, block: Span, language: str, prose: list[Span], dropped: list[Dropped]
 ) -> None:
     for reason, span in _cut_lines(text, block, language):
         if reason is not None:
@@ -286,10 +286,10 @@ def _screen_lines(
             else:
                 dropped.append(_drop(reason, text, here, note))
             if run:
-                kept.append(Span(run[0].start, run[-1].end))
+                prose.append(Span(run[0].start, run[-1].end))
             run = []
         if run:
-            kept.append(Span(run[0].start, run[-1].end))
+            prose.append(Span(run[0].start, run[-1].end))
 
 
 def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
@@ -310,10 +310,10 @@ def _find_code_blocks(text: str, language: str) -> Iterator[tuple[str, Span]]:
 def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | None, Span]]:
     """The block's stretches of lines, each with the reason why it is no prose, or None."""
     lines: list[Span] = []
-    at = block.start
+    position = block.start
     for words in text[block.start : block.end].split("\n"):
-        lines += trim(text, at, at + len(words))
-        at += len(words) + 1
+        lines += trim(text, position, position + len(words))
+        position += len(words) + 1
     widest = max(line.end - line.start for line in lines)
     listed = _is_list(text, lines)
     stretch: tuple[str | None, Span] | None = None
@@ -433,7 +433,7 @@ def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
     least = next((share for size, share in _LEAST_SHARES if len(tokens) >= size), 0.0)
     if native < least * len(tokens):
         return "no_prose", ""
-    strange = len(words) > 7 and not any(word.lower() in known.own_words for word in words)
+    strange = len(words) > 7 and not any(word.lower() in known.distinctive_words for word in words)
     if strange or has_foreign_grammar(sentence, language):
         code = detect_language(sentence, language)
         if code != language:

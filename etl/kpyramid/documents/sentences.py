@@ -88,18 +88,18 @@ def split_sentences(text: str) -> Iterator[Span]:
 
 def cut_parts(text: str, blocks: "Sequence[Block]") -> Iterator[tuple[Span, bool]]:
     """The sentences of a text, and the rows of its tables, each with whether it is a row."""
-    at = 0
+    position = 0
     for (is_cell, _), listed in groupby(
         blocks, key=lambda block: (block.kind == "cell", block.row)
     ):
         row = list(listed)
         if is_cell:
-            for span in split_sentences(text[at : row[0].start]):
-                yield Span(span.start + at, span.end + at), False
-            at = row[-1].end
-            yield Span(row[0].start, at), True
-    for span in split_sentences(text[at:]):
-        yield Span(span.start + at, span.end + at), False
+            for span in split_sentences(text[position : row[0].start]):
+                yield Span(span.start + position, span.end + position), False
+            position = row[-1].end
+            yield Span(row[0].start, position), True
+    for span in split_sentences(text[position:]):
+        yield Span(span.start + position, span.end + position), False
 
 
 def ends_at_firm(text: str, start: int, following: int) -> bool:

@@ -66,8 +66,8 @@ def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) ->
     for row in rows:
         wide = columns | dict.fromkeys(row.cells)
         full = len(held) == _MOST_ROWS or len(wide) * (len(held) + 1) > _MOST_CELLS
-        other = held and (row.access, row.named) != (held[0].access, held[0].named)
-        if held and (full or other):
+        differs = held and (row.access, row.named) != (held[0].access, held[0].named)
+        if held and (full or differs):
             yield _write_table([*columns], held, subject)
             held, wide = [], dict.fromkeys(row.cells)
         held.append(row)
@@ -79,29 +79,29 @@ def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) ->
 def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str, int]) -> Table:
     text: list[str] = []
     blocks: list[Block] = []
-    at = 0
+    position = 0
     label, depth = subject if rows[0].named else ("", 1)
 
     def add(cells: Iterable[str], row: int, ending: str) -> None:
-        nonlocal at
+        nonlocal position
         for column, cell in enumerate(cells):
             mark = " | " if column else ""
-            at += len(mark)
+            position += len(mark)
             if cell:
                 level = 0 if row else depth if cell == label else 1
-                blocks.append(Block("cell", at, at + len(cell), level, row, column))
+                blocks.append(Block("cell", position, position + len(cell), level, row, column))
             text.extend((mark, cell))
-            at += len(cell)
+            position += len(cell)
         text.append(ending)
-        at += len(ending)
+        position += len(ending)
 
     header = sum(len(column) + 3 for column in columns)
     begin = number = 0
     for row in rows:
-        if not number or at - begin > max(_PART, 4 * header):
+        if not number or position - begin > max(_PART, 4 * header):
             if number:
                 add((), 0, "\n")
-            begin, number = at, 1
+            begin, number = position, 1
             add(columns, 0, "\n")
         add((row.cells.get(column, "") for column in columns), number, "\n")
         number += 1
@@ -124,7 +124,7 @@ def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
             waiting.extend(inner)
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(one, Mapping | list | tuple | bytes) for one in values):
+        if any(isinstance(item, Mapping | list | tuple | bytes) for item in values):
             left.append(name)
         else:
             cells[" ".join(normalise_text(name).split())] = "; ".join(map(write_cell, values))
@@ -147,4 +147,4 @@ def write_cell(value: object) -> str:
 
 def name_columns(cells: Sequence[object]) -> list[str]:
     """Names for the columns of a header row; one without a name is its number."""
-    return [write_cell(cell) or f"Column {at}" for at, cell in enumerate(cells, 1)]
+    return [write_cell(cell) or f"Column {number}" for number, cell in enumerate(cells, 1)]

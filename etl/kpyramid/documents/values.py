@@ -93,29 +93,29 @@ def find_values(text: str) -> tuple[Value, ...]:
     """The dates and numbers of a text in its order; a number within a date is not one."""
     if not _DIGIT.search(text):
         return ()
-    found: list[Value] = []
+    values: list[Value] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
             date = _read_date(match)
-            if date and not _overlaps(match, found):
-                found.append(Value(match.start(), match.end(), date))
+            if date and not _overlaps(match, values):
+                values.append(Value(match.start(), match.end(), date))
     for match in _YEARS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), Date(int(match["year"]))))
+        if not _overlaps(match, values):
+            values.append(Value(match.start(), match.end(), Date(int(match["year"]))))
     for match in _NUMBERS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), _read_number(match)))
-    return tuple(sorted(found, key=lambda value: value.start))
+        if not _overlaps(match, values):
+            values.append(Value(match.start(), match.end(), _read_number(match)))
+    return tuple(sorted(values, key=lambda value: value.start))
 
 
 def read_value(text: str) -> Date | Decimal | None:
     """The one date or number that a text consists of, with a unit at most."""
     stripped = text.strip().strip("\"'")
-    found = find_values(stripped)
-    if len(found) != 1 or found[0].start != 0:
+    values = find_values(stripped)
+    if len(values) != 1 or values[0].start != 0:
         return None
-    rest = stripped[found[0].end :]
-    return found[0].value if _UNIT.fullmatch(rest) else None
+    rest = stripped[values[0].end :]
+    return values[0].value if _UNIT.fullmatch(rest) else None
 
 
 def find_month(name: str) -> int:
@@ -154,5 +154,5 @@ def _read_number(match: re.Match[str]) -> Decimal:
     return Decimal(digits.replace(",", "")) * SCALES.get((scale or "").casefold(), 1)
 
 
-def _overlaps(match: re.Match[str], found: list[Value]) -> bool:
-    return any(value.start < match.end() and match.start() < value.end for value in found)
+def _overlaps(match: re.Match[str], values: list[Value]) -> bool:
+    return any(value.start < match.end() and match.start() < value.end for value in values)

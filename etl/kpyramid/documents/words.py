@@ -93,18 +93,18 @@ _HOLDING = {
 
 def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
     """The lists of words in a TOML file beside a module, by name; `table.name` in a table."""
-    found: dict[str, frozenset[str]] = {}
+    lists: dict[str, frozenset[str]] = {}
 
     def take(name: str, value: object) -> None:
         if isinstance(value, str):
-            found[name] = frozenset(value.split())
+            lists[name] = frozenset(value.split())
         else:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
             for key, inner in pairs:
                 take(f"{name}.{key}" if name else str(key), inner)
 
     take("", tomllib.loads(Path(module).with_name(name).read_text("utf-8")))
-    return found
+    return lists
 
 
 def pick_table(lists: Mapping[str, frozenset[str]], table: str) -> dict[str, frozenset[str]]:
@@ -237,8 +237,8 @@ def hold(phrase: str, modality: str, *, names: bool = False) -> str:
 def _part(phrase: str) -> tuple[list[str], str, list[str]]:
     """The adverbs before a wording's verb, the verb, and what follows it."""
     words = phrase.split()
-    at = next((at for at, word in enumerate(words) if not _is_adverb(word)), 0)
-    return words[:at], "".join(words[at : at + 1]), words[at + 1 :]
+    index = next((index for index, word in enumerate(words) if not _is_adverb(word)), 0)
+    return words[:index], "".join(words[index : index + 1]), words[index + 1 :]
 
 
 def word_relation(phrase: str, negated: bool) -> str:
@@ -356,7 +356,7 @@ def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> lis
     """Where a text says a name, surest first; `values` are the text's dates and numbers."""
     if name.value is not None:
         return _find_places_of_value(name.value, words, values)
-    found: dict[tuple[int, int], float] = {}
+    strengths: dict[tuple[int, int], float] = {}
     for form, strength in name.forms:
         stems = tuple(_stem(word) for word in form)
         for first in range(len(words) - len(form) + 1):
@@ -371,13 +371,13 @@ def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> lis
                 continue
             span = (first, first + len(form))
             sure *= _weigh_neighbours(run, words, *span)
-            found[span] = max(found.get(span, 0.0), sure)
+            strengths[span] = max(strengths.get(span, 0.0), sure)
     longest = [  # "Berrin" within "Tomas Berrin" is no place of its own
         span
-        for span in found
-        if not any(a <= span[0] and span[1] <= b for a, b in found if (a, b) != span)
+        for span in strengths
+        if not any(a <= span[0] and span[1] <= b for a, b in strengths if (a, b) != span)
     ]
-    places = [Place(*span, found[span]) for span in longest]
+    places = [Place(*span, strengths[span]) for span in longest]
     return sorted(places, key=lambda place: (-place.strength, place.first, place.last))
 
 
@@ -433,16 +433,16 @@ def match_plain_words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=100_000)
-def share_stem(one: str, other: str) -> bool:
+def share_stem(first: str, second: str) -> bool:
     """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
-    if min(len(one), len(other)) < _STEM:
+    if min(len(first), len(second)) < _STEM:
         return False
-    if one.endswith(other) or other.endswith(one):
+    if first.endswith(second) or second.endswith(first):
         return True
-    return _count_shared(one, other) >= max(_STEM, 0.5 * max(len(one), len(other)))
+    return _count_shared(first, second) >= max(_STEM, 0.5 * max(len(first), len(second)))
 
 
-def _count_shared(one: str, other: str) -> int:
+def _count_shared(first: str, second: str) -> int:
     """The letters that both words begin with."""
-    pairs = zip(one, other, strict=False)
+    pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

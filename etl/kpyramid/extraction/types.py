@@ -126,7 +126,9 @@ class Chunk:
     context: tuple[tuple[str, str], ...] = ()
 
 
-def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int) -> Extraction:
+def cut_extraction(
+    extractions: Iterable[tuple[int, Extraction]], start: int, end: int
+) -> Extraction:
     """What was found between two characters of a document, offsets from the first.
 
     `found` are extractions with the place where their text begins. A claim belongs to where its
@@ -134,7 +136,7 @@ def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int
     that goes on behind the end, as in a sentence that was cut, ends there.
     """
     parts = Extraction()
-    for offset, extraction in found:
+    for offset, extraction in extractions:
         parts = join_extractions(parts, _cut(extraction, start - offset, end - offset))
     return parts
 
@@ -144,7 +146,7 @@ def find_clause(claim: Claim) -> Span:
     return max(claim.spans, key=lambda span: (span.start, span.end))
 
 
-def _cut(found: Extraction, start: int, end: int) -> Extraction:
+def _cut(extraction: Extraction, start: int, end: int) -> Extraction:
     def shift(span: Span | None) -> Span | None:
         inside = span is not None and start <= span.start and span.end <= end
         return Span(span.start - start, span.end - start) if span and inside else None
@@ -153,20 +155,20 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
         begins = start <= span.start < end
         return Span(span.start - start, min(span.end, end) - start) if begins else None
 
-    kept = [at for at, claim in enumerate(found.claims) if clip(find_clause(claim))]
-    dropped = (replace(d, span=span) for d in found.dropped if (span := clip(d.span)))
-    return replace(_select(found, kept, shift, clip), dropped=tuple(dropped))
+    indices = [index for index, claim in enumerate(extraction.claims) if clip(find_clause(claim))]
+    dropped = (replace(d, span=span) for d in extraction.dropped if (span := clip(d.span)))
+    return replace(_select(extraction, indices, shift, clip), dropped=tuple(dropped))
 
 
 def part_extraction(
-    found: Extraction, is_apart: Callable[[Span], bool]
+    extraction: Extraction, is_apart: Callable[[Span], bool]
 ) -> tuple[Extraction, Extraction]:
     """The claims that have a span apart, with what belongs to them, and the others."""
-    lies = [any(map(is_apart, claim.spans)) for claim in found.claims]
+    lies = [any(map(is_apart, claim.spans)) for claim in extraction.claims]
     apart, rest = (
         replace(
-            _select(found, [at for at, it in enumerate(lies) if it is wanted]),
-            dropped=tuple(d for d in found.dropped if is_apart(d.span) is wanted),
+            _select(extraction, [index for index, it in enumerate(lies) if it is wanted]),
+            dropped=tuple(d for d in extraction.dropped if is_apart(d.span) is wanted),
         )
         for wanted in (True, False)
     )
@@ -174,28 +176,28 @@ def part_extraction(
 
 
 def _select(
-    found: Extraction,
-    kept: Sequence[int],
+    extraction: Extraction,
+    indices: Sequence[int],
     shift: Callable[[Span | None], Span | None] = lambda span: span,
     clip: Callable[[Span], Span | None] = lambda span: span,
 ) -> Extraction:
     """Some claims with what belongs to them, their spans as the functions place them."""
-    number = {at: place for place, at in enumerate(kept)}
+    number = {index: place for place, index in enumerate(indices)}
     return Extraction(
         claims=tuple(
             replace(
-                found.claims[at],
-                spans=tuple(span for s in found.claims[at].spans if (span := clip(s))),
+                extraction.claims[index],
+                spans=tuple(span for s in extraction.claims[index].spans if (span := clip(s))),
                 arguments=tuple(
                     replace(argument, span=shift(argument.span))
-                    for argument in found.claims[at].arguments
+                    for argument in extraction.claims[index].arguments
                 ),
             )
-            for at in kept
+            for index in indices
         ),
         mentions=tuple(
             replace(mention, claim=number[mention.claim], span=span)
-            for mention in found.mentions
+            for mention in extraction.mentions
             if mention.claim in number and (span := shift(mention.span))
         ),
         facts=tuple(
@@ -206,18 +208,18 @@ def _select(
                 relation_span=shift(fact.relation_span),
                 tail_span=shift(fact.tail_span),
             )
-            for fact in found.facts
+            for fact in extraction.facts
             if fact.claim in number
         ),
     )
 
 
-def join_extractions(one: Extraction, other: Extraction) -> Extraction:
+def join_extractions(first: Extraction, second: Extraction) -> Extraction:
     """All that two extractions of the same text hold."""
-    more = len(one.claims)
+    more = len(first.claims)
     return Extraction(
-        claims=(*one.claims, *other.claims),
-        mentions=(*one.mentions, *(replace(m, claim=m.claim + more) for m in other.mentions)),
-        facts=(*one.facts, *(replace(f, claim=f.claim + more) for f in other.facts)),
-        dropped=(*one.dropped, *other.dropped),
+        claims=(*first.claims, *second.claims),
+        mentions=(*first.mentions, *(replace(m, claim=m.claim + more) for m in second.mentions)),
+        facts=(*first.facts, *(replace(f, claim=f.claim + more) for f in second.facts)),
+        dropped=(*first.dropped, *second.dropped),
     )

@@ -50,15 +50,17 @@ class Folded:
 
     def find(self, wanted: str, within: Span) -> Iterator[Span]:
         """The places of a folded string in the text itself, between words, in order."""
-        at = self.text.find(wanted) if wanted else -1
-        while at >= 0:
-            end = at + len(wanted)
-            span = Span(self.places[at], self.places[end - 1] + 1)
-            whole = at == 0 or self.places[at - 1] != self.places[at]  # not half a character
+        position = self.text.find(wanted) if wanted else -1
+        while position >= 0:
+            end = position + len(wanted)
+            span = Span(self.places[position], self.places[end - 1] + 1)
+            whole = (
+                position == 0 or self.places[position - 1] != self.places[position]
+            )  # not half a character
             whole = whole and (end == len(self.text) or self.places[end] != self.places[end - 1])
             if whole and within.start <= span.start and span.end <= within.end:
                 yield span
-            at = self.text.find(wanted, at + 1)
+            position = self.text.find(wanted, position + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -89,10 +91,10 @@ def locate_quotation(text: str, folded: Folded, quotation: str) -> tuple[Span, .
         return (whole,)
     spans: list[Span] = []
     for part in filter(str.strip, _ELLIPSIS.split(quotation)):
-        found = _locate(text, folded, part.strip(), spans[-1].end if spans else 0)
-        if found is None:
+        span = _locate(text, folded, part.strip(), spans[-1].end if spans else 0)
+        if span is None:
             return ()
-        spans.append(found)
+        spans.append(span)
     return tuple(spans)
 
 
@@ -107,17 +109,17 @@ def locate_name(
     if not name:
         return None
     for span in within:
-        at = text.find(name, span.start, span.end)
-        while at >= 0:
-            if _stands_alone(text, at, at + len(name)):
-                return Span(at, at + len(name))
-            at = text.find(name, at + 1, span.end)
+        position = text.find(name, span.start, span.end)
+        while position >= 0:
+            if _stands_alone(text, position, position + len(name)):
+                return Span(position, position + len(name))
+            position = text.find(name, position + 1, span.end)
     wanted = fold(name).text.strip()
     for span in () if exact else within:
-        for found in folded.find(wanted, span):
-            words = text[found.start : found.end]
-            if words.casefold() == name.casefold() and _stands_alone(text, found.start, found.end):
-                return found
+        for place in folded.find(wanted, span):
+            words = text[place.start : place.end]
+            if words.casefold() == name.casefold() and _stands_alone(text, place.start, place.end):
+                return place
     return None
 
 
@@ -135,7 +137,9 @@ def list_lemmas(text: str) -> frozenset[str]:
 def names(words: Sequence[str], name: Sequence[str]) -> bool:
     """Whether the words hold the name as a run."""
     size = len(name)
-    return bool(name) and any(words[at : at + size] == name for at in range(len(words) - size + 1))
+    return bool(name) and any(
+        words[start : start + size] == name for start in range(len(words) - size + 1)
+    )
 
 
 def find_naming(text: str, ends: Sequence[str]) -> Span | None:
@@ -146,13 +150,13 @@ def find_naming(text: str, ends: Sequence[str]) -> Span | None:
         return None
     words = [list_words(text[span.start : span.end]) for span in sentences]
     for size in range(1, len(sentences) + 1):
-        found = [
+        runs = [
             Span(sentences[first].start, sentences[first + size - 1].end)
             for first in range(len(sentences) - size + 1)
             if all(names([*chain(*words[first : first + size])], name) for name in wanted)
         ]
-        if found:
-            return min(found, key=lambda span: (span.end - span.start, span.start))
+        if runs:
+            return min(runs, key=lambda span: (span.end - span.start, span.start))
     return None
 
 
@@ -175,8 +179,8 @@ def assign_triples(
     for head, relation, tail in triples:
         ends, verb = list_lemmas(f"{head} {tail}"), list_lemmas(relation)
         scores = [
-            (2 * len(ends & words) + len(verb & words), -len(words), -at)
-            for at, words in enumerate(lemmas)
+            (2 * len(ends & words) + len(verb & words), -len(words), -index)
+            for index, words in enumerate(lemmas)
         ]
         if scores:
             rows[-max(scores)[2]].append((head, relation, tail))
@@ -185,11 +189,11 @@ def assign_triples(
 
 def _locate(text: str, folded: Folded, quotation: str, start: int) -> Span | None:
     """The first place from `start` on: letter by letter, else folded, else without its ends."""
-    at = text.find(quotation, start) if quotation else -1
-    while at >= 0:
-        if _stands_alone(text, at, at + len(quotation)):
-            return Span(at, at + len(quotation))
-        at = text.find(quotation, at + 1)
+    position = text.find(quotation, start) if quotation else -1
+    while position >= 0:
+        if _stands_alone(text, position, position + len(quotation)):
+            return Span(position, position + len(quotation))
+        position = text.find(quotation, position + 1)
     plain = fold(quotation).text.strip()
     for wanted in (plain, plain.strip(_ENDS)):
         for span in folded.find(wanted, Span(start, len(text))):
@@ -205,10 +209,10 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not before and not after
 
 
-def _is_inside_word(one: str, next_one: str) -> bool:
+def _is_inside_word(left: str, right: str) -> bool:
     """Whether no word ends between two characters; where no spaces are written, any may."""
-    both = one.isalnum() and next_one.isalnum()
-    return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
+    both = left.isalnum() and right.isalnum()
+    return both and not _UNSPACED.match(left) and not _UNSPACED.match(right)
 
 
 # Types of names by their form: dates, numbers and quantities.
@@ -342,8 +346,8 @@ def _list_pronouns(phrase: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in WORD.findall(phrase) if is_pronoun(word))
 
 
-def _overlaps(one: Span, others: Sequence[Span]) -> bool:
-    return any(one.start < other.end and other.start < one.end for other in others)
+def _overlaps(span: Span, spans: Sequence[Span]) -> bool:
+    return any(span.start < each.end and each.start < span.end for each in spans)
 
 
 def list_strange(phrase: str, known: frozenset[str]) -> list[str]:

@@ -65,10 +65,10 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
     article in the evidence or names one, is "is a"; "is | king of Poland" is
     "is king of | Poland"; "is in" before a place is "is located in".
     """
-    said = _strip_ends(row)
-    kept = [word for word in said if word.casefold() not in _NEGATIONS]
-    relation, tail = " ".join(kept), row.tail
-    negated = len(kept) < len(said)
+    stripped = _strip_ends(row)
+    affirmative = [word for word in stripped if word.casefold() not in _NEGATIONS]
+    relation, tail = " ".join(affirmative), row.tail
+    negated = len(affirmative) < len(stripped)
     words = relation.casefold().split()
     if words and words[-1] in ("in", "on", "at") and set(words[:-1]) <= _BARE:
         if find_type(tail, text.types) in PLACES:
@@ -89,8 +89,8 @@ def _lacks_article(tail: str, quoted: str) -> bool:
     """
     if tail.split()[0].casefold() in ARTICLES:
         return False
-    found = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
-    return found is not None or find_kind_label(tail.split()[-1]) is not None
+    article = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
+    return article is not None or find_kind_label(tail.split()[-1]) is not None
 
 
 def _strip_ends(row: Triple) -> list[str]:
@@ -169,7 +169,7 @@ def ground_statements(
     evidence: what a model adds is not the corpus's.
     """
     chunk = text.chunk
-    kept: list[Claim] = []
+    claims: list[Claim] = []
     dropped: list[Dropped] = []
     for statement in statements:
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
@@ -181,8 +181,8 @@ def ground_statements(
         claim = statement.claim
         if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
-        kept.append(Claim(_repair_subject(claim, spans, chunk), spans))
-    return kept, dropped
+        claims.append(Claim(_repair_subject(claim, spans, chunk), spans))
+    return claims, dropped
 
 
 def ground_triples(
@@ -216,9 +216,9 @@ def ground_triples(
                 made = made or _ground_triple(text, number, claim, row)
                 yield made, show_row(row), cover(claim.spans)
 
-    found, dropped = take_facts(ground(), count_allowed(text.chunk.text))
-    mentions = find_mentions(text, claims, entities, found)
-    return Extraction(tuple(claims), mentions, found, dropped)
+    grounded, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    mentions = find_mentions(text, claims, entities, grounded)
+    return Extraction(tuple(claims), mentions, grounded, dropped)
 
 
 Grounded = tuple[Fact | str, str, Span]
@@ -227,19 +227,19 @@ Grounded = tuple[Fact | str, str, Span]
 
 def take_facts(rows: Iterable[Grounded], room: int) -> tuple[tuple[Fact, ...], tuple[Dropped, ...]]:
     """The facts, each once and at most `room`, and the rest with its reasons."""
-    kept: dict[tuple[object, ...], Fact] = {}
+    facts: dict[tuple[object, ...], Fact] = {}
     dropped: list[Dropped] = []
     for made, shown, span in rows:
         if isinstance(made, Fact):
             words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
             stance = (made.negated, made.modality, made.attribution)
             key = (*words, *stance, *sorted(made.qualifiers.items()))
-            if key not in kept and len(kept) < room:
-                kept[key] = made
+            if key not in facts and len(facts) < room:
+                facts[key] = made
                 continue
-            made = "repeated" if key in kept else "too_many"
+            made = "repeated" if key in facts else "too_many"
         dropped.append(Dropped(made, shown, span))
-    return tuple(kept.values()), tuple(dropped)
+    return tuple(facts.values()), tuple(dropped)
 
 
 def show_row(row: Triple) -> str:
@@ -355,7 +355,7 @@ def find_mentions(
         }
         ends = {s for f in facts if f.claim == number for s in (f.head_span, f.tail_span) if s}
         for span in sorted(spans, key=lambda s: (s.start, s.end)):
-            inner = any(other != span and _holds(other, span) for other in spans)
+            inner = any(outer != span and _holds(outer, span) for outer in spans)
             if inner and span not in ends:
                 continue
             words = text.chunk.text[span.start : span.end]

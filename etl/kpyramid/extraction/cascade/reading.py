@@ -261,14 +261,14 @@ def _list_gone(before: Sequence[Triple], after: Sequence[Triple]) -> list[Triple
     Those that stayed as they are take their places first.
     """
     stayed = Counter(after)
-    changed = [row for row in before if not _take_one(stayed, row)]
+    changed = [row for row in before if not _subtract(stayed, row)]
     places = Counter((row.head.casefold(), row.tail.casefold()) for row in stayed.elements())
     return [
-        row for row in changed if not _take_one(places, (row.head.casefold(), row.tail.casefold()))
+        row for row in changed if not _subtract(places, (row.head.casefold(), row.tail.casefold()))
     ]
 
 
-def _take_one(counts: Counter[T], key: T) -> bool:
+def _subtract(counts: Counter[T], key: T) -> bool:
     """Takes one away, if there is one."""
     if counts[key] < 1:
         return False

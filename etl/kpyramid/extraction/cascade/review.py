@@ -145,7 +145,7 @@ def draw_facts(made: WindowExtraction, share: float, seed: int) -> list[int]:
         digest = hash_value([seed, made.claims[fact.claim].text, *words, qualifiers])
         return int(digest[:13], 16) / 16**13
 
-    return [at for at, fact in enumerate(made.facts) if draw(fact) < share] if share else []
+    return [index for index, fact in enumerate(made.facts) if draw(fact) < share] if share else []
 
 
 def ask_check(
@@ -157,10 +157,12 @@ def ask_check(
 ) -> Request:
     """The question whether the sentences of facts say them, each shown with the two before it."""
     numbers = {span: number for number, span in enumerate(list_sentences(chunk.text), 1)}
-    cited = {at: [numbers[s] for s in made.claims[made.facts[at].claim].spans] for at in drawn}
+    cited = {
+        index: [numbers[s] for s in made.claims[made.facts[index].claim].spans] for index in drawn
+    }
     facts = [
-        f"F{place}| {_show_fact(made.facts[at])} | {', '.join(map(str, cited[at]))}"
-        for place, at in enumerate(drawn, 1)
+        f"F{place}| {_show_fact(made.facts[index])} | {', '.join(map(str, cited[index]))}"
+        for place, index in enumerate(drawn, 1)
     ]
     near = _list_near([number for each in cited.values() for number in each], 2)
     shown = "\n".join(facts)
@@ -196,8 +198,8 @@ def read_verdicts(content: str) -> Mapping[int, Verdict]:
     verdicts: dict[int, Verdict] = {}
     for row in parse_json(content, Verdicts).verdicts:
         match clean_row(row):
-            case [int() | str() as fact, str() as evidence, str() as said]:
-                number, verdict = re.fullmatch(r"F?(\d{1,6})", str(fact)), said.replace(" ", "_")
+            case [int() | str() as fact, str() as evidence, str() as answer]:
+                number, verdict = re.fullmatch(r"F?(\d{1,6})", str(fact)), answer.replace(" ", "_")
                 if number and verdict in (STATED, PARTLY, NOT_STATED):
                     verdicts.setdefault(int(number[1]), (evidence, verdict))
     return verdicts
@@ -212,15 +214,15 @@ def apply_verdicts(
     """
     facts = dict(enumerate(made.facts))
     dropped = list(made.dropped)
-    for place, at in enumerate(drawn, 1):
+    for place, index in enumerate(drawn, 1):
         evidence, verdict = verdicts.get(place, ("", ""))
         if evidence and not locate_quotation(text.chunk.text, text.folded, evidence):
             continue
-        fact = facts[at]
+        fact = facts[index]
         if verdict != NOT_STATED:
-            facts[at] = replace(fact, verdict=verdict or None)
+            facts[index] = replace(fact, verdict=verdict or None)
             continue
         shown = f"{fact.head} | {fact.relation} | {fact.tail}: {evidence or '-'}"
         dropped.append(Dropped(NOT_STATED, shown, cover(made.claims[fact.claim].spans)))
-        del facts[at]
+        del facts[index]
     return replace(made, facts=tuple(facts.values()), dropped=tuple(dropped))

@@ -183,23 +183,23 @@ def split_commas(entities: Sequence[str]) -> tuple[str, ...]:
     parts: list[str] = []
     for entity in entities:
         start = 0
-        for at, character in enumerate(entity):
-            inside = entity[max(at - 1, 0)].isdigit() and entity[at + 1 : at + 2].isdigit()
+        for index, character in enumerate(entity):
+            inside = entity[max(index - 1, 0)].isdigit() and entity[index + 1 : index + 2].isdigit()
             if character == "," and not inside:
-                parts.append(entity[start:at])
-                start = at + 1
+                parts.append(entity[start:index])
+                start = index + 1
         parts.append(entity[start:])
     return clean_items(parts)
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
     """The items with single spaces, each once whatever its case, without empty ones."""
-    kept: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for item in items:
         words = " ".join(item.split())
         if words:
-            kept.setdefault(words.casefold(), words)
-    return tuple(kept.values())
+            unique.setdefault(words.casefold(), words)
+    return tuple(unique.values())
 
 
 # Tasks, and requests for them.

@@ -126,9 +126,12 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         (
             before.start in starts,
             piece.start not in starts,
-            *(hash_bytes(part.encode("utf-8", "surrogatepass")) for part in (one[:_OPENING], one)),
+            *(
+                hash_bytes(part.encode("utf-8", "surrogatepass"))
+                for part in (words[:_OPENING], words)
+            ),
         )
-        for before, piece, one in zip(pieces[:1] + pieces, pieces, shown, strict=False)
+        for before, piece, words in zip(pieces[:1] + pieces, pieces, shown, strict=False)
     ]
     waiting = [(0, len(pieces))] if pieces else []
     while waiting:
@@ -140,7 +143,7 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
         middle = (sums[first] + sums[last]) / 2
         places = range(low, high) or range(first + 1, last)
-        *_, cut = min((ranks[at], abs(sums[at] - middle), at) for at in places)
+        *_, cut = min((ranks[index], abs(sums[index] - middle), index) for index in places)
         waiting += [(cut, last), (first, cut)]
 
 
@@ -289,7 +292,7 @@ def clean_row(row: object) -> list[Any]:
 
 def _read_numbers(cited: object) -> tuple[int, ...]:
     """The numbers of sentences, however they are written, each once and in order."""
-    numbers = {int(found) for found in _DIGITS.findall(str(cited))}
+    numbers = {int(digits) for digits in _DIGITS.findall(str(cited))}
     return tuple(sorted(numbers))[: _MOST_CITED + 1]
 
 
@@ -323,7 +326,7 @@ class Vocabulary:
 
     def name_class(self, kind: str, noun: str) -> str:
         """The class of an entity type; without one the noun, as a reply would say it."""
-        named = (label for label, _, found in self.classes if found == kind)
+        named = (label for label, _, entity_type in self.classes if entity_type == kind)
         return next(named, f"other: {noun}")
 
 
@@ -561,12 +564,12 @@ def _refers(quoted: str) -> bool:
 
 def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, str]:
     """Qualifiers by name, and flags; one that is none, or not the text's, is a reject by itself."""
-    found: dict[str, str] = {}
+    qualifiers: dict[str, str] = {}
     for mark in row.marks:
         name, _, words = (part.strip() for part in mark.partition(":"))
         name = name.casefold()
         if not words and (name == "not" or name in _FLAGS):
-            found.setdefault(name, name)
+            qualifiers.setdefault(name, name)
         elif not words and name == "fact":
             continue
         elif name not in _KEYS or not words:
@@ -575,8 +578,8 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
             window.drop("unsupported", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
         else:
             bare = _LEAD[name].sub("", words, count=1) if name in _LEAD else words
-            found.setdefault(_KEYS[name], bare)
-    return found
+            qualifiers.setdefault(_KEYS[name], bare)
+    return qualifiers
 
 
 def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) -> WindowExtraction:

@@ -110,11 +110,11 @@ _ABOUT = re.compile(
 def find_named(title: str, text: str) -> str:
     """The part of a title that the text names, where it names but what an opening leads to."""
     lead = _ABOUT.match(title)
-    said = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
-    if lead is None or title.casefold() in said:
+    body = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
+    if lead is None or title.casefold() in body:
         return title
     rest = title[lead.end() :]
-    return rest if rest.casefold() in said else title
+    return rest if rest.casefold() in body else title
 
 
 def read_title(title: str) -> Antecedent | None:
@@ -128,8 +128,8 @@ def read_title(title: str) -> Antecedent | None:
         return None
     if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
-    said = BRACKET.search(title)
-    kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
+    bracket = BRACKET.search(title)
+    kinds = {bracket.group(1).split()[-1].lower()} if bracket else set[str]()
     kinds &= LABEL_BY_NOUN.keys()
     if "," not in name:  # "Fall River, Massachusetts" is no river
         kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
@@ -191,7 +191,7 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
             while path and path[-1][0] >= block.level:
                 path.pop()
             path.append((block.level, named))
-            yield block.start, next((one for _, one in reversed(path) if one), None)
+            yield block.start, next((thing for _, thing in reversed(path) if thing), None)
 
 
 def find_head_word(words: list[str]) -> str:
@@ -216,11 +216,11 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
-    at, left_out = len(letters) - 1, 0
+    index, left_out = len(letters) - 1, 0
     for node in reversed(words):
-        if node.word[0] == letters[at] and (at or node.word not in _LINKING):
-            at -= 1
-            if at < 0:
+        if node.word[0] == letters[index] and (index or node.word not in _LINKING):
+            index -= 1
+            if index < 0:
                 return node.i
         elif node.word not in _LINKING:
             left_out += 1
@@ -230,12 +230,12 @@ def _match_initials(words: list[Node], letters: list[str]) -> int | None:
 
 
 def _match_letters(words: list[Node], letters: list[str]) -> int | None:
-    at = len(letters) - 1
+    index = len(letters) - 1
     for node in reversed(words):
         where = len(node.word)
-        while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
-            at -= 1
-        if at == 0 and where != 0 and node.word[0] == letters[0]:
+        while index > 0 and (where := node.word.rfind(letters[index], 0, where)) >= 0:
+            index -= 1
+        if index == 0 and where != 0 and node.word[0] == letters[0]:
             return node.i
     return None
 
@@ -251,10 +251,10 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     kinds = list_kinds(token)
     words = {w.lower().strip(".") for w in phrase.text.split()}
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
-    own = token.word
+    head = token.word
     full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
     person: bool | None
-    named = LABEL_BY_NOUN.get(own) if phrase.is_named else None
+    named = LABEL_BY_NOUN.get(head) if phrase.is_named else None
     if named == "ORG":  # "Dovra Paper Company" is a manufacturer
         person = False
     elif any(is_person_noun(k) for k in kinds) or (
@@ -269,22 +269,22 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     else:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
-    told = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
-    for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
+    labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
+    for word in (head, phrase.text.split()[0].lower()) if phrase.is_named else ():
         label = LABEL_BY_NOUN.get(word)
-        if told and label not in told:
+        if labels and label not in labels:
             continue  # "Castle Dunnet is a town"
         work = phrase.label in {"WORK_OF_ART", "MISC"}
         open_kind = label is None and person is not True and phrase.words > 1
         open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
-        if (word == own and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
+        if (word == head and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
             kinds.add(word)
     if person is None and not kinds.isdisjoint(LABEL_BY_NOUN):
         person = False
     if not phrase.is_named:
-        kinds.add(own)
+        kinds.add(head)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
-    many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
+    many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band": one thing
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
@@ -297,8 +297,8 @@ def is_many(noun: Node) -> bool:
     if noun.tag in {"NNS", "NNPS"}:
         return True
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
-    told = {each for g in counted for each in (g.tag, g.entity)}
-    return noun.word in COUNTING and not told.isdisjoint({"NNS", "NNPS", "CARDINAL"})
+    tags = {each for g in counted for each in (g.tag, g.entity)}
+    return noun.word in COUNTING and not tags.isdisjoint({"NNS", "NNPS", "CARDINAL"})
 
 
 def list_kinds(token: Node) -> set[str]:
@@ -321,8 +321,12 @@ def find_bearer(noun: Node) -> Node | None:
     if noun.pos != "NOUN" or noun.tag == "NNS" or find_kind_label(noun.word) == "WORK_OF_ART":
         return None
     names = [c for c in noun.head.children if c.dep == "attr" and c.pos == "PROPN"]
-    told = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
-    return names[0] if told and names and noun.left_edge.word != "a" else find_close_name(noun)
+    is_identified = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
+    return (
+        names[0]
+        if is_identified and names and noun.left_edge.word != "a"
+        else find_close_name(noun)
+    )
 
 
 def is_predicate_noun(token: Node) -> bool:
@@ -330,7 +334,7 @@ def is_predicate_noun(token: Node) -> bool:
     return token.dep == "attr" and any(c.dep in SUBJECTS for c in token.head.children)
 
 
-def list_said_kinds(token: Node) -> set[str]:
+def list_stated_kinds(token: Node) -> set[str]:
     """Return the nouns that the clause says the subject to be one of: "a metal" of "gold"."""
     if token.dep != "nsubj" or token.head.lemma != "be":
         return set()
@@ -344,11 +348,11 @@ def find_title_noun(name: Node) -> Node | None:
     for child in name.children:
         if child.dep in {"compound", "nmod"} and child.i < start.i:
             start = child
-    at = start.tree[start.i - 1] if start.i > 0 else start
+    before = start.tree[start.i - 1] if start.i > 0 else start
     if start.pos == "NOUN" and start is not name and start.text.islower():
         return start
-    near = at.head is name or name.head is at
-    return at if at.pos == "NOUN" and at.text.islower() and near else None
+    near = before.head is name or name.head is before
+    return before if before.pos == "NOUN" and before.text.islower() and near else None
 
 
 def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
@@ -383,33 +387,33 @@ def is_episodic(token: Node) -> bool:
 
 def find_clause(token: Node) -> int:
     """Return the verb of the token's clause, the first one where several are coordinated."""
-    at = token
+    node = token
     for _ in range(12):
-        if at.head is at or (at.pos in {"VERB", "AUX"} and at.dep not in {"conj", "xcomp"}):
+        if node.head is node or (node.pos in {"VERB", "AUX"} and node.dep not in {"conj", "xcomp"}):
             break
-        at = at.head
-    return at.i
+        node = node.head
+    return node.i
 
 
 def is_inside(pronoun: Node, noun: int) -> bool:
     """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
-    at = pronoun.head
-    while at.dep in {"pobj", "prep"} and at.head is not at:
-        at = at.head
-        if at.i == noun:
+    node = pronoun.head
+    while node.dep in {"pobj", "prep"} and node.head is not node:
+        node = node.head
+        if node.i == noun:
             return True
     return False
 
 
 def list_governors(token: Node) -> set[int]:
     """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
-    at, verbs = token.head, set[int]()
+    node, verbs = token.head, set[int]()
     for _ in range(12):
-        verbs.add(at.i)
-        own = any(c.dep in SUBJECTS for c in at.children)
-        if own or at.head is at or at.dep not in _CONTROLLED:
+        verbs.add(node.i)
+        has_subject = any(c.dep in SUBJECTS for c in node.children)
+        if has_subject or node.head is node or node.dep not in _CONTROLLED:
             break
-        at = at.head
+        node = node.head
     return verbs
 
 
@@ -454,46 +458,50 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
-def list_called(one: Antecedent) -> set[str]:
+def list_called(entity: Antecedent) -> set[str]:
     """The entity types of what an entity was called: "a census-designated place"."""
-    found: set[str] = set()
-    for kind in one.kinds:
+    labels: set[str] = set()
+    for kind in entity.kinds:
         label = find_kind_label(kind)
-        found |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
-    return found
+        labels |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
+    return labels
 
 
-def list_labels(one: Antecedent) -> set[str]:
+def list_labels(entity: Antecedent) -> set[str]:
     """The entity types that an entity may have: by what it was called, else the recogniser's."""
-    return list_called(one) or {"PERSON" if one.person else one.phrase.label}
+    return list_called(entity) or {"PERSON" if entity.person else entity.phrase.label}
 
 
-def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
+def _is_rival(best: Antecedent, rival: Antecedent, token: Node) -> bool:
     """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
 
     What the text was about before comes to mind first all the same.
     """
-    labels = list_labels(best), list_labels(other)
+    labels = list_labels(best), list_labels(rival)
     alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
-    joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
+    joined = best.clause == rival.clause and rival.role in {*SUBJECTS, "dobj"}
     return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
 
 
-def _leads(one: Antecedent) -> bool:
+def _leads(entity: Antecedent) -> bool:
     """Whether it may be a person by its full name, and was the subject where it was named last."""
-    words = one.phrase.text.split()
+    words = entity.phrase.text.split()
     full = len(words) in {2, 3} and all(word[0].isupper() for word in words)
-    named = one.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
-    return full and named and one.person is not False and one.role in SUBJECTS
+    named = entity.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
+    return full and named and entity.person is not False and entity.role in SUBJECTS
 
 
-def agrees(one: Antecedent, word: str) -> bool:
+def agrees(entity: Antecedent, word: str) -> bool:
     if word in PERSON:
         gender = GENDER[word]
-        return one.person is not False and one.plural is not True and one.gender in {gender, None}
+        return (
+            entity.person is not False
+            and entity.plural is not True
+            and entity.gender in {gender, None}
+        )
     if word in THING:
-        return one.person is not True and one.plural is not True
-    return one.plural is not False
+        return entity.person is not True and entity.plural is not True
+    return entity.plural is not False
 
 
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
@@ -501,7 +509,7 @@ def agrees(one: Antecedent, word: str) -> bool:
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
 # How much a mention in each role says that the text is about it; objects of prepositions least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
-_OTHER_WEIGHT = 30.0
+_DEFAULT_WEIGHT = 30.0
 _SETTING_WEIGHT = 5.0
 """Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
 _TOPIC = 45.0
@@ -516,7 +524,7 @@ _CONTINUED = 10.0
 """For "it" that opens a sentence, and the subject of one before."""
 _AGENT = 20.0
 """For "they" that do something, and people."""
-_OWN_SUBJECT = 50.0
+_CLAUSE_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
 """By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
@@ -631,10 +639,10 @@ class Antecedents:
 
     def find_owner(self, noun: Node) -> Phrase | None:
         """What a bare attribute is of: "the height"; one that anything has is of the topic."""
-        one = self._owners.get(noun.i)
+        owner = self._owners.get(noun.i)
         if noun.word not in ATTRIBUTES and self.topic is not None:
-            one = None if self.topic.person else self.topic
-        return replace(one.phrase, resolved=True) if one is not None else None
+            owner = None if self.topic.person else self.topic
+        return replace(owner.phrase, resolved=True) if owner is not None else None
 
     def _choose_owner(self, noun: Node) -> Antecedent | None:
         """The last named subject, or the topic, of a kind that can have the attribute.
@@ -642,8 +650,8 @@ class Antecedents:
         Else what the section's heading names; from before the heading only the title competes.
         The recogniser alone is not sure of the topic's kind.
         """
-        at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
-        start, heading = self._sections[at] if at >= 0 else (0, None)
+        index = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
+        start, heading = self._sections[index] if index >= 0 else (0, None)
         fitting = [
             a
             for a in self._active
@@ -657,10 +665,10 @@ class Antecedents:
             return heading
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
-    def _can_have(self, one: Antecedent, noun: Node) -> bool:
-        unsure = one.phrase.label in _UNSURE and not list_called(one)
+    def _can_have(self, entity: Antecedent, noun: Node) -> bool:
+        unsure = entity.phrase.label in _UNSURE and not list_called(entity)
         labels = ATTRIBUTES[noun.word]
-        return not labels.isdisjoint(list_labels(one)) or (one is self.topic and unsure)
+        return not labels.isdisjoint(list_labels(entity)) or (entity is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
@@ -679,9 +687,11 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
+        if token.word in THING and best.sentence == token.sentence and self._is_listed(best):
             return
-        if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
+        if token.word in THING and any(
+            _is_rival(best, rival, token) for _, _, rival in weighed[:-1]
+        ):
             return
         if token.word in PERSON and best.sentence < token.sentence - 1:
             gender = GENDER[token.word]
@@ -698,10 +708,10 @@ class Antecedents:
 
     def _read_speaker(self, token: Node) -> None:
         """Lets "I" in a turn stand for who speaks; "we" may be anybody."""
-        at = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
-        if at >= 0 and token.idx < self._speakers[at][0].end:
+        index = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
+        if index >= 0 and token.idx < self._speakers[index][0].end:
             place = Span(token.idx, token.end)
-            phrase = self._speakers[at][1]
+            phrase = self._speakers[index][1]
             self._resolved[token.i] = replace(
                 phrase, span=place, root=token.i, first=token.i, last=token.i
             )
@@ -727,47 +737,47 @@ class Antecedents:
         self._learn_name(title)
         self._refer(token, title)
 
-    def _refer(self, token: Node, one: Antecedent) -> None:
+    def _refer(self, token: Node, entity: Antecedent) -> None:
         """Let the token stand for the entity; a name that only the title has gets its place."""
-        phrase = replace(one.phrase, resolved=True)
+        phrase = replace(entity.phrase, resolved=True)
         if not phrase.literal:
             place = Span(token.idx, token.end)
             phrase = replace(phrase, span=place, root=token.i, first=token.i, last=token.i)
         self._resolved[token.i] = phrase
-        self._touch(one, token)
+        self._touch(entity, token)
 
-    def _can_mean(self, token: Node, one: Antecedent) -> bool:
+    def _can_mean(self, token: Node, entity: Antecedent) -> bool:
         reach = _WINDOW if token.word in PERSON else _NEAR
-        topic = one is self._local or one is self.topic
-        if token.word in PLURAL and one.plural is None and not topic:
+        topic = entity is self._local or entity is self.topic
+        if token.word in PLURAL and entity.plural is None and not topic:
             return False  # "they" for one company is rare
-        reach = _TOPIC_WINDOW if topic and one.plural is not None else reach
-        if token.sentence - one.sentence > reach:
+        reach = _TOPIC_WINDOW if topic and entity.plural is not None else reach
+        if token.sentence - entity.sentence > reach:
             return False
-        if not agrees(one, token.word):
+        if not agrees(entity, token.word):
             return False
-        if token.word in PERSON and one.person is None:
+        if token.word in PERSON and entity.person is None:
             # The recogniser may have missed the person the text is about, hardly another.
-            return one is self._local or one is self.topic
-        if one.phrase.is_named and token.word in THING and _is_amount(token):
+            return entity is self._local or entity is self.topic
+        if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
-        if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
+        if entity.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
-        if is_inside(token, one.last):
+        if is_inside(token, entity.last):
             return False
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
         if token.tag == "PRP" and token.dep not in SUBJECTS:
             above = list_governors(token)
-            if one.last in above or one.clause == token.head.i:
+            if entity.last in above or entity.clause == token.head.i:
                 return False
-            if one.role in SUBJECTS and one.clause in above:
+            if entity.role in SUBJECTS and entity.clause in above:
                 return False
-        root = self.tree[one.phrase.root]
+        root = self.tree[entity.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
 
-    def _is_one_of_many(self, one: Antecedent) -> bool:
+    def _is_listed(self, entity: Antecedent) -> bool:
         """Return whether it was named last in a list: "a town or city would set its own time"."""
-        node = self.tree[one.last]
+        node = self.tree[entity.last]
         return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
@@ -777,27 +787,27 @@ class Antecedents:
         opens = token.i == self.tree.sentences[token.sentence][0]
         return opens and any(list_labels(a) & list_labels(topic) for a in near)
 
-    def _weigh(self, one: Antecedent, token: Node) -> float:
-        weight = one.salience * 0.5 ** (token.sentence - one.sentence)
-        if one is self._title and self._met:
+    def _weigh(self, entity: Antecedent, token: Node) -> float:
+        weight = entity.salience * 0.5 ** (token.sentence - entity.sentence)
+        if entity is self._title and self._met:
             weight += _TOPIC
-        elif one is self._local and not self._has_moved_on(one, token):
-            weight += _TOPIC * _FADING ** (token.sentence - one.sentence)
-        if one.sentence == token.sentence and one.role in SUBJECTS:
+        elif entity is self._local and not self._has_moved_on(entity, token):
+            weight += _TOPIC * _FADING ** (token.sentence - entity.sentence)
+        if entity.sentence == token.sentence and entity.role in SUBJECTS:
             weight += _SAME_SENTENCE
-        if token.word in PERSON and one.person:
+        if token.word in PERSON and entity.person:
             weight += _SURE_PERSON
-        if (one.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
+        if (entity.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
             weight += _SAME_ROLE
-        if one.phrase.is_named:
+        if entity.phrase.is_named:
             weight += _NAMED
         opens = token.i == self.tree.sentences[token.sentence][0]
-        if token.word == "it" and opens and one.role in SUBJECTS:
+        if token.word == "it" and opens and entity.role in SUBJECTS:
             weight += _CONTINUED
-        if token.word in PLURAL and one.person and token.dep == "nsubj":
+        if token.word in PLURAL and entity.person and token.dep == "nsubj":
             weight += _AGENT
-        if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
-            weight += _OWN_SUBJECT
+        if token.tag == "PRP$" and entity.role in SUBJECTS and entity.clause == find_clause(token):
+            weight += _CLAUSE_SUBJECT
         return weight
 
     def _read_noun(self, token: Node) -> None:
@@ -840,13 +850,13 @@ class Antecedents:
             full = list_name_words(phrase.text) == self._title_words
             if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
                 self._refer(token, known)
-        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
+        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_stated_kinds(token))
         self._touch(known, role)
         if known.phrase.is_named and role.dep in SUBJECTS and not self._depths[token.i]:
             self._set_topic(known, role)
 
-    def _keep(self, one: Antecedent, sentence: int) -> None:
-        self._active.append(one)
+    def _keep(self, entity: Antecedent, sentence: int) -> None:
+        self._active.append(entity)
         if len(self._active) > _MAX_ACTIVE:
             self._forget(sentence)
 
@@ -855,60 +865,64 @@ class Antecedents:
 
         The words of the text count when they say more: "Christopher Edward Nolan".
         """
-        one = self._title
-        if one is None:
+        entity = self._title
+        if entity is None:
             return None
-        said, title = list_name_words(phrase.text), self._title_words
+        words, title = list_name_words(phrase.text), self._title_words
         opening = self._opens(token) and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
-        if not said or (said != title and not opening):
+        if not words or (words != title and not opening):
             return None
-        if said == title and not (opening or (capital and named)):
+        if words == title and not (opening or (capital and named)):
             return None
-        if said != title:
+        if words != title:
             if self._met:
                 return None
-            head = find_head_word(one.phrase.text.partition(",")[0].split())
-            shorter = set(said) < set(title) and head in said
+            head = find_head_word(entity.phrase.text.partition(",")[0].split())
+            shorter = set(words) < set(title) and head in words
             if phrase.label in {"GPE", "PERSON"} and not _WITHIN.isdisjoint(title):
                 shorter = False  # "Spain in the Song Contest" is not Spain
-            longer = set(title) < set(said) and capital and named
-            alike = named and not one.kinds.isdisjoint(list_kinds(token))
-            alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
-            namesake = phrase.label == "PERSON" and said[-1] == title[-1] == head
+            longer = set(title) < set(words) and capital and named
+            alike = named and not entity.kinds.isdisjoint(list_kinds(token))
+            alike = alike and not set(words).isdisjoint(set(title) - entity.kinds)
+            namesake = phrase.label == "PERSON" and words[-1] == title[-1] == head
             if not (longer or shorter or alike or namesake):
                 return None
         if opening and not self._met:
-            self._meet(one, token, phrase)
-        elif not opening and one not in self._active:
-            self._keep(one, token.sentence)
-        return one
+            self._meet(entity, token, phrase)
+        elif not opening and entity not in self._active:
+            self._keep(entity, token.sentence)
+        return entity
 
-    def _meet(self, one: Antecedent, token: Node, phrase: Phrase) -> None:
+    def _meet(self, entity: Antecedent, token: Node, phrase: Phrase) -> None:
         """Join what the title names with its first mention in the text."""
         self._met = True
         new = describe(token, phrase)
-        said = list_kinds(token)
-        if said:  # what it is said to be counts, not what its name ends in
-            labels = {LABEL_BY_NOUN.get(kind) for kind in said}
-            one.kinds = {kind for kind in one.kinds if LABEL_BY_NOUN.get(kind) in labels} | said
-        one.kinds |= new.kinds if phrase.is_named else said
-        one.person, one.gender = new.person, new.gender
-        one.plural = None if new.plural else new.plural
-        full = set(self._title_words) - one.kinds <= set(list_name_words(phrase.text))
-        if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
-            one.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
-        self._names.setdefault(phrase.text, one)
-        if one not in self._active:  # a heading may have named it
-            self._active.append(one)
-        self._learn_name(one)
-        self.topic = one
+        kinds = list_kinds(token)
+        if kinds:  # what it is said to be counts, not what its name ends in
+            labels = {LABEL_BY_NOUN.get(kind) for kind in kinds}
+            entity.kinds = {
+                kind for kind in entity.kinds if LABEL_BY_NOUN.get(kind) in labels
+            } | kinds
+        entity.kinds |= new.kinds if phrase.is_named else kinds
+        entity.person, entity.gender = new.person, new.gender
+        entity.plural = None if new.plural else new.plural
+        full = set(self._title_words) - entity.kinds <= set(list_name_words(phrase.text))
+        if (
+            full or "," in entity.phrase.text
+        ):  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
+            entity.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
+        self._names.setdefault(phrase.text, entity)
+        if entity not in self._active:  # a heading may have named it
+            self._active.append(entity)
+        self._learn_name(entity)
+        self.topic = entity
 
-    def _learn_kinds(self, one: Antecedent, kinds: set[str]) -> None:
+    def _learn_kinds(self, entity: Antecedent, kinds: set[str]) -> None:
         for kind in kinds:
             among = self._of_kind.setdefault(kind, [])
-            if one not in among:
-                among.append(one)
+            if entity not in among:
+                among.append(entity)
                 del among[:-_MAX_ALIKE]
 
     def _read_repeated(self, token: Node) -> bool:
@@ -917,11 +931,13 @@ class Antecedents:
         Return whether it was done; else keep the phrase in mind when it says more than its noun.
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
-        said = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
-        said = [c for c in said if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
-        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
+        modifiers = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
+        modifiers = [
+            c for c in modifiers if c.dep != "relcl" or is_restrictive(c)
+        ]  # "these, which it has"
+        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in modifiers)
         among = self._specific.setdefault(token.word, [])
-        if not said and (determiner in _POINTING or (not determiner and is_episodic(token))):
+        if not modifiers and (determiner in _POINTING or (not determiner and is_episodic(token))):
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             if len(near) > 1:
                 near = [known for known in near if token.sentence - known[0].sentence <= 1]
@@ -936,11 +952,11 @@ class Antecedents:
             phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1 and phrase.root == token.i:
                 same = phrase.text.lower()
-                known = [one for one, _ in among if one.phrase.text.lower() == same]
-                one = known[0] if known else describe(token, phrase)
-                one.sentence = token.sentence
+                known = [entity for entity, _ in among if entity.phrase.text.lower() == same]
+                entity = known[0] if known else describe(token, phrase)
+                entity.sentence = token.sentence
                 if not known:
-                    among.append((one, determiner in _INDEFINITE))
+                    among.append((entity, determiner in _INDEFINITE))
                     del among[:-_MAX_ALIKE]
         return False
 
@@ -974,21 +990,23 @@ class Antecedents:
         self._active.append(pair)
         self._touch(pair, token)
 
-    def _set_topic(self, one: Antecedent, token: Node) -> None:
+    def _set_topic(self, entity: Antecedent, token: Node) -> None:
         if self.topic is None:
-            self.topic = one
+            self.topic = entity
         if token.sentence == self._opening and self._opened != self._opening:
-            self._local, self._opened = one, self._opening
+            self._local, self._opened = entity, self._opening
 
-    def _touch(self, one: Antecedent, token: Node) -> None:
-        faded = one.salience * 0.5 ** (token.sentence - one.sentence)
-        scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+    def _touch(self, entity: Antecedent, token: Node) -> None:
+        faded = entity.salience * 0.5 ** (token.sentence - entity.sentence)
+        scene = entity.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
         scene = scene or self._depths[token.i] > 0
-        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
-        one.salience = faded / 2 + weight
-        one.repeated |= one is self._title or (one.last >= 0 and one.sentence < token.sentence)
-        one.sentence, one.role, one.last = token.sentence, token.dep, token.i
-        one.clause = token.head.i
+        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _DEFAULT_WEIGHT)
+        entity.salience = faded / 2 + weight
+        entity.repeated |= entity is self._title or (
+            entity.last >= 0 and entity.sentence < token.sentence
+        )
+        entity.sentence, entity.role, entity.last = token.sentence, token.dep, token.i
+        entity.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
         keep = {id(self.topic), id(self._local)}
@@ -1007,7 +1025,7 @@ class Antecedents:
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
             thing = any(c.word == "the" for c in token.children if c.dep == "det")
-            if thing or any(find_kind_label(kind) != "PERSON" for kind in list_said_kinds(token)):
+            if thing or any(find_kind_label(kind) != "PERSON" for kind in list_stated_kinds(token)):
                 return None  # "the Severn", "Mercury is a planet"
             labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
             acts = token.dep in SUBJECTS and token.head.lemma not in {"be", "have"}
@@ -1021,9 +1039,9 @@ class Antecedents:
     def _find_same(self, phrase: Phrase) -> Antecedent | None:
         """Return the thing in mind that was called by the same words."""
         same = phrase.text.lower()
-        for one in reversed(self._active):
-            if not one.phrase.is_named and one.phrase.text.lower() == same:
-                return one
+        for entity in reversed(self._active):
+            if not entity.phrase.is_named and entity.phrase.text.lower() == same:
+                return entity
         return None
 
     def _learn_acronym(self, bracket: Node) -> None:
@@ -1043,19 +1061,19 @@ class Antecedents:
 
     def _read_short(self, token: Node, phrase: Phrase) -> bool:
         """Resolve "the National Park" to the one name that ends so; return whether it was done."""
-        one = self._shortened.get(phrase.text)
-        if one is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
+        entity = self._shortened.get(phrase.text)
+        if entity is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
             return False
-        if phrase.label == "PERSON" and one.person is not False:
+        if phrase.label == "PERSON" and entity.person is not False:
             return False
-        if list_name_words(one.phrase.text) == list_name_words(phrase.text):
+        if list_name_words(entity.phrase.text) == list_name_words(phrase.text):
             return False
         if not any(c.word == "the" for c in token.children if c.dep == "det"):
             return False
-        self._refer(token, one)
+        self._refer(token, entity)
         return True
 
-    def _learn_short(self, one: Antecedent, words: list[str]) -> None:
+    def _learn_short(self, entity: Antecedent, words: list[str]) -> None:
         """Keep what may be left of a name when it is named again."""
         words = words[1:] if words[0] in _ARTICLES else words
         if "and" in words or any(word[0].isdigit() for word in words):
@@ -1066,28 +1084,36 @@ class Antecedents:
             shorts.append(words[:1])  # "the Velm" of "Velm River"
         for short in [*shorts, words[:head]]:
             text = " ".join(short)
-            other = self._shortened.get(text, one)
-            self._shortened[text] = one if other is one else None
+            bearer = self._shortened.get(text, entity)
+            self._shortened[text] = entity if bearer is entity else None
 
-    def _learn_name(self, one: Antecedent) -> None:
-        self._names.setdefault(one.phrase.text, one)
-        words = one.phrase.text.split()
-        if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
-            self._learn_short(one, words)
-        if one is not self._title and self.tree[one.phrase.root].left_edge.word == "the":
+    def _learn_name(self, entity: Antecedent) -> None:
+        self._names.setdefault(entity.phrase.text, entity)
+        words = entity.phrase.text.split()
+        if (
+            entity.person is not True
+            and 2 <= len(words) <= FULL_WORDS
+            and "," not in entity.phrase.text
+        ):
+            self._learn_short(entity, words)
+        if entity is not self._title and self.tree[entity.phrase.root].left_edge.word == "the":
             return  # an office is called by no part of its name
-        maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
+        maybe = (
+            entity is self._title
+            and entity.person is None
+            and entity.kinds.isdisjoint(LABEL_BY_NOUN)
+        )
         maybe = maybe and all(word[0].isupper() for word in words)
-        if not (one.person or maybe) or not 2 <= len(words) <= 5:
+        if not (entity.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
                 continue
             # Two bearers of a name: it is that of whom the text is about, or certain no longer.
-            other = self._parts.get(part, one)
-            about = other if other is self.topic else None
+            bearer = self._parts.get(part, entity)
+            about = bearer if bearer is self.topic else None
             keeps = about is not None and (about is self._title or bool(about.kinds))
-            self._parts[part] = other if other is one or keeps else None
+            self._parts[part] = bearer if bearer is entity or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
         """Resolve "the town" to the one that was called a town; return whether it was."""
