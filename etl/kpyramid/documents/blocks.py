@@ -52,12 +52,12 @@ class Block(NamedTuple):
 
 
 def read_blocks(stored: Iterable[Mapping[str, Any]] | None) -> tuple[Block, ...]:
-    """The blocks of a row of `documents`; none where the text is all that is known."""
+    """The blocks of a row of `documents`; none where only the text is stored."""
     return tuple(Block(**block) for block in stored or ())
 
 
 def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]:
-    """What of the blocks lies between two characters, counted from the first of them."""
+    """The parts of blocks between two characters, with offsets from the first character."""
     for block in blocks:
         first, last = max(block.start, start), min(block.end, end)
         if first < last:
@@ -65,14 +65,14 @@ def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]
 
 
 def list_letters(text: str) -> str:
-    """The letters and digits of a text, by which texts that differ in all else are compared."""
+    """The letters and digits of a text, to compare texts that differ in other characters."""
     return "".join(filter(str.isalnum, text))
 
 
 def number_pages(text: str, blocks: Iterable[Block], pages: Sequence[str]) -> Iterator[Block]:
-    """The blocks with their pages, of which the letters and digits are given in their order.
+    """The blocks with their page numbers; `pages` are the letters and digits of each page.
 
-    A block that is found nowhere near, or is short, is on the page of the one before.
+    A short block, and a block that no page nearby contains, gets the page of the block before it.
     """
     letters = "".join(pages)
     ends = [*accumulate(map(len, pages))]
@@ -87,10 +87,10 @@ def number_pages(text: str, blocks: Iterable[Block], pages: Sequence[str]) -> It
 
 
 _KEY, _NEAR, _FAR = 40, 500, 20_000
-"""Letters of a block that are looked for, and letters that are gone through for them: a contents
-page repeats short headings, and a page that is furniture only has some thousand letters."""
+"""The letters of a block to search for, and the letters to search for short and long blocks: a
+contents page repeats short headings, and a page without text of its own has some 1,000 letters."""
 
-# Labels: a few words and a colon before a value, or before what somebody says.
+# Labels: a few words and a colon before a value, or before a speaker's words.
 
 _LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
 _MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
@@ -102,9 +102,9 @@ _STOP = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
 def read_label(line: str, *, is_marked: bool) -> int:
-    """How many characters of a line are a label, its colon and the space behind it.
+    """The number of characters of a line's label, with its colon and the space after it; 0 if none.
 
-    A label that is marked, by bold letters, may have a dash for a colon.
+    A label in bold letters (`is_marked`) may have a dash instead of a colon.
     """
     label = (_MARKED if is_marked else _LABEL).match(line)
     if label is None or line[0].islower():
@@ -115,7 +115,7 @@ def read_label(line: str, *, is_marked: bool) -> int:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text is one: it begins large and ends with a stop, or has a verb or a pronoun."""
+    """Whether a text is a sentence: capitalised, with a full stop, or with a verb or pronoun."""
     if text[:1].islower() or len(text.split()) < 3:
         return False
     small = {word for word in LETTERS.findall(text) if word.islower()}
@@ -125,11 +125,11 @@ def is_sentence(text: str) -> bool:
 
 
 def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] | None]:
-    """For each line whether its label is a `pair`'s or a `turn`'s, and how long it is.
+    """For each line the kind of its label, `pair` or `turn`, and the label's length; else None.
 
-    A line comes with whether its label is marked as one, by bold letters; any other label needs a
-    second one in the next line or the one before, or the same label again: a single colon is prose.
-    What follows the labels of a run are sentences, or values.
+    The flag of a line says whether its label is marked by bold letters. Any other label counts
+    only beside a line with a label, or where it is repeated: a single colon is prose. A run of
+    labels is of turns if most of its labels are followed by sentences, else of pairs.
     """
     given = list(lines)
     ends = [read_label(text, is_marked=marked) for text, marked in given]
@@ -148,7 +148,7 @@ def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] 
 
 
 def _find_runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where lines with labels begin and end that follow each other."""
+    """The first index and the index after the last of each run of lines with labels."""
     first = 0
     for index, end in enumerate([*ends, 0]):
         if not end:

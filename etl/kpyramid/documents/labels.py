@@ -1,7 +1,7 @@
-"""Access labels: read from the field `access`, and never lost where something is nearly that field.
+"""Access labels: read from the field `access`; fields with nearly that name are refused.
 
-A document without labels is everybody's to read. So what was meant as a label and cannot be read
-as one is refused, and never taken for none.
+Everybody may read a document without labels. So a value that was meant as a label and cannot be
+read as one is refused, and never treated as missing.
 """
 
 import re
@@ -29,8 +29,8 @@ def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
     """The access labels of a row, sorted; none where the field is missing, null or empty.
 
     Raises:
-        RefusedError: `bad_access`; a field is nearly named `access`, such a field stands within
-            another one, or the value is neither labels in a list nor labels with commas between.
+        RefusedError: `bad_access`; the name of a field, or of a field within another one, is
+            nearly `access`, or the value is neither a list of labels nor labels between commas.
     """
     for name in _find_fields(row):
         detail = f"labels are read from the field {FIELD!r}, not from {name!r}"
@@ -51,7 +51,7 @@ def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _as_label(value: object) -> str:
-    """A text, or a number that is one; empty for what is no label."""
+    """A label as text; a number becomes text, and any other value is empty."""
     is_label = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value) if is_label else ""
 
@@ -106,7 +106,7 @@ _WORDS = frozenset(
 """Words within two edits of the name: of simplemma's English dictionary, and of two neighbours."""
 _AROUND = frozenset("doc document field fields file meta metadata record row".split())
 _AFTER = frozenset("group groups label labels list lists role roles tag tags".split())
-"""What a field with labels has besides the name: `metadata_access`, `access_labels`."""
+"""Words beside the name in fields with labels: `metadata_access`, `access_labels`."""
 _PATH = re.compile(r"[./:>|\[\]\\]+|__")
 _PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 
@@ -136,13 +136,13 @@ def names_labels(name: str) -> bool:
 
 
 def _fold(text: str) -> str:
-    """The letters of a text, small, without accents, and as the Latin ones that they look like."""
+    """The letters of a text: lower case, no accents, lookalikes replaced by Latin letters."""
     plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LOOKALIKES)
     return "".join(filter(str.isalpha, plain))
 
 
 def _count_edits(word: str) -> int:
-    """Letters to add, drop, replace or swap to turn a word into the name of the field."""
+    """The letters to add, drop, replace or swap to turn a word into the name of the field."""
     if abs(len(word) - len(FIELD)) > 2:
         return len(FIELD)  # far away
     former: list[int] = []
@@ -158,7 +158,7 @@ def _count_edits(word: str) -> int:
     return before[-1]
 
 
-# Fields at the head of a text: front matter, and what is nearly that.
+# Fields at the head of a text: front matter, and blocks that resemble it.
 
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
@@ -174,12 +174,12 @@ _LONGEST_NAME, _LONGEST_VALUE = 4, 6
 
 
 def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
-    """A Markdown text without the YAML between `---` and `---` at its head, and that, by name.
+    """A Markdown text without the YAML between `---` and `---` at its head, and its fields.
 
-    What is no mapping there is text.
+    A head that is no mapping belongs to the text.
 
     Raises:
-        RefusedError: `bad_access`; the head says `access` where it cannot be read.
+        RefusedError: `bad_access`; the head has `access` where it cannot be read.
     """
     match = _FRONT_MATTER.match(text)
     fields = _load_mapping(match[1]) if match else None
@@ -198,7 +198,7 @@ def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
 
 
 def _load_mapping(text: str) -> dict[str, object] | None:
-    """What YAML says, all values as texts, lists and mappings; None where that is no mapping."""
+    """The YAML mapping, with values as texts, lists and mappings; None for other YAML."""
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return None  # of aliases a few lines make gigabytes
@@ -210,14 +210,14 @@ def _load_mapping(text: str) -> dict[str, object] | None:
 
 
 def refuse_fields(text: str, before: int = 0) -> None:
-    """Passes when no block of fields at the head of a text says `access`.
+    """Checks that no block of fields at the head of a text has a field `access`.
 
-    A block stands between marks such as `---`, `+++` or a brace, closed or not, or begins the text
-    without any. Sentences between rules and fields further down are no blocks. `before`: lines that
-    were cut off, for the message.
+    A block is enclosed in marks such as `---`, `+++` or a brace, closed or not, or begins the text
+    without marks. Sentences between rules, and fields further down, are no blocks. `before`: the
+    number of lines that were cut off, for the message.
 
     Raises:
-        RefusedError: `bad_access`; one does. Names the line.
+        RefusedError: `bad_access`; the message names the line of the field.
     """
     lines = text.split("\n")
     index, is_first = 0, True
@@ -248,7 +248,7 @@ def refuse_fields(text: str, before: int = 0) -> None:
 
 
 def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
-    """The line that closes a block, and that one does; else its last before a blank one."""
+    """The line that closes a block, and True; else its last line before a blank one, and False."""
     closing = {"<": "-->", "{": "}"}.get(mark, 2 * mark)
     for index in range(start + (mark != "<"), len(lines)):
         line = lines[index]
@@ -265,7 +265,7 @@ def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
 
 
 def _holds_fields(block: list[str]) -> bool:
-    """Whether a block has a field, and besides fields only lists, comments and what is indented."""
+    """Whether a block has a field, and else only fields, lists, comments and indented lines."""
     named = [_read_name(line) for line in block]
     return any(named) and all(
         name
@@ -278,7 +278,7 @@ def _holds_fields(block: list[str]) -> bool:
 
 
 def _read_name(line: str) -> str | None:
-    """The name that a line gives a value to; None for a sentence."""
+    """The name of the field that a line sets; None for a sentence."""
     parts = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)
     name = parts[0].strip(_MARKS)
     is_field = len(parts) > 1 and not name.startswith("#")
@@ -286,7 +286,7 @@ def _read_name(line: str) -> str | None:
 
 
 def _list_names(line: str) -> Iterator[str]:
-    """What may be the name of a field in a line that is not what it should be."""
+    """The possible names of fields in a malformed line."""
     *parts, rest = _IS.split(line.lstrip(_MARKS + ":"))
     if line.lstrip().startswith("#"):
         return
@@ -298,7 +298,7 @@ def _list_names(line: str) -> Iterator[str]:
 
 
 def _is_short(line: str) -> bool:
-    """Whether the value of a line is as short as labels are, and neither sentence nor address."""
+    """Whether the value of a line is as short as a label, and neither sentence nor address."""
     value = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)[-1].strip()
     is_sentence = value.endswith((".", "!", "?")) or "://" in value
     return len(value.split()) <= _LONGEST_VALUE and not is_sentence

@@ -132,9 +132,9 @@ def agree(wanted: Date | Decimal, stated: Date | Decimal) -> float:
         return wanted.agree(stated)
     if isinstance(wanted, Decimal) and isinstance(stated, Decimal):
         return 1.0 if wanted == stated else 0.0
-    year, other = (wanted, stated) if isinstance(wanted, Date) else (stated, wanted)
+    year, number = (wanted, stated) if isinstance(wanted, Date) else (stated, wanted)
     # "1,815" members and the year 1815 are written alike, and rarely mean each other.
-    return 0.3 if isinstance(year, Date) and not year.month and year.year == other else 0.0
+    return 0.3 if isinstance(year, Date) and not year.month and year.year == number else 0.0
 
 
 def _read_date(match: re.Match[str]) -> Date | None:

@@ -16,12 +16,12 @@ from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.syntax.parser import Parser
-from kpyramid.extraction.syntax.stance import find_told
+from kpyramid.extraction.syntax.stance import find_reported
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
 
 _PROSE = frozenset({"paragraph", "item", "quotation", "turn"})
-_TELLING, _MOST_TOLD = 100, 4000
+_LEAST_PROSE, _MOST_PROSE = 100, 4000
 """Characters of prose that tell the language of the cells and keys beside it."""
 
 
@@ -50,15 +50,15 @@ class DependencyExtractor:
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
             for each in texts:
                 given = Titled(each) if isinstance(each, str) else each
-                kept, dropped = screen_text(given.text, self._language, given.blocks)
+                spans, dropped = screen_text(given.text, self._language, given.blocks)
                 waiting.append((dropped, given))
-                yield given.text, kept
+                yield given.text, spans
 
         for tree in self._parser.parse_parts(screen()):
             left_out, given = waiting.popleft()
             prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in _PROSE)
-            is_read = len(prose) < _TELLING or (
-                detect_language(prose[:_MOST_TOLD], self._language) == self._language
+            is_read = len(prose) < _LEAST_PROSE or (
+                detect_language(prose[:_MOST_PROSE], self._language) == self._language
             )
             yield _extract_tree(tree, left_out, given if is_read else given._replace(blocks=()))
 
@@ -80,7 +80,7 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
     """What the rules propose for one text of a document."""
     lines = blocks or [line for line, _ in list_labelled(tree.text)]
     findings = Findings(tree, Antecedents(tree, title, lines))
-    findings.told = find_told(tree, findings.frames, blocks)
+    findings.told = find_reported(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     findings.drop_silent()

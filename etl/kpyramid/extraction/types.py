@@ -114,7 +114,7 @@ class Chunk:
     """A text to read and what it is known by.
 
     `title`: its document's; it may name what the text only calls "it". `document`: the id that
-    calls are booked on. `found`: what the rules found in this text, offsets into it; its facts
+    calls are booked on. `extraction`: the rules' for this text, offsets into it; its facts
     serve where a step is the rules', and its mentions and antecedents everywhere. `context`: what
     a window is shown of what stands before it in its document, by name.
     """
@@ -122,7 +122,7 @@ class Chunk:
     text: str
     title: str | None = None
     document: str | None = None
-    found: Extraction = field(default_factory=Extraction)
+    extraction: Extraction = field(default_factory=Extraction)
     context: tuple[tuple[str, str], ...] = ()
 
 

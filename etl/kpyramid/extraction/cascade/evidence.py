@@ -280,7 +280,7 @@ class Text:
 def prepare_text(chunk: Chunk) -> Text:
     """The chunk, folded, with its words and the types that the rules give its names."""
     types: dict[str, Counter[str]] = {}
-    for mention in chunk.found.mentions:
+    for mention in chunk.extraction.mentions:
         if mention.type != UNKNOWN:
             types.setdefault(mention.text.casefold(), Counter())[mention.type] += 1
     words, title = list_forms(chunk.text), list_forms(chunk.title or "")
@@ -332,7 +332,7 @@ def _list_referents(text: Text, claim: Claim) -> frozenset[str]:
     """The words that a claim's evidence may mean without saying them."""
     ruled = " ".join(
         each.text
-        for each in text.chunk.found.claims
+        for each in text.chunk.extraction.claims
         if _overlaps(find_clause(each), claim.spans)  # the rules write antecedents out
     )
     around = [s for s in split_sentences(text.chunk.text) if _overlaps(s, claim.spans)]

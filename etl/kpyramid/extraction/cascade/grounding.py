@@ -311,8 +311,8 @@ def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
         return claim
     heads = {
         fact.head
-        for fact in chunk.found.facts
-        for clause in (find_clause(chunk.found.claims[fact.claim]),)
+        for fact in chunk.extraction.facts
+        for clause in (find_clause(chunk.extraction.claims[fact.claim]),)
         if any(s.start <= clause.start < s.end for s in spans)
         and (fact.head_span is None or not any(_holds(s, fact.head_span) for s in spans))
         and not is_pronoun(fact.head)
@@ -344,7 +344,7 @@ def find_mentions(
     small letters, else what the rules know of that place or that name in the chunk, else what its
     form tells, else NOUN.
     """
-    places = {(m.span.start, m.span.end): m.type for m in text.chunk.found.mentions}
+    places = {(m.span.start, m.span.end): m.type for m in text.chunk.extraction.mentions}
     mentions: list[Mention] = []
     for number, claim in enumerate(claims):
         names = {*entities, *(end for f in facts if f.claim == number for end in (f.head, f.tail))}

@@ -214,7 +214,7 @@ class Cascade:
             draft.claims = tuple(claims)
             draft.dropped += dropped
         else:
-            draft.claims = draft.chunk.found.claims
+            draft.claims = draft.chunk.extraction.claims
 
     def _list_entities(self, draft: _Draft) -> None:
         if not draft.claims:
@@ -223,11 +223,13 @@ class Cascade:
             request = ask_entities(draft.write_claims(), draft.chunk, self._form)
             draft.entities = self._ask(request, read_entities)
         else:
-            draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
+            draft.entities = clean_items(
+                mention.text for mention in draft.chunk.extraction.mentions
+            )
 
     def _relate(self, draft: _Draft) -> None:
         if self.settings.relations == "rules":
-            draft.facts = draft.chunk.found.facts
+            draft.facts = draft.chunk.extraction.facts
             draft.triples = _write_rows(draft.facts, len(draft.claims))
             return
         draft.triples = ((),) * len(draft.claims)

@@ -56,7 +56,7 @@ def _instruct_second(settings: CascadeSettings, vocabulary: Vocabulary) -> str:
 def list_unread(made: WindowExtraction, chunk: Chunk) -> list[int]:
     """The numbers of sentences that no fact cites though the rules find a predicate there."""
     cited = {span for fact in made.facts for span in made.claims[fact.claim].spans}
-    clauses = [find_clause(claim) for claim in chunk.found.claims if claim.predicate]
+    clauses = [find_clause(claim) for claim in chunk.extraction.claims if claim.predicate]
     return [
         number
         for number, each in enumerate(list_sentences(chunk.text), 1)

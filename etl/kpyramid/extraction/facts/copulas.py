@@ -107,10 +107,10 @@ def _add_dimension(
 
 
 def _add_membership(
-    one: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
+    partitive: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
 ) -> bool:
     """Add "Y is one of the X" for "one of the X is Y"; return whether it applied."""
-    of = next((c for c in one.children if c.word == "of"), None)
+    of = next((c for c in partitive.children if c.word == "of"), None)
     whole = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
     if whole is None:
         return False
@@ -188,12 +188,12 @@ def _add_kind(
     if _is_cut_off(noun, tail):
         findings.drop("incomplete_object", noun.i, noun.i)
         return
-    one_of = noun.word == "one"
+    is_partitive = noun.word == "one"
     rated = any(c.word == "per" for c in noun.children)
     # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
     counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
     several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
+    if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not is_partitive:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
             several = several or "respectively" in (
                 c.word for c in (*verb.children, *noun.children)
@@ -219,18 +219,18 @@ def _add_kind(
     be = group.text
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
-    found = [*list_kind_relations(noun, findings)]
+    relations = [*list_kind_relations(noun, findings)]
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
     if _holds_office(findings.tree[head.root], noun):
         findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
         return
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
-    elif noun.tag == "NNS" and _is_one_of_several(findings.tree[head.root]):
+    elif noun.tag == "NNS" and _is_coordinated(findings.tree[head.root]):
         relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
-        one = tail.text.replace(noun.text, noun.lemma, 1)
-        tail = replace(tail, text=one, literal=one == tail.text)
-    elif one_of or shared or noun.word in DIRECTIONS:
+        singular = tail.text.replace(noun.text, noun.lemma, 1)
+        tail = replace(tail, text=singular, literal=singular == tail.text)
+    elif is_partitive or shared or noun.word in DIRECTIONS:
         relation = None
     if relation is not None:
         findings.add(verb, group, head, relation, tail, group.tokens, **common)
@@ -238,17 +238,17 @@ def _add_kind(
     words, _ = word_kind(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
         findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
-    found += list_kind_relations(noun, findings, verb)
-    if one_of:
-        found = [(p, w, t) for p, w, t in found if w == "one of"]
-        found += _list_group_preps(noun, findings)
-    for phrase, rest, at_all in found:
-        if (relation is not None or len(found) > 1) and phrase.label in {"DATE", "TIME"}:
+    relations += list_kind_relations(noun, findings, verb)
+    if is_partitive:
+        relations = [(p, w, t) for p, w, t in relations if w == "one of"]
+        relations += _list_group_preps(noun, findings)
+    for phrase, rest, prepositions in relations:
+        if (relation is not None or len(relations) > 1) and phrase.label in {"DATE", "TIME"}:
             continue  # when it is so qualifies the kind
-        tokens_at = (*group.tokens, *at_all)
+        tokens = (*group.tokens, *prepositions)
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
-        findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+        findings.add(verb, group, head, f"{be} {rest}", phrase, tokens, **common)
 
 
 def _is_cut_off(noun: Node, kind: Phrase) -> bool:
@@ -259,7 +259,7 @@ def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     return cut and (definite or noun.lemma.lower() in _BROAD)
 
 
-def _is_one_of_several(name: Node) -> bool:
+def _is_coordinated(name: Node) -> bool:
     """Whether a name is one of those that a clause is about."""
     return name.tag == "NNP" and (name.dep == "conj" or any(c.dep == "conj" for c in name.children))
 
@@ -338,26 +338,28 @@ def list_kind_relations(
     narrowed = single and any(is_restrictive(c) for c in noun.children)
     placed = find_kind_label(noun.lemma.lower()) in {*PLACES, "ORG"}
     first = next((c.i for c in noun.children if c.dep == "prep"), None)
-    found: list[tuple[Phrase, str, tuple[int, ...]]] = []
+    relations: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
-    for phrase, prep, at in list_noun_preps(verb or noun, findings):
-        if (narrowed and prep != "of") or (single and first not in {None, *at}):
+    for phrase, prep, prep_tokens in list_noun_preps(verb or noun, findings):
+        if (narrowed and prep != "of") or (single and first not in {None, *prep_tokens}):
             continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
         lone = phrase.label in PLACES and any(of.words > MAX_HELD for of, _ in held)
-        there = (placed or lone) and not single and (not at or prep in LOCATIVE)
+        there = (placed or lone) and not single and (not prep_tokens or prep in LOCATIVE)
         if whole is None or prep == "of" or there:
-            if prep == "of" and at:
-                held.append((phrase, at))
-            found.append((phrase, f"{words} {prep}", (*tokens, *at)))
+            if prep == "of" and prep_tokens:
+                held.append((phrase, prep_tokens))
+            relations.append((phrase, f"{words} {prep}", (*tokens, *prep_tokens)))
             continue
-        if not at:
+        if not prep_tokens:
             continue  # where what it is of lies
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
         if len(held) == 1 and held[0][0].words <= MAX_HELD:
-            (of, of_at) = held[0]
-            found.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_at, *at)))
-    return found
+            (of, of_tokens) = held[0]
+            relations.append(
+                (phrase, f"{words} of {of.text} {prep}", (*tokens, *of_tokens, *prep_tokens))
+            )
+    return relations
 
 
 def _word_kind(noun: Node, be: str) -> str:
@@ -392,13 +394,15 @@ def lead_time(words: str) -> str:
     return "in" if date is not None or _NAMED_MONTH.search(words) else ""
 
 
-def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+def _list_group_preps(
+    partitive: Node, findings: Findings
+) -> list[tuple[Phrase, str, tuple[int, ...]]]:
     """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
-    of = [c for c in one.children if c.word == "of"]
+    of = [c for c in partitive.children if c.word == "of"]
     group = next((g for c in of for g in c.children if g.dep == "pobj"), None)
     if group is None:
         return []
-    preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
+    preps = [*list_noun_preps(group, findings), *list_noun_preps(partitive, findings)]
     preps = [p for p in preps if p[0].root != group.i]
     held = [c.word for c in group.children if c.dep == "compound" and c.pos == "NOUN"]
     word = " ".join([*held, group.lemma.lower()])  # "interest rate in"
@@ -412,7 +416,7 @@ def _is_area(noun: Node) -> bool:
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
     """Return (object, preposition, its token) under a noun, chains of places unrolled."""
-    found: list[tuple[Phrase, str, list[int]]] = []
+    objects: list[tuple[Phrase, str, list[int]]] = []
     above = noun.head.children if noun.dep == "conj" else ()
     shared = [c for c in above if c.dep == "prep" and c.i > noun.right_edge.i]
     for prep in [*noun.children, *shared]:  # "founder and president of Acme"
@@ -424,15 +428,15 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
             if child.dep != "pobj":
                 continue
             for phrase in findings.read_arguments(child, full=True):
-                found.append((phrase, prep.word, [prep.i]))
+                objects.append((phrase, prep.word, [prep.i]))
                 if prep.word in LOCATIVE or (prep.word == "of" and _is_area(noun)):
-                    found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
+                    objects += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
                 if prep.word in {"in", "of"}:
                     inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
                     for deep in inner:
                         for grandchild in deep.children:
                             if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
-                                found += [
+                                objects += [
                                     (p, "in", []) for p in findings.read_arguments(grandchild)
                                 ]
-    return found
+    return objects

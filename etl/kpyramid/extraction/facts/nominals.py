@@ -36,8 +36,8 @@ from kpyramid.extraction.syntax.tree import (
     find_office_end,
     find_phrase,
     find_title_end,
+    forms_term,
     is_named_place,
-    is_one_term,
     list_containers,
 )
 
@@ -251,7 +251,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return  # "Live demo: X", "an Advisor (difference in spelling)"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = all(c.dep not in {"det", "poss"} for c in kind.children)
-    if aside or _is_item(appositive) or is_one_term(kind, name):
+    if aside or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
     before = find_phrase(noun)

@@ -50,31 +50,31 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
     What a comma or dash parts from it is left out (relative clauses, appositions, participles);
     so is what is coordinated with it where the phrase is `split`, and the clause `bare`.
     """
-    kept, stack, cut = [root.i], [root], False
-    while stack and len(kept) < MAX_TOKENS:
-        at = stack.pop()
-        for child in at.children:
+    tokens, stack, cut = [root.i], [root], False
+    while stack and len(tokens) < MAX_TOKENS:
+        node = stack.pop()
+        for child in node.children:
             dep = child.dep
-            if split and at is root and dep in _COORDINATION:
+            if split and node is root and dep in _COORDINATION:
                 continue
             if child is bare:
                 cut = True
                 continue
-            within = at.entity in PLACES and child.entity in PLACES  # "Rome, Italy"
-            if dep in _ADDITIONS and not within and child.i > at.i and _is_parted(child):
+            within = node.entity in PLACES and child.entity in PLACES  # "Rome, Italy"
+            if dep in _ADDITIONS and not within and child.i > node.i and _is_parted(child):
                 cut = True
                 continue
-            kept.append(child.i)
+            tokens.append(child.i)
             stack.append(child)
-    kept.sort()
-    kept = _drop_bracket(root.tree, kept)
-    return trim_edges(root.tree, _drop_enclosing(root.tree, kept) if cut else kept)
+    tokens.sort()
+    tokens = _drop_bracket(root.tree, tokens)
+    return trim_edges(root.tree, _drop_enclosing(root.tree, tokens) if cut else tokens)
 
 
-def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
+def _drop_bracket(tree: Tree, tokens: list[int]) -> list[int]:
     """The tokens without what a bracket right behind a name holds: dates, other spellings."""
     nodes, left, end = tree.nodes, [], -1
-    for i in kept:
+    for i in tokens:
         if i <= end:
             continue
         left.append(i)
@@ -84,20 +84,22 @@ def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
     return left
 
 
-def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:
+def _drop_enclosing(tree: Tree, tokens: list[int]) -> list[int]:
     """The tokens without the commas and brackets around what was left out."""
-    among = set(kept)
-    return [i for i in kept if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
+    among = set(tokens)
+    return [
+        i for i in tokens if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)
+    ]
 
 
 def collect_clause(root: Node) -> list[int]:
     """The tokens of a clause with all that depends on it."""
-    kept, stack = [root.i], [root]
-    while stack and len(kept) < MAX_TOKENS:
+    tokens, stack = [root.i], [root]
+    while stack and len(tokens) < MAX_TOKENS:
         for child in stack.pop().children:
-            kept.append(child.i)
+            tokens.append(child.i)
             stack.append(child)
-    return trim_edges(root.tree, sorted(kept))
+    return trim_edges(root.tree, sorted(tokens))
 
 
 def _is_parted(child: Node) -> bool:
@@ -120,13 +122,13 @@ def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
 
 
 def _is_edge(
-    tree: Tree, tokens: list[int], first: int, last: int, at: int, pairs: dict[str, str]
+    tree: Tree, tokens: list[int], first: int, last: int, index: int, pairs: dict[str, str]
 ) -> bool:
-    node = tree.nodes[tokens[at]]
+    node = tree.nodes[tokens[index]]
     if node.text in _EDGES or node.pos == "CCONJ":
         return True
-    other = pairs.get(node.text)
-    return other is not None and all(tree[i].text != other for i in tokens[first:last])
+    counterpart = pairs.get(node.text)
+    return counterpart is not None and all(tree[i].text != counterpart for i in tokens[first:last])
 
 
 def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tuple[str, bool]:
@@ -215,24 +217,24 @@ def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
 
 def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
-    at = noun
+    node = noun
     kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
     for _ in range(4):
-        if at.pos == "PROPN" and at is not noun:
-            return at
-        if at.dep == "conj" and at.pos == "NOUN":
-            at = at.head
-        elif at.dep == "attr" and at.head.lemma == "be" and kind:
-            above = frames.get(at.head.i)
+        if node.pos == "PROPN" and node is not noun:
+            return node
+        if node.dep == "conj" and node.pos == "NOUN":
+            node = node.head
+        elif node.dep == "attr" and node.head.lemma == "be" and kind:
+            above = frames.get(node.head.i)
             subjects = above.subjects if above is not None else []
-            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
+            if not subjects or subjects[0] is node or subjects[0].word in {"this", "that"}:
                 return noun
             return subjects[0]
-        elif at.dep == "appos" and kind:
-            at = at.head
+        elif node.dep == "appos" and kind:
+            node = node.head
         else:
             break
-    return at if at.pos == "PROPN" else noun
+    return node if node.pos == "PROPN" else noun
 
 
 def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
@@ -273,29 +275,29 @@ def write_others(
         elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
         bare = frame.clause if part.gap is not None else None
-        written = _write_other(part, bare, rename)
+        written = _write_part(part, bare, rename)
         if written is not None:
             yield written
     for part in list_fronted(frame, frames, shared=True):
         if part.role == "time":
-            written = _write_other(part, None, rename)
+            written = _write_part(part, None, rename)
             if written is not None:
                 yield written
 
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
     """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
-    at = frame.verb
-    while at.dep == "conj" and at.head.i in frames and (at is frame.verb or not shared):
-        at = at.head
-    above = frames.get(at.i) if at is not frame.verb else None
+    verb = frame.verb
+    while verb.dep == "conj" and verb.head.i in frames and (verb is frame.verb or not shared):
+        verb = verb.head
+    above = frames.get(verb.i) if verb is not frame.verb else None
     if above is None or not above.subjects or (shared and above.subjects != frame.subjects):
         return []
     start = above.subjects[0].left_edge.i
     return [part for part in above.parts if part.place < start]
 
 
-def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
+def _write_part(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
     whole = part.role in CLAUSES
     tokens = collect_clause(part.root) if whole else _collect(part.root, False, bare)
     return _write_argument(_name_role(part), tokens, part.link, part.root.tree, rename)
@@ -343,8 +345,8 @@ def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Propositi
     head, tail = candidate.head, candidate.tail
     first, second = _list_words(head, tail, tree), _list_words(tail, head, tree)
     subject = _write_argument("subject", first, (), tree, None)
-    other = _write_argument("object", second, (), tree, None)
-    if subject is None or other is None:
+    goal = _write_argument("object", second, (), tree, None)
+    if subject is None or goal is None:
         return
     start, end = tree.sentences[tree[tail.root].sentence]
     features = Features(
@@ -359,19 +361,19 @@ def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Propositi
     span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
     predicate = _PREDICATES.get(candidate.relation, candidate.relation)
     confidence = estimate_confidence(features)
-    yield Proposition(predicate, (subject, other), span, confidence=confidence), features
+    yield Proposition(predicate, (subject, goal), span, confidence=confidence), features
 
 
-def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
+def _list_words(phrase: Phrase, partner: Phrase, tree: Tree) -> list[int]:
     """The tokens of one of two phrases, without the other and what leads to it."""
-    root, at = tree[phrase.root], tree[other.root]
+    root, node = tree[phrase.root], tree[partner.root]
     for _ in range(MAX_HOPS):
-        if at.head is root:
+        if node.head is root:
             break
-        at = at.head
-    tokens = collect_phrase(root, split=True, bare=at)
+        node = node.head
+    tokens = collect_phrase(root, split=True, bare=node)
     # "author Bill Hart": the title hangs on the name; the parse of dates in brackets is a guess.
-    if phrase.first not in tokens or "compound" in {root.dep, tree[other.root].dep}:
+    if phrase.first not in tokens or "compound" in {root.dep, tree[partner.root].dep}:
         return list(range(phrase.first, phrase.last + 1))
     edges = {tokens[0], tokens[-1]}
     return [i for i in tokens if i not in edges or tree[i].tag not in {"POS", "WP$"}]
@@ -479,8 +481,8 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     ]
     objects: list[tuple[Node | None, Argument | None]] = [(None, None)]
     if part is not None:
-        found = [part.root] if part.role in CLAUSES else list(list_conjuncts(part.root))
-        objects = [(o, write_object(o, len(found) > 1, part, frame, None)) for o in found]
+        heads = [part.root] if part.role in CLAUSES else list(list_conjuncts(part.root))
+        objects = [(o, write_object(o, len(heads) > 1, part, frame, None)) for o in heads]
     split = len(subjects) > 1 or len(objects) > 1
     last = wording.tokens[-1]
     span = Span(tree[wording.tokens[0]].idx, tree[last].end)

@@ -114,7 +114,7 @@ _MOST_WORDS = 6
 _MOST_LENGTH = 14
 _MOST_COUNTED = 6
 _MOST_NUMBER = 20
-_TOLD_BELOW = ("resolved", "subject_named", "object_named", "inferred_predicate")
+_COVERED_BY_TRAITS = ("resolved", "subject_named", "object_named", "inferred_predicate")
 """Features of facts that a triple's own traits tell, by side and kind."""
 _SPEAKERS = frozenset("i me my mine we us our ours".split())
 _ADDRESSED = frozenset("you your yours".split())
@@ -139,7 +139,7 @@ def list_traits(
     tree = findings.tree
     frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
     traits = list_values(_read_features(candidate, frame, findings, attributed))
-    for name in _TOLD_BELOW:
+    for name in _COVERED_BY_TRAITS:
         traits.pop(name, None)
     for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
         traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)

@@ -85,7 +85,7 @@ def read_tables(given: Titled) -> Extraction:
         if kind in {"heading", "caption"}:
             for block, cell in zip(blocks, cells, strict=True):
                 level = block.level if kind == "heading" else _CAPTION
-                context = [*(one for one in context if one[0] < level), (level, cell)]
+                context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
             findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
         elif kind == "cell":
@@ -95,7 +95,7 @@ def read_tables(given: Titled) -> Extraction:
                 above = cite_document(context[-1][1].text, "")
                 findings.add_table(table, _name_context(context, nouns), above)
         if kind not in {"heading", "caption"}:
-            context = [one for one in context if one[0] != _CAPTION]
+            context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
 
 
@@ -291,10 +291,10 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     """What a row is about: of the column "Office" not Leeds, but the Leeds office; exit code 5."""
     above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
     noun = lemmatise(above.rpartition(" ")[2])
-    told = {lemmatise(word) for word in cell.text.casefold().split()}
+    lemmas = {lemmatise(word) for word in cell.text.casefold().split()}
     if noun in _NUMBERED and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
-    if noun not in _WORDS["named_after"] or noun in told:
+    if noun not in _WORDS["named_after"] or noun in lemmas:
         return cell
     return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
 
@@ -351,7 +351,7 @@ def _opens_with_header(rows: Sequence[_Row]) -> bool:
     first, rest = rows[0], rows[1:]
     if len(first) < 2 or {_classify(cell.text) for cell in first.values()} != {"text"}:
         return False
-    below = [{_classify(row[at].text) for row in rest if at in row} for at in first]
+    below = [{_classify(row[column].text) for row in rest if column in row} for column in first]
     return len(rest) > 1 and any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
 
 
@@ -450,8 +450,8 @@ def _word_question(words: Sequence[str]) -> str | None:
         return " ".join(["lets you", *(word for word in words[3:] if word != "do")])
     if words[0] == "what" and words[1] in {"it", "they"}:
         return "has description" if lemmatise(words[-1]) == "do" else " ".join(words[2:])
-    other = not {"i", "we", "you"}.isdisjoint(words) or words[1] in ARTICLES | {"to"}
-    return None if other else " ".join(words)
+    has_subject = not {"i", "we", "you"}.isdisjoint(words) or words[1] in ARTICLES | {"to"}
+    return None if has_subject else " ".join(words)
 
 
 def _is_silent(header: str) -> bool:
@@ -535,9 +535,9 @@ class _Findings:
         elif (turned := _is_turned(names, rows)) is None:
             self._drop("orientation_unclear", shown)
         elif turned:
-            labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
+            labels = {index: row[0] for index, row in enumerate(rows) if 0 in row}
             for column in sorted({*types} - {0}):
-                values = {at: row[column] for at, row in enumerate(rows) if column in row}
+                values = {index: row[column] for index, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types)
@@ -595,15 +595,18 @@ class _Findings:
         for column, cell in row.items():
             if column not in header:
                 continue
-            said = _read_header(header[column].text)
-            said = said._replace(year=said.year or header[column].when)
-            if _is_silent(said.words):
+            heading = _read_header(header[column].text)
+            heading = heading._replace(year=heading.year or header[column].when)
+            if _is_silent(heading.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:
                 self._drop("long_cell", [cell])
                 continue
-            last, dated = said.words.casefold().split()[-1], _is_participle(said.words.casefold())
+            last, dated = (
+                heading.words.casefold().split()[-1],
+                _is_participle(heading.words.casefold()),
+            )
             many = lemmatise(last) != last and not _is_participle(last) and last[-3:] != "ing"
             for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
@@ -612,27 +615,33 @@ class _Findings:
                 elif usual.get(column) == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
                 if not _is_empty(value.text):
-                    self._add_fact(head, header[column], said, value, kind, construction)
+                    self._add_fact(head, header[column], heading, value, kind, construction)
 
     def _add_fact(
-        self, head: Cell, header: Cell, said: _Header, value: Cell, kind: _Type, construction: str
+        self,
+        head: Cell,
+        header: Cell,
+        heading: _Header,
+        value: Cell,
+        kind: _Type,
+        construction: str,
     ) -> None:
-        negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
-        plain = said.words.lower()
+        negated, relation, tail = False, _word_relation(heading.words, value.text, kind), value
+        plain = heading.words.lower()
         if kind == "flag" and (_QUALITY.fullmatch(plain) or _is_participle(plain)):
             relation = "is"
             tail = Cell(plain, header.spans if plain == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
-        elif kind == "number" and said.unit and not _LETTER.search(value.text):
-            tail = Cell(_add_unit(value.text, said.unit))
+        elif kind == "number" and heading.unit and not _LETTER.search(value.text):
+            tail = Cell(_add_unit(value.text, heading.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
-        is_literal = said.words == header.text and relation.endswith(header.text)
+        is_literal = heading.words == header.text and relation.endswith(header.text)
         is_row = construction in {"cell", "turned"} and self._above != head.text
-        told = {"time": said.year, TABLE: self._above if is_row else None}
+        roles = {"time": heading.year, TABLE: self._above if is_row else None}
         fact = Fact(
             claim=len(self._claims),
             head=head.text,
@@ -642,7 +651,7 @@ class _Findings:
             tail_span=tail.span,
             relation_span=header.span if is_literal else None,
             negated=negated,
-            qualifiers={role: value for role, value in told.items() if value},
+            qualifiers={role: value for role, value in roles.items() if value},
             confidence=WEIGHTS["tables"][construction],
         )
         self._state(fact, head, tail, (*header.spans, *value.spans), _label_value(tail.text, kind))
@@ -720,8 +729,8 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
     if date is not None and date.start == 0 and isinstance(date.value, Date):
         rest = cell.text[date.end :]
         place = "" if re.search(r"\d", rest) else rest.strip(" ,;()\n")
-        at = cell.text.find(place, date.end)
-        parts = [(0, date.end), *([(at, at + len(place))] if place else [])]
+        start = cell.text.find(place, date.end)
+        parts = [(0, date.end), *([(start, start + len(place))] if place else [])]
     for part in parts:
         for inner in trim(cell.text, *part):
             words = cell.text[inner.start : inner.end]

@@ -107,13 +107,13 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
     """The objects of a preposition and of those nested in it; `before` are words in front."""
     stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
     while stack:
-        at, link = stack.pop()
-        for child in at.children:
+        node, link = stack.pop()
+        for child in node.children:
             if _is_second_half(child) and len(link) < 3:
                 stack.append((child, (*link, child)))
             elif child.dep == "prep" and len(link) < 3:
                 # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
-                stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
+                stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
@@ -167,7 +167,7 @@ def _find_gap(frame: Frame) -> Part | None:
     if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
         return None
     preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children):
+    if any(c.tag in RELATIVES for node in (top, *preps) for c in node.children):
         return None
     stranded = next((p for p in preps if not p.children), None)
     if stranded is not None:
@@ -228,20 +228,20 @@ def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
     later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
     if later is None or any(p.place > verb.i for p in frame.parts):
         return
-    other = frames[later.i]
+    second = frames[later.i]
     between = verb.tree.nodes[verb.i + 1 : later.i]
     joined = all(c.dep in {"cc", "prt"} or c.text == "," for c in between)
-    if not joined or not OBJECTS.isdisjoint(other.kids):
+    if not joined or not OBJECTS.isdisjoint(second.kids):
         return
-    if _is_passive(frame, frames) != _is_passive(other, frames):
+    if _is_passive(frame, frames) != _is_passive(second, frames):
         return
-    end = max([later.i, *(c.i for c in other.kids.get("prt", ()))])
-    frame.parts += [p for p in other.parts if p.link and p.link[0].i == end + 1]
+    end = max([later.i, *(c.i for c in second.kids.get("prt", ()))])
+    frame.parts += [p for p in second.parts if p.link and p.link[0].i == end + 1]
 
 
 def _is_passive(frame: Frame, frames: dict[int, Frame]) -> bool:
     lender = frames[frame.lender.i] if frame.lender is not None else frame
-    return any(dep in at.kids for at in (frame, lender) for dep in ("auxpass", "nsubjpass"))
+    return any(dep in each.kids for each in (frame, lender) for dep in ("auxpass", "nsubjpass"))
 
 
 def _name_construction(verb: Node) -> str:
@@ -250,45 +250,49 @@ def _name_construction(verb: Node) -> str:
     return _CONSTRUCTIONS.get(verb.dep, "main")
 
 
-def _list_own_subjects(kids: Kids) -> list[Node]:
+def _list_direct_subjects(kids: Kids) -> list[Node]:
     """Subjects; of "what needs structure is asked" the clause, whose noun is parsed as another."""
-    found = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
-    clause = next((node for node in found if node.dep.startswith("csubj")), None)
-    return [n for n in found if clause is None or n is clause or n.i < clause.i]
+    subjects = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+    clause = next((node for node in subjects if node.dep.startswith("csubj")), None)
+    return [n for n in subjects if clause is None or n is clause or n.i < clause.i]
 
 
 def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
-    way, at = "own", verb
+    way, node = "own", verb
     for _ in range(MAX_HOPS):
-        kids = known.get(at.i)
+        kids = known.get(node.i)
         if kids is None:
             break
-        own = _list_own_subjects(kids)
-        if own:
-            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
-                return [at.head], "antecedent"
-            return own, way
+        subjects = _list_direct_subjects(kids)
+        if subjects:
+            if (
+                node.dep == "relcl"
+                and subjects[0].tag in RELATIVES
+                and node.head.pos not in _VERBAL
+            ):
+                return [node.head], "antecedent"
+            return subjects, way
         if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
             return there[:1], "existential"
-        head = at.head
-        if head is at:
+        head = node.head
+        if head is node:
             break
-        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
-            if at.tag == "VB" and head.lemma in WORDS["occasions"]:
+        if node.dep == "relcl" or (node.dep == "acl" and node.tag in {"VBN", "VBG"}):
+            if node.tag == "VB" and head.lemma in WORDS["occasions"]:
                 break  # "the reason to sell": a reason sells nothing
             if head.pos not in _VERBAL:
                 return [head], "antecedent"
         elif (
-            at.dep == "xcomp"
+            node.dep == "xcomp"
             and head.lemma not in _SUBJECT_CONTROL
             and (controlled := known.get(head.i, {}).get("dobj"))
         ):
             return controlled, "object_control"
-        elif at.dep not in _SHARING or not _is_subjectless(at):
+        elif node.dep not in _SHARING or not _is_subjectless(node):
             break
         if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
             head = head.head  # "able to go", "by going"
-        at, way = head, "shared"
+        node, way = head, "shared"
     return [], "none"
 
 
@@ -302,22 +306,22 @@ def _is_subjectless(verb: Node) -> bool:
 def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
     """The predicates above that say how the verb comes about: begin, want, be able."""
     chain: list[Node] = []
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        head = at.head
-        if _list_own_subjects(known[at.i]):
+        head = node.head
+        if _list_direct_subjects(known[node.i]):
             break
-        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
-            at = head
+        if node.dep == "conj" and head.dep == "xcomp" and node.tag == head.tag and head.i in known:
+            node = head
             continue
-        if at.dep != "xcomp" or head is at or at.tag == "VBD":
+        if node.dep != "xcomp" or head is node or node.tag == "VBD":
             break
         if head.dep == "acomp":
             head = head.head
         if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
             break
         chain.append(head)
-        at = head
+        node = head
     return chain[::-1]
 
 
@@ -327,13 +331,13 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
     Someone who is given a chance wins himself, so a verb with a receiver does not govern.
     """
     while verb.dep == "conj" and verb.tag == verb.head.tag == "VB" and verb.head.i in known:
-        if _list_own_subjects(known[verb.i]):
+        if _list_direct_subjects(known[verb.i]):
             return None
         verb = verb.head  # "has the power to uplift and bring together"
     if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
         return None
     kids = known[verb.i]
-    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
+    if _list_direct_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
         return None
     head = verb.head
     if verb.dep == "acl":
@@ -362,15 +366,15 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
     """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        kids = known[at.i]
+        kids = known[node.i]
         if any(dep in kids for dep in AUXILIARIES):
-            return at if at is not verb else None
-        head = at.head
-        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
+            return node if node is not verb else None
+        head = node.head
+        if node.dep != "conj" or head.tag != verb.tag or head.i not in known:
             return None
-        if _list_own_subjects(kids):
+        if _list_direct_subjects(kids):
             return None
-        at = head
+        node = head
     return None

@@ -81,11 +81,11 @@ class Parser:
         yield from self._parse_batch(waiting)
 
     def _parse_batch(self, texts: list[tuple[str, list[CleanText]]]) -> Iterator[Tree]:
-        parts = [part for _, own in texts for part in own]
-        batches = (parts[at : at + _BATCH] for at in range(0, len(parts), _BATCH))
+        parts = [part for _, cleaned in texts for part in cleaned]
+        batches = (parts[start : start + _BATCH] for start in range(0, len(parts), _BATCH))
         parsed = (doc for batch in batches for doc in self._annotate(batch))
-        for text, own in texts:
-            yield build_tree(text, [(next(parsed), part) for part in own])
+        for text, cleaned in texts:
+            yield build_tree(text, [(next(parsed), part) for part in cleaned])
 
     def _annotate(self, parts: list[CleanText]) -> list[Doc]:
         from spacy.training.batchers import minibatch_by_words
@@ -103,8 +103,8 @@ class Parser:
                 if begun := doc.char_span(end + 1, end + 2, alignment_mode="expand"):
                     begun[0].is_sent_start = True
             with doc.retokenize() as retokenizer:
-                for found in _WHOLE.finditer(part.words):
-                    if (whole := doc.char_span(*found.span(found.lastindex or 0))) is not None:
+                for match in _WHOLE.finditer(part.words):
+                    if (whole := doc.char_span(*match.span(match.lastindex or 0))) is not None:
                         retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
@@ -137,8 +137,8 @@ def _decide(pipe: Any, docs: list[Doc]) -> None:
     scores = np.concatenate(chances)[chosen]
     doubt = 1 - 1 / np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1)
     most = np.zeros(sum(map(len, docs)))
-    for at in (buffer, stack):
-        np.maximum.at(most, at[chosen], doubt)
+    for tokens in (buffer, stack):
+        np.maximum.at(most, tokens[chosen], doubt)
     tenths = iter((most * 10).round().astype(int).tolist())
     for doc in docs:
         doc.user_data[_DOUBT] = list(islice(tenths, len(doc)))
@@ -187,13 +187,13 @@ def _link(nodes: list[Node], first: int, heads: list[int]) -> None:
             nodes[head].children.append(node)
     # A leaf widens its ancestors as far as it sticks out.
     for i, node in enumerate(nodes[first:], first):
-        at = node
-        while at.head is not at:
-            at = at.head
-            if at.left_edge.i > i:
-                at.left_edge = node
-            elif at.right_edge.i < i:
-                at.right_edge = node
+        ancestor = node
+        while ancestor.head is not ancestor:
+            ancestor = ancestor.head
+            if ancestor.left_edge.i > i:
+                ancestor.left_edge = node
+            elif ancestor.right_edge.i < i:
+                ancestor.right_edge = node
             else:
                 break
 

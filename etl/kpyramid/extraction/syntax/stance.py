@@ -65,49 +65,53 @@ _STATED = Stance()
 
 def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     """How the clause is meant, from its own words and the clauses it is part of."""
-    at = frame.verb
+    node = frame.verb
     source = None
     verbs = (frame.verb, *frame.chain)
-    own = {verb.i for verb in verbs}
+    indices = {verb.i for verb in verbs}
     # "the mills, but none of the barns, were sold": of the first subject
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
     negated = denied or is_denied(frame.noun) or _borrows_denial(frame)
-    negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
+    negated = negated or any(is_negated(verb) or _exceeds(verb, indices) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
         passive = any(c.dep == "auxpass" for c in verb.children)
         source = verb if passive and verb.lemma.lower() in _HEARSAY else source
         mood = mood or (verb.word if verb.lemma.lower() in WORDS["feigning"] else None)
     for _ in range(MAX_HOPS):
-        mood = mood or (None if at.i in own else _read_mood(at, False))
-        source = source or _find_named_source(at, frames)
-        if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
-            source = source or at  # "was purported to be a skull that changed everything"
-        beside = at.dep in {"acl", "advcl"} or at.head.pos == "ADJ"  # "will be able to earn"
-        if at is frame.verb and frame.chain and beside:
-            at = frame.chain[-1]
+        mood = mood or (None if node.i in indices else _read_mood(node, False))
+        source = source or _find_named_source(node, frames)
+        if node.i not in indices and node.lemma.lower() in WORDS["reputed"]:
+            source = source or node  # "was purported to be a skull that changed everything"
+        beside = node.dep in {"acl", "advcl"} or node.head.pos == "ADJ"  # "will be able to earn"
+        if node is frame.verb and frame.chain and beside:
+            node = frame.chain[-1]
             continue
-        if at.dep in {"conj", "xcomp"} and at.head.pos in _VERBAL:
-            at = at.head
+        if node.dep in {"conj", "xcomp"} and node.head.pos in _VERBAL:
+            node = node.head
             continue
-        if at.dep == "pcomp":
-            word = at.head.word
+        if node.dep == "pcomp":
+            word = node.head.word
             denies = word in WORDS["excluding"]
             negated = negated or denies
             if not denies and word not in WORDS["asserting"]:
                 mood = mood or word
             break
-        content = at.dep in {"ccomp", "csubj"} or _is_content(at)
-        if content and source is None and not _is_paratactic(at):
-            above = _judge_content(at.head, frames, at)
+        content = node.dep in {"ccomp", "csubj"} or _is_content(node)
+        if content and source is None and not _is_paratactic(node):
+            above = _judge_content(node.head, frames, node)
             negated, source = negated or above.negated, above.source
             mood = mood or above.mood
-        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
-            at = at.head.head  # "they say that it is a place that existed"
-        elif at.dep == "ccomp" and at.head is not at and source is None:
-            at = at.head
-            mood = mood or ("to" if _is_aimed(at) else None)
+        if (
+            node.dep in {"acl", "relcl"}
+            and node.head.dep == "attr"
+            and node.head.head.lemma == "be"
+        ):
+            node = node.head.head  # "they say that it is a place that existed"
+        elif node.dep == "ccomp" and node.head is not node and source is None:
+            node = node.head
+            mood = mood or ("to" if _is_aimed(node) else None)
         else:
             break
     return Stance(negated, mood, source)
@@ -131,12 +135,12 @@ def is_past(noun: Node) -> bool:
     return any(c.word in WORDS["past"] and c.dep == "advmod" for c in noun.children)
 
 
-def _exceeds(verb: Node, own: set[int]) -> bool:
+def _exceeds(verb: Node, indices: set[int]) -> bool:
     """Whether a quality is too much for what the infinitive says: "too weak to govern"."""
     return any(
         child.dep == "acomp"
         and any(c.word == "too" for c in child.children)
-        and any(c.dep == "xcomp" and c.i in own for c in child.children)
+        and any(c.dep == "xcomp" and c.i in indices for c in child.children)
         for child in verb.children
     )
 
@@ -150,24 +154,24 @@ def _is_aimed(verb: Node) -> bool:
     return aims and find_infinitive_mark(verb) is not None
 
 
-def _read_mood(verb: Node, is_own: bool) -> str | None:
+def _read_mood(verb: Node, is_direct: bool) -> str | None:
     embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
     for child in verb.children:
         if child.dep in {"mark", "advmod"} and child.word in _OPENING:
             return child.word
-        if not is_own:
+        if not is_direct:
             continue
         if child.dep == "advmod" and child.word in _WEAKENING:
             return child.word
         if embedded and child.word in WORDS["asking"]:
             return child.word
     first, end = verb.tree.sentences[verb.sentence]
-    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
+    if is_direct and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
         return "?"
     perfect = read_modal(group_kids(verb)) == "would" and any(
         c.dep == "aux" and c.word == "have" for c in verb.children
     )
-    return "if" if (is_own and perfect) or _is_inverted(verb, first) else None
+    return "if" if (is_direct and perfect) or _is_inverted(verb, first) else None
 
 
 def _is_inverted(verb: Node, first: int) -> bool:
@@ -309,20 +313,24 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
     subject already.
     """
-    at = frame.top
-    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    if at.dep == "advcl":  # the condition itself
-        words = [c.word for c in at.children if c.dep == "mark"]
-        own = "so" if words == ["so", "that"] else _read_condition(at, is_general(at))
-        if own is not None:
-            return own
-    at = frame.top
+    node = frame.top
+    while (
+        node.dep == "conj"
+        and node.head.dep in {"advcl", "conj"}
+        and node.head.pos in {"VERB", "AUX"}
+    ):
+        node = node.head
+    if node.dep == "advcl":  # the condition itself
+        words = [c.word for c in node.children if c.dep == "mark"]
+        condition = "so" if words == ["so", "that"] else _read_condition(node, is_general(node))
+        if condition is not None:
+            return condition
+    node = frame.top
     for _ in range(MAX_HOPS):
-        for clause in at.children:
-            if clause is besides or (at is not frame.top and clause.i > at.i):
+        for clause in node.children:
+            if clause is besides or (node is not frame.top and clause.i > node.i):
                 continue
-            word = read_preposed(clause, at) if clause.i < at.i else None
+            word = read_preposed(clause, node) if clause.i < node.i else None
             word = word or _read_proviso(clause)
             # An if-clause is no subject, whatever the parser makes of it.
             adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
@@ -332,9 +340,9 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
                 word = word or _read_condition(clause, general)
             if word is not None:
                 return word
-        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+        if node.dep != "conj" or node.head.pos not in {"VERB", "AUX"}:
             break
-        at = at.head
+        node = node.head
     return None
 
 
@@ -427,22 +435,22 @@ _NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
 _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
 
 
-def find_told(
+def find_reported(
     tree: Tree, frames: Mapping[int, Frame], blocks: Sequence[Block] = ()
 ) -> dict[int, Stance]:
     """How the tokens are meant that another tells than the text: in quotations, plots and legends.
 
     `blocks` are those of the text; without headings among them, short lines count as headings.
     """
-    told: dict[int, Stance] = {}
+    reported: dict[int, Stance] = {}
     if _is_tale(tree):
-        told = dict.fromkeys(range(len(tree)), Stance(mood="told"))
+        reported = dict.fromkeys(range(len(tree)), Stance(mood="told"))
     for first, end in _list_plots(tree, blocks):
-        told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+        reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
     for first, end in _list_supposed(tree):
-        told |= dict.fromkeys(range(first, end), Stance(mood="if"))
+        reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
-        told |= dict.fromkeys(range(first, end), Stance(source=work))
+        reported |= dict.fromkeys(range(first, end), Stance(source=work))
     for block in blocks:
         if block.kind == "quotation":
             first, end = (
@@ -450,7 +458,7 @@ def find_told(
                 for place in (block.start, block.end)
             )
             if first < end and tree[first].sentence != tree[end - 1].sentence:
-                told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+                reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
     speaker, before = None, 0
     for first, end in _list_quotations(tree):
         nearest = _find_speaker(first, end, tree)
@@ -458,9 +466,9 @@ def find_told(
         several = tree[first].sentence != tree[end - 1].sentence
         if (speaker is not None or several) and _is_speech(first, end, tree):
             stance = Stance(source=speaker) if speaker is not None else Stance(mood="told")
-            told |= dict.fromkeys(range(first, end), stance)
+            reported |= dict.fromkeys(range(first, end), stance)
         before = end
-    return told
+    return reported
 
 
 def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
@@ -472,8 +480,8 @@ def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
         if node.lemma.lower() in WORDS["imagining"] and _is_call(node):
             last = node.sentence + 1
             while last < len(tree.sentences) and last - node.sentence < _MOST_SUPPOSED:
-                at = tree.sentences[last][0]
-                if _parts_paragraphs(tree, at - 1, at):
+                start = tree.sentences[last][0]
+                if _parts_paragraphs(tree, start - 1, start):
                     break
                 last += 1
             yield tree.sentences[node.sentence][0], tree.sentences[last - 1][1]

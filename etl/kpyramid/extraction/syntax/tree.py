@@ -65,13 +65,13 @@ class Tree:
 
     def list_entities(self) -> list[tuple[int, int]]:
         """First and last token of each named entity, in text order."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for node in self.nodes:
-            if node.iob == "B" or (node.iob == "I" and not (found and found[-1][1] == node.i - 1)):
-                found.append((node.i, node.i))
+            if node.iob == "B" or (node.iob == "I" and not (spans and spans[-1][1] == node.i - 1)):
+                spans.append((node.i, node.i))
             elif node.iob == "I":
-                found[-1] = (found[-1][0], node.i)
-        return found
+                spans[-1] = (spans[-1][0], node.i)
+        return spans
 
 
 def count_brackets(tree: Tree) -> list[int]:
@@ -125,7 +125,7 @@ _HYPHENS = frozenset("-\u2010\u2011\u2013")
 _RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
 _SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
 """What belongs to a name behind a comma."""
-_KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
+_INNER_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,12 +225,12 @@ def is_inside_word(nodes: list[Node], i: int) -> bool:
 def _skip_range(nodes: list[Node], i: int, step: int) -> int:
     """The other end of "1,500 -- 2,000" or "23 -- 54 -- 7", seen from one of them, else `i`."""
     while True:
-        at = i + step
-        while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
-            at += step
-        if at == i + step or not nodes[at].text[:1].isdigit():
+        index = i + step
+        while 0 < index < len(nodes) - 1 and abs(index - i) < 3 and nodes[index].text in _RANGES:
+            index += step
+        if index == i + step or not nodes[index].text[:1].isdigit():
             return i
-        i = at
+        i = index
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
@@ -297,8 +297,8 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     if token.tag == "POS":
         after = nodes[last + 1] if last + 1 < len(nodes) else token
         acts = after.pos in {"VERB", "AUX"} and after.tag != "VBG"
-        kept = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
-        return first == last or not kept
+        belongs = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
+        return first == last or not belongs
     return not _has_letter(token.text)
 
 
@@ -330,12 +330,12 @@ def _grades(token: Node) -> bool:
 
 def _limits_number(token: Node) -> bool:
     """Whether the word belongs to a number: "over", "at least", "more than", "up to"."""
-    at = token
+    node = token
     for _ in range(3):
-        if at.dep not in {"quantmod", "advmod", "amod"} or at.head is at:
+        if node.dep not in {"quantmod", "advmod", "amod"} or node.head is node:
             return False
-        at = at.head
-        if at.pos == "NUM":
+        node = node.head
+        if node.pos == "NUM":
             return True
     return False
 
@@ -469,13 +469,13 @@ def _cut_run(
     A list below it stays whole with `inner_lists`, a clause stays when it `tells` which it is.
     """
     tree = root.tree
-    kept, stack = {root.i}, [root]
+    tokens, stack = {root.i}, [root]
     while stack:
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
             if tells is not None and tells(child):
-                kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
+                tokens.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
             # "an issue of the newspaper Le Monde" holds the name.
             close = child.dep == "appos" and _is_close(child, node is root)
@@ -487,19 +487,19 @@ def _cut_run(
                 listed = tree[max(child.i - 1, 0)].dep != "advmod"  # "a dry, cold wind"
                 graded = listed and node is root and root.pos == "NOUN" and child.i < root.i
                 comma = child.text == "," and (inner or graded or child.entity == "DATE")
-                if child.text not in _KEPT_PUNCT and not comma:
+                if child.text not in _INNER_PUNCT and not comma:
                     continue
             elif child.dep == "prep" and not (keep(child) or _completes_quality(node, root)):
                 continue
-            kept.add(child.i)
+            tokens.add(child.i)
             stack.append(child)
     first = last = root.i
-    while (before := _step_over(root, first, -1)) in kept:
+    while (before := _step_over(root, first, -1)) in tokens:
         first = before
-    while (after := _step_over(root, last, 1)) in kept:
+    while (after := _step_over(root, last, 1)) in tokens:
         last = after
     bounds = find_entity(tree, root.i)
-    if bounds is not None and _is_one_name(tree, *bounds):
+    if bounds is not None and _is_unbroken(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
     phrase = build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
     if phrase is None or root.pos != "NOUN" or "(" not in phrase.text[1:]:
@@ -513,13 +513,13 @@ def _completes_quality(word: Node, root: Node) -> bool:
     return word.pos == "ADJ" and root.pos == "NOUN"
 
 
-def _is_close(name: Node, own: bool) -> bool:
+def _is_close(name: Node, is_root: bool) -> bool:
     """Whether at most quotation marks stand between an apposition and its common noun.
 
     A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
     """
     noun, first = name.head, name.left_edge.i
-    if noun.i >= first or first - noun.i > 2 or (own and name.pos == "PROPN"):
+    if noun.i >= first or first - noun.i > 2 or (is_root and name.pos == "PROPN"):
         return False
     return all(n.text in QUOTATION for n in noun.tree.nodes[noun.i + 1 : first])
 
@@ -534,14 +534,14 @@ def _find_clause_end(clause: Node) -> int:
     return last
 
 
-def _step_over(root: Node, at: int, step: int) -> int:
+def _step_over(root: Node, index: int, step: int) -> int:
     """The token beside, for a common noun past a bracket: "heart (HR) rates (CR) of cases"."""
     nodes, marks = root.tree.nodes, "()"[::step]
-    edge = at + step
+    edge = index + step
     if root.pos != "NOUN" or not 0 < edge < len(nodes) or nodes[edge].text != marks[0]:
         return edge
     inside = nodes[edge + step : max(edge + step * (_MAX_BRACKET + 2), 0) : step]
-    return next((node.i for node in inside if node.text == marks[1]), at) + step
+    return next((node.i for node in inside if node.text == marks[1]), index) + step
 
 
 def _heads_list(node: Node) -> bool:
@@ -577,33 +577,35 @@ def _shares_modifiers(noun: Node) -> bool:
     pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
     if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
         return False
-    other = pairs[1]
-    if other.tag not in _COMMON or (noun.entity or other.entity):
+    second = pairs[1]
+    if second.tag not in _COMMON or (noun.entity or second.entity):
         return False
-    if len(other.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in other.children):
+    if len(second.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in second.children):
         return False
     kinds = noun.dep in {"attr", "appos"}  # "is founder and president of it" says two things
-    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, other)):
+    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, second)):
         return False
     left = [c for c in noun.children if c.i < noun.i]
-    own = [c for c in other.children if c.i < other.i]
+    second_left = [c for c in second.children if c.i < second.i]
     after = [c for c in noun.children if c.i > noun.i and c not in pairs]
-    if any(c.i < other.i for c in after):
+    if any(c.i < second.i for c in after):
         return False
-    if any(c.dep == "det" for c in own) and not any(c.dep == "det" for c in left):
+    if any(c.dep == "det" for c in second_left) and not any(c.dep == "det" for c in left):
         return False
-    both = all(any(c.dep != "det" for c in side) for side in (left, own))
-    completed = [c for c in (*after, *(() if both else other.children)) if c.left_edge.i > other.i]
+    both = all(any(c.dep != "det" for c in side) for side in (left, second_left))
+    completed = [
+        c for c in (*after, *(() if both else second.children)) if c.left_edge.i > second.i
+    ]
     if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
         return True
-    return not own and any(c.dep in {"amod", "poss"} for c in left)
+    return not second_left and any(c.dep in {"amod", "poss"} for c in left)
 
 
-def _shares_entity(one: Node, other: Node) -> bool:
-    if not one.entity:
+def _shares_entity(first: Node, second: Node) -> bool:
+    if not first.entity:
         return False
-    bounds = find_entity(one.tree, other.i)
-    return bounds is not None and bounds[0] <= one.i <= bounds[1]
+    bounds = find_entity(first.tree, second.i)
+    return bounds is not None and bounds[0] <= first.i <= bounds[1]
 
 
 def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
@@ -619,7 +621,7 @@ def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
     return first, last
 
 
-def _is_one_name(tree: Tree, first: int, last: int) -> bool:
+def _is_unbroken(tree: Tree, first: int, last: int) -> bool:
     if tree[first].entity in LITERALS:
         return True
     return all(tree[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
@@ -648,7 +650,7 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
     if start <= first:
         return None
     before = tree[start - 1]
-    named = before.pos == "NOUN" and before.text.islower() and not is_one_term(before, tree[start])
+    named = before.pos == "NOUN" and before.text.islower() and not forms_term(before, tree[start])
     return start if named and not _is_modifier(before) else None
 
 
@@ -663,7 +665,7 @@ def _is_modifier(noun: Node) -> bool:
     return numbered or (joined and find_kind_label(noun.word) is None)
 
 
-def is_one_term(noun: Node, name: Node) -> bool:
+def forms_term(noun: Node, name: Node) -> bool:
     """Whether a noun of no known kind and capitals are one term: "serum ALP", not "band ABBA"."""
     capitals = name.text.isalpha() and name.text.isupper()
     return capitals and noun.i + 1 == name.i and find_kind_label(noun.word) is None
@@ -701,23 +703,23 @@ def _is_container(place: Node) -> bool:
     edge = place.left_edge.i
     if edge == 0 or place.tree[edge - 1].text != ",":
         return False
-    at: Node | None = place.head
-    while at is not None and at.dep == "conj" and at.head.entity in PLACES:
-        at = at.head
-    while at is not None:  # "and" anywhere in the chain makes it a list
-        if any(c.dep == "cc" for c in at.children):
+    node: Node | None = place.head
+    while node is not None and node.dep == "conj" and node.head.entity in PLACES:
+        node = node.head
+    while node is not None:  # "and" anywhere in the chain makes it a list
+        if any(c.dep == "cc" for c in node.children):
             return False
-        at = next((c for c in at.children if c.dep == "conj"), None)
+        node = next((c for c in node.children if c.dep == "conj"), None)
     return True
 
 
 def find_close_name(noun: Node) -> Node | None:
     """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
-    one_of = noun.word == "one" and any(c.word == "of" for c in noun.children)
-    if noun.pos != "NOUN" and not one_of:
+    is_partitive = noun.word == "one" and any(c.word == "of" for c in noun.children)
+    if noun.pos != "NOUN" and not is_partitive:
         return None
     children = noun.children
-    if one_of:  # "one of the leads, Ann Lee": the parser hangs her on the leads
+    if is_partitive:  # "one of the leads, Ann Lee": the parser hangs her on the leads
         children = [g for c in children if c.word == "of" for d in c.children for g in d.children]
         children = [*noun.children, *children]
     nodes = noun.tree.nodes
@@ -725,7 +727,7 @@ def find_close_name(noun: Node) -> Node | None:
         if child.dep != "appos" or child.pos != "PROPN" or child.i < noun.i:
             continue
         gap = [n.text for n in nodes[noun.i + 1 : child.left_edge.i] if n.text not in QUOTATION]
-        if one_of and nodes[child.left_edge.i - 1].text == ",":
+        if is_partitive and nodes[child.left_edge.i - 1].text == ",":
             return child
         if gap == [","]:
             # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
@@ -781,42 +783,46 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     named = tree[phrase.root].pos == "PROPN" or tree[phrase.last].entity in PLACES
     if not named or phrase.label in {"PERSON", *LITERALS}:
         return []
-    found: list[Phrase] = []
+    places: list[Phrase] = []
     known = 0  # the recogniser may miss a link, but not the last
-    at = phrase.last + 1
-    led = at < len(tree) - 1 and tree[at].word == "in" and tree[at].head.i == phrase.root
-    if led and tree[at + 1].entity in PLACES:
-        last = _find_link_end(tree, at + 1)
-        place = build_phrase(tree, at + 1, last, last)
-        found, known, at = [place] if place is not None else [], 1, last + 1
-    while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
-        last = _find_link_end(tree, at + 1)
-        place = build_phrase(tree, at + 1, last, last)
+    index = phrase.last + 1
+    led = index < len(tree) - 1 and tree[index].word == "in" and tree[index].head.i == phrase.root
+    if led and tree[index + 1].entity in PLACES:
+        last = _find_link_end(tree, index + 1)
+        place = build_phrase(tree, index + 1, last, last)
+        places, known, index = [place] if place is not None else [], 1, last + 1
+    while index + 1 < len(tree) and tree[index].text == "," and tree[index + 1].pos == "PROPN":
+        last = _find_link_end(tree, index + 1)
+        place = build_phrase(tree, index + 1, last, last)
         if place is None or place.label in {"PERSON", *LITERALS} or place.text[0].islower():
             break
         if place.text.split()[-1] == phrase.text.split()[-1]:
             return []  # "Lund Airport, Holm Airport"
         if last + 1 < len(tree) and tree[last + 1].tag == "POS":
             break  # "in Kent, Dover's harbour"
-        found.append(place)
-        known = len(found) if place.label in PLACES else known
-        at = last + 1
-    if at < len(tree) and tree[at].pos == "NUM":
+        places.append(place)
+        known = len(places) if place.label in PLACES else known
+        index = last + 1
+    if index < len(tree) and tree[index].pos == "NUM":
         return []  # "Varna 1962, Tel Aviv 1964"
-    links, back = len(found), phrase.first
+    links, back = len(places), phrase.first
     while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
         back = (find_entity(tree, back - 2) or (back - 2, 0))[0]
         links += 1
     if links > _MAX_LINKS:
         return []
-    del found[known:]
-    if at < len(tree) and tree[at].text == ",":
-        at += 1
-    if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
+    del places[known:]
+    if index < len(tree) and tree[index].text == ",":
+        index += 1
+    if (
+        index + 1 < len(tree)
+        and tree[index].pos == "CCONJ"
+        and tree[index + 1].pos in {"PROPN", "DET"}
+    ):
         return []
-    if at + 1 < len(tree) and tree[at].word == "the" and tree[at + 1].entity in PLACES:
+    if index + 1 < len(tree) and tree[index].word == "the" and tree[index + 1].entity in PLACES:
         return []  # "Malta, the Netherlands"
-    return found
+    return places
 
 
 def pack_tree(tree: Tree) -> str:
@@ -837,13 +843,15 @@ def unpack_tree(text: str, packed: str) -> Tree:
     """The tree of `text` that `pack_tree` packed."""
     data = json.loads(packed)
     tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
-    sentence_of = [at for at, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
+    sentence_of = [
+        number for number, (first, end) in enumerate(tree.sentences) for _ in range(first, end)
+    ]
     columns = data["columns"]
     for i, row in enumerate(zip(*columns[:11], strict=True)):
         words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
         place = (bool(space), sentence_of[i], doubt)
-        own = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
-        tree.nodes.append(Node(*own, *place))
+        fields = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
+        tree.nodes.append(Node(*fields, *place))
     nodes = tree.nodes
     for node, head, left, right in zip(nodes, *columns[11:], strict=True):
         node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]
