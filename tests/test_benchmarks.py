@@ -4,12 +4,12 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import judged
 import pytest
 import soak
 from guards import is_fallen, write_table
@@ -38,6 +38,8 @@ def build_here(corpus: Path, warehouse: Path, _workers: int) -> tuple[dict[str, 
 
 
 SMALLER: Mapping[str, Mapping[str, object]] = {
+    "carb": {"REPEATS": 1},
+    "ideas": {"IDEAS": ("completion",)},
     "anchors": {"WORLDS": ("university",)},
     "completion": {"SEEDS": (0,)},
     "incremental": {"build": build_here},
@@ -92,16 +94,6 @@ def test_every_script_is_run_here() -> None:
     assert {path.stem for path in FOLDER.glob("*.py")} == {name for name, *_ in RUNS} | SHARED
 
 
-def run(*command: str) -> str:
-    """What a process of Python prints."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, *command], capture_output=True, text=True, env=environment
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # what a script leaves open ends with its process
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run[0])
@@ -147,20 +139,27 @@ def test_soak_counts_entries_before_the_old_and_hidden_words_that_a_reader_sees(
     assert reader.failed == [f"it saw ['{first.word}']"]
 
 
-def test_a_drawn_sheet_once_judged_is_found_whole_in_its_build(tiny: Path, tmp_path: Path) -> None:
-    script, warehouse = str(FOLDER / "judged.py"), str(tmp_path / "warehouse")
-    build = ["-m", "kpyramid", "build", str(tiny / "corpus.jsonl"), "--warehouse", warehouse, "-q"]
-    of = ["--warehouse", warehouse, "--kind", "essays"]
+@pytest.mark.slow
+def test_a_drawn_sheet_once_judged_is_found_whole_in_its_build(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pass_gates(monkeypatch)
+    build_here(tiny / "corpus.jsonl", tmp_path / "warehouse", 1)
 
-    run(*build)
-    run(script, *of, "--draw", "5", "--out", str(tmp_path / "sheet"))
+    def run(*arguments: str | Path) -> str:
+        place = ["--warehouse", str(tmp_path / "warehouse"), "--kind", "essays"]
+        monkeypatch.setattr(sys, "argv", ["judged.py", *place, *map(str, arguments)])
+        judged.main()
+        return capsys.readouterr().out
+
+    run("--draw", "5", "--out", tmp_path / "sheet")
     for path in (tmp_path / "sheet").iterdir():
         header, *lines = (line.split("\t") for line in path.read_text("utf-8").splitlines())
         assert "confidence" not in header
         for line in lines:
             line[header.index("verdict")] = "right"
         path.write_text("".join("\t".join(line) + "\n" for line in (header, *lines)), "utf-8")
-    run(script, *of, "--record", str(tmp_path / "sheet"), "--out", str(tmp_path / "judged"))
-    again = [script, *of, "--data", str(tmp_path / "judged"), "--half", "all", "--json"]
-    figures = json.loads(run(*again))["triples"]["all"]
+    run("--record", tmp_path / "sheet", "--out", tmp_path / "judged")
+    said = run("--data", tmp_path / "judged", "--half", "all", "--json")
+    figures = json.loads(said)["triples"]["all"]
     assert figures["right_same"] == figures["rows"] == 5

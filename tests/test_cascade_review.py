@@ -193,6 +193,7 @@ def count(server: Loopback) -> dict[str, int]:
     return {name: names.count(name) for name in ("merged", "second", "check")}
 
 
+@pytest.mark.slow
 def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
     assert left["calls"] == 0
 
 
+@pytest.mark.slow
 def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +258,7 @@ def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
     assert "2 more, of rules, are never checked" in show_checked(report["checked"])
 
 
+@pytest.mark.slow
 def test_batches_and_recordings_answer_both_as_other_calls(
     server: Loopback, tmp_path: Path
 ) -> None:

@@ -33,7 +33,6 @@ from kpyramid.extraction.cascade.windows import (
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_request
-from kpyramid.pipeline.fingerprints import describe_model_part
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
 from tests.rows import each_row
@@ -57,11 +56,6 @@ def form(settings: CascadeSettings = LLM) -> Form:
 
 def choose(cascade: CascadeSettings) -> Settings:
     return Settings(cascade=cascade, llm=LLMSettings(provider="openai", model="m"))
-
-
-def describe(cascade: CascadeSettings) -> JsonValue:
-    """What of the settings shapes the extraction by a model."""
-    return describe_model_part("extract", choose(cascade))
 
 
 def render_all(settings: CascadeSettings) -> dict[str, Request]:
@@ -197,22 +191,6 @@ def test_requests_are_those_of_their_task(name: str) -> None:
     assert (request.task, request.version, request.stage) == (name, task.version, "extract")
     assert request.messages[0].content == task.system(choose(LLM))
     assert request.schema == task.schema
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"mode": "paper"},
-        {"domain": "law"},
-        {"language": "Danish"},
-        {"examples": (EXAMPLE,)},
-    ],
-    ids=str,
-)
-def test_each_setting_that_shapes_the_replies_shapes_the_description(
-    change: dict[str, object],
-) -> None:
-    assert describe(replace(LLM, **change)) != describe(LLM)  # type: ignore[arg-type]
 
 
 # Money.

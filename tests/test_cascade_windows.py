@@ -19,7 +19,7 @@ from kpyramid.extraction.cascade.windows import (
 )
 from kpyramid.extraction.types import Chunk
 from kpyramid.llm.task import ReplyError
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 WORDS = Vocabulary(
     (("person", "A human being", "PERSON"), ("firm", "", "ORG"), ("town", "", "GPE")),
@@ -30,13 +30,7 @@ TEXT = (
     "paint. Lund is with the Royal Society. It may have been sold for 4 million kroner, said Bo Ek."
 )
 CHUNK = Chunk(TEXT, "Hedda Lund", "d", context=(("Before", "Ann Holm taught her."),))
-ENTITIES = [
-    [1, "Hedda Lund", "person", "Lund"],
-    [2, "Lund Dyes", "firm"],
-    [3, "Royal Society", "other: academy"],
-    [4, "Ann Holm", "person"],
-    [5, "Globex", "firm"],
-]
+ENTITIES = read_bodies("cascade_windows.entities")
 
 
 def read(facts: object, entities: object = ENTITIES, chunk: Chunk = CHUNK) -> WindowExtraction:

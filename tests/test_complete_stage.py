@@ -24,6 +24,7 @@ from tests.planted import (
     suggest,
     use_script,
 )
+from tests.rows import each_row
 
 CHESS = "lost the chess match against"
 LOST = {(loser, winner) for loser, _, _, winner, _ in MISSING}
@@ -61,12 +62,7 @@ def test_what_has_no_class_at_an_end_is_neither_taken_nor_listed(
     assert not run_complete(KNOWN + MISSING).proposals
 
 
-@pytest.mark.parametrize(
-    ("changes", "note"),
-    [
-        ({"agreement": 0.5}, "50% of the facts fit"),
-    ],
-)
+@each_row("changes, note")
 def test_what_is_not_clear_is_open_and_says_why(
     changes: dict[str, Any], note: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +272,7 @@ def test_a_proposal_that_the_file_accepted_in_part_is_another_name_for_it(
     assert (PEOPLE[0], PEOPLE[2]) in done.list_values(accepted["iri"])
 
 
+@pytest.mark.slow
 def test_a_class_that_the_file_accepts_may_be_the_end_of_a_property_there() -> None:
     decisions = f"""
 [[proposal]]

@@ -46,10 +46,19 @@ def test_wordings_that_differ_in_meaning_stay_apart(one: str, other: str) -> Non
     assert len(made.rows) == 2
 
 
-def test_what_holds_in_both_directions_is_one_fact() -> None:
-    egon = ("Egon Ray", "PERSON")
-    made = condense_statements([say(ADA, "married", egon), say(egon, "married", ADA)])
-    assert [list(merged.values()) for merged in made.merged.values()] == [["turned"]]
+@each_row("case, said, years, expected")
+def test_facts_merge_or_contradict_each_other_or_neither(
+    case: str, said: Sequence[Statement], years: Sequence[str], expected: dict[str, object]
+) -> None:
+    dated = zip(said, years, strict=True) if years else ()
+    times = {(head, wording, tail): year for (head, _, wording, tail, _), year in dated}
+    made = condense_statements(said, times=times)
+    found = {
+        "facts": len(made.rows),
+        "verdicts": tuple(how for merged in made.merged.values() for how in merged.values()),
+        "contradictions": tuple(kind for kind, _ in made.contradictions),
+    }
+    assert {name: found[name] for name in expected} == expected, case
 
 
 def test_a_fact_that_says_more_absorbs_the_broader_around_an_anchor() -> None:
@@ -101,19 +110,6 @@ def test_dates_are_compared_by_value(first: str, second: str, stays: dict[str, s
     assert stays[fact[2]] == next(iter(merged.values()))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "facts"),
-    [
-        *[("1,200 people", "1200 people", 1), ("5.0 km", "5 km", 1), ("1,950", "1950", 1)],
-        *[("5 km", "5 miles", 2), ("Python 3.10", "Python 3.1", 2)],
-        *[("The Sunday Times", "The Times", 2), ("since 1950", "1950", 2)],
-    ],
-)
-def test_numbers_are_compared_by_value_and_unit(first: str, second: str, facts: int) -> None:
-    made = condense_statements([say(GHENT, "has", (text, "LITERAL")) for text in (first, second)])
-    assert len(made.rows) == facts
-
-
 def test_every_fact_is_in_exactly_one_condensed_fact() -> None:
     made = condense_statements([*KNOWN, *MISSING, *VILLAGES, say(ADA, "is from", GHENT)])
     derived = Counter(key for row in made.rows for key in row["derived_from"])
@@ -134,52 +130,6 @@ def test_an_anchor_is_only_near_what_its_property_can_join() -> None:
     assert {iri.rpartition("#")[2] for iri in classes} == {"Person"}
 
 
-def test_two_values_of_what_has_one_are_reported_and_stay() -> None:
-    told = [say(ADA, "was born in", GHENT), say(ADA, "was born in", ("Durham", "GPE"))]
-    made = condense_statements(told)
-    ((kind, facts),) = made.contradictions
-    assert kind == "functional" and len(facts) == len(made.rows) == 2
-
-
-def test_a_town_and_its_country_do_not_contradict() -> None:
-    told = [
-        say(ADA, "was born in", GHENT),
-        say(ADA, "was born in", BELGIUM),
-        say(GHENT, "is city in", BELGIUM),
-    ]
-    assert condense_statements(told).contradictions == []
-
-
-def test_a_year_and_its_day_do_not_contradict() -> None:
-    dates = [say(ADA, "was born on", (text, "LITERAL")) for text in ("5 May 1950", "6 May 1950")]
-    assert [kind for kind, _ in condense_statements(dates).contradictions] == ["functional"]
-    others = [say(ADA, "came into the world on", (text, "LITERAL")) for text in ("5 May 1950",)]
-    assert len(condense_statements([*dates[1:], *others]).contradictions) == 1
-    years = [say(ADA, "was born in", (text, "LITERAL")) for text in ("1950", "May 1950")]
-    assert condense_statements(years).contradictions == []
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        *(("1990", "1995", []), ("May 1990", "1990", ["functional"]), ("1990", "", ["functional"])),
-        *(("from 1990 to 1998", "from 1998 to 2003", []), ("since May 1998", "until 1998", [])),
-        ("from 1990 to 1998", "from 1995 to 2003", ["functional"]),
-        ("since 1990", "1995", ["functional"]),
-    ],
-)
-def test_values_of_different_times_do_not_contradict(
-    first: str, second: str, expected: list[str]
-) -> None:
-    told = [say(ADA, "was born in", GHENT), say(ADA, "was born in", ("Durham", "GPE"))]
-    times = {
-        (told[0][0], told[0][2], told[0][3]): first,
-        (told[1][0], told[1][2], told[1][3]): second,
-    }
-    made = condense_statements(told, times=times)
-    assert [kind for kind, _ in made.contradictions] == expected
-
-
 @each_row("first, second, expected")
 def test_two_amounts_of_one_thing_in_one_unit_contradict(
     first: str, second: str, expected: tuple[str, ...]
@@ -194,13 +144,6 @@ def test_what_qualifies_merged_facts_is_united() -> None:
     times = {(ADA[0], told[0][2], LIND[0]): "1990", (ADA[0], told[1][2], LIND[0]): "1995"}
     (row,) = condense_statements(told, times=times).rows
     assert row["qualifiers"] == [("time", "1990 / 1995")]
-
-
-def test_contrary_relations_of_the_same_ends_are_reported_and_stay() -> None:
-    made = condense_statements([say(ADA, "supports", LIND), say(ADA, "opposes", LIND)])
-    ((kind, facts),) = made.contradictions
-    assert (kind, {fact[1] for fact in facts}) == ("contrary", {"supports", "opposes"})
-    assert len(made.rows) == 2
 
 
 def test_a_model_is_asked_about_what_the_rules_left_apart_around_one_anchor() -> None:

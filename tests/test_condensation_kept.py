@@ -24,16 +24,9 @@ from tests.corpora import (
     write_corpus,
 )
 from tests.planted import MemoEmbedder, Statement, condense_statements
+from tests.rows import read_rows
 
-TOLD: list[Statement] = [
-    ("Ada Byron", "PERSON", "founded", "Lind Institute", "ORG"),
-    ("Lind Institute", "ORG", "was founded by", "Ada Byron", "PERSON"),
-    ("Ghent", "GPE", "is located in", "Belgium", "GPE"),
-    ("Ghent", "GPE", "is city in", "Belgium", "GPE"),
-    ("Ada Byron", "PERSON", "was born on", "5 May 1950", "LITERAL"),
-    ("Ada Byron", "PERSON", "was born on", "1950", "LITERAL"),
-    ("Ada Byron", "PERSON", "visited", "Ghent", "GPE"),
-]
+TOLD: list[Statement] = read_rows("condensation_kept.told")
 Rows = list[dict[str, object]]
 TEXTS = {
     "one.txt": "Anna Holm founded Aster Pictures in 1921.",
@@ -113,6 +106,7 @@ def test_a_models_word_is_taken_for_the_same_things() -> None:
     assert find_lost(trust) == []
 
 
+@pytest.mark.slow
 def test_a_loss_keeps_the_snapshot_from_head_and_says_where_to_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

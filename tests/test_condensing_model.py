@@ -16,6 +16,7 @@ from kpyramid.condensation.condenser import (
 from kpyramid.condensation.graph import Neighbourhood, Statement
 from kpyramid.llm.task import Failure, FailureKind, ReplyError
 from tests.pyramid_model import write_groups
+from tests.rows import each_row
 from tests.test_naming import Answers
 
 JOINED = ("joined", "became member of")
@@ -196,22 +197,7 @@ def test_groups_are_answered_in_numbers_the_best_first() -> None:
     assert parse_what_is_same(reply((1, [([3], 3)])), QUESTIONS) == {0: ()}
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        reply((1, [([1, 4], 1)])),
-        reply((2, [([1, 2], 1)])),
-        reply((3, [([1, 2], 1)])),
-        reply((0, [])),
-        reply((1, [([0, 1], 1)])),
-        reply((2, [([4, 6], 4)])),
-        reply((1, [([1, 2], 3)])),
-        reply((1, [([1, 2], 1), ([2, 3], 2)])),
-        '{"sets": [{"set": 1, "same": []}]}',
-        '{"sets": {}}',
-        "the first two",
-    ],
-)
+@each_row("bad")
 def test_a_reply_that_groups_what_was_not_offered_together_is_refused(bad: str) -> None:
     with pytest.raises(ReplyError) as e:
         parse_what_is_same(bad, QUESTIONS)

@@ -58,23 +58,7 @@ def test_entries_are_read_in_order_with_their_iris() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[[proposal]\n", "not valid TOML.*line 1"),
-        ("proposals = 1\n", "'proposals' is not read"),
-        ("proposal = 1\n", "'proposal' is not read"),
-        (KING.replace('"accept"', '"maybe"'), "entry 1: decision"),
-        (BEATEN + KING.replace("label", "labels"), "entry 2: label"),
-        (KING.replace("is king of", " ", 1), "entry 1: label"),
-        (KING.replace("[[proposal]]", "[[proposal]]\ncolour = 'red'"), "entry 1: colour"),
-        (KING.replace("domain", "note"), "entry 1: an accepted property needs domain"),
-        (VILLAGE.replace("domain", "range"), "entry 1: an accepted class needs domain"),
-        (VILLAGE + f'range = "{PERSON}"\n', "entry 1: a class has no range"),
-        (KING + KING, "entry 2: property 'is king of' is decided on by entry 1 already"),
-        (KING + BEATEN.replace("beat", "was king of"), "entry 2.*decided on by entry 1"),
-    ],
-)
+@each_row("text, problem")
 def test_a_wrong_file_is_refused_by_name_and_entry(text: str, problem: str) -> None:
     with pytest.raises(InputError, match=rf"d\.toml.*{problem}"):
         parse_decisions(text, "d.toml")

@@ -15,26 +15,10 @@ from kpyramid.snapshot.export import FORMS
 from kpyramid.snapshot.individuals import describe_entity, find_entities, summarise_snapshot
 from kpyramid.storage.contracts import load_contracts, read_table
 from tests.corpora import open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
-DENIED = {
-    "Brelin does not cause insomnia.": ("Brelin", "does not cause", "insomnia"),
-    "Greta Holm never bought Nordlake.": ("Greta Holm", "did not buy", "Nordlake"),
-    "Lena Voss was not born in Lund.": ("Lena Voss", "was not born in", "Lund"),
-    "Tarvo Group never acquired Arden Mills.": ("Tarvo Group", "did not acquire", "Arden Mills"),
-    "Otto Lind no longer owns Arden Mills.": ("Otto Lind", "does not own", "Arden Mills"),
-    "Neither Mira Voll nor Jon Voll owns Kelpworks.": ("Mira Voll", "does not own", "Kelpworks"),
-    "Paul Grist has never visited Oslo.": ("Paul Grist", "has not visited", "Oslo"),
-    "It is a myth that Brelin causes headaches.": ("Brelin", "does not cause", "headaches"),
-}
-PLAIN = {
-    "Brelin causes dizziness.": ("Brelin", "causes", "dizziness"),
-    "Hanna Berg bought Nordlake.": ("Hanna Berg", "bought", "Nordlake"),
-    "Lena Voss was born in Malmo.": ("Lena Voss", "was born in", "Malmo"),
-    "Per Ahl bought not only Kelpworks but also Varn.": ("Per Ahl", "bought", "Kelpworks"),
-    "Otto Lind founded Harrow Press.": ("Otto Lind", "founded", "Harrow Press"),
-    "No doubt Sven Roth designed the Kelp Tower.": ("Sven Roth", "designed", "Kelp Tower"),
-}
+DENIED = dict(read_rows("denials.denied"))
+PLAIN = dict(read_rows("denials.plain"))
 OPEN = [
     "Rain rarely causes landslides.",
     "If Dora Finch buys Quillon, prices rise.",

@@ -150,6 +150,7 @@ def test_rows_are_in_words_with_what_changed_in_them(whole: Diff) -> None:
     assert whole.read("facts", 0) == []
 
 
+@pytest.mark.slow
 def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> None:
     place = ["--warehouse", str(built / "w"), "--limit", "0"]
     for name in NAMES:
@@ -176,6 +177,7 @@ def relabelled(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return warehouse
 
 
+@pytest.mark.slow
 def test_a_text_that_was_labelled_since_is_in_neither_side(relabelled: Path) -> None:
     place = ("--warehouse", relabelled, "--limit", "0")
     for sides in (("main@1", "main"), ("main", "main@1")):
@@ -260,6 +262,7 @@ def test_comparison_needs_nothing_of_builds(built: Path, monkeypatch: pytest.Mon
             assert found.read("facts", None)
 
 
+@pytest.mark.slow
 def test_terms_and_settings_that_differ_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

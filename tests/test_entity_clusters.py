@@ -70,52 +70,15 @@ def test_types_in_conflict_keep_a_name_from_its_namesake() -> None:
     assert not [cluster for cluster in clusters if len({n.split(": ")[1] for n in cluster}) > 1]
 
 
-def test_a_region_after_a_place_may_mislead_the_recogniser() -> None:
-    kinds = {"Salem": "GPE", "Salem Oregon": "ORG"}
-
-    assert len(list_clusters("Salem", "Salem Oregon", kinds=kinds)) == 1
-
-
-def test_a_site_of_several_words_is_one_wherever_its_region_is_left_out() -> None:
-    names = ("a: Elm Street Bridge in Ghent", "a: Elm Street Bridge", "b: Elm Street Bridge")
-    kinds = type_all("FAC", "Elm Street Bridge in Ghent", "Elm Street Bridge")
-
-    assert list_clusters(*names, kinds=kinds) == {frozenset(names)}
-
-
-def test_a_short_form_means_another_in_another_document() -> None:
-    names = ("a: John Kennedy", "a: Kennedy", "b: Robert Kennedy", "b: Kennedy", "c: Kennedy")
-    kinds = type_all("PERSON", "John Kennedy", "Robert Kennedy", "Kennedy")
-
-    clusters = list_clusters(*names, kinds=kinds)
-
-    assert clusters == {
-        frozenset({"a: John Kennedy", "a: Kennedy"}),
-        frozenset({"b: Robert Kennedy", "b: Kennedy"}),
-        frozenset({"c: Kennedy"}),
-    }
-
-
-def test_a_rare_common_neighbour_brings_a_short_form_to_its_name_across_documents() -> None:
-    kinds = type_all("PERSON", "John Kennedy", "Robert Kennedy", "Kennedy")
-    said = [("a", "John Kennedy", "commanded", "PT-109"), ("c", "Kennedy", "sank with", "PT-109")]
-
-    clusters = list_clusters(
-        "a: John Kennedy", "b: Robert Kennedy", "c: Kennedy", kinds=kinds, said=said
-    )
-
-    assert frozenset({"a: John Kennedy", "c: Kennedy"}) in clusters
-
-
-def test_lone_surnames_that_several_bear_are_joined_by_evidence_only() -> None:
-    kinds = type_all("PERSON", "Jane Smith", "Adam Smith", "Smith")
-    said = [("c", "Smith", "painted", "the Blue Door"), ("d", "Smith", "sold", "the Blue Door")]
-    names = ("a: Jane Smith", "b: Adam Smith", "c: Smith", "d: Smith", "e: Smith")
-
-    clusters = list_clusters(*names, kinds=kinds, said=said)
-
-    assert frozenset({"c: Smith", "d: Smith"}) in clusters
-    assert frozenset({"e: Smith"}) in clusters
+@each_row("case, names, kinds, said, clusters")
+def test_names_come_together_by_form_and_evidence(
+    case: str,
+    names: tuple[str, ...],
+    kinds: Mapping[str, str],
+    said: Sequence[tuple[str, ...]],
+    clusters: Sequence[tuple[str, ...]],
+) -> None:
+    assert list_clusters(*names, kinds=kinds, said=said) == set(map(frozenset, clusters)), case
 
 
 def test_namesakes_in_documents_without_common_ground_are_two() -> None:
@@ -136,24 +99,6 @@ def test_namesakes_in_documents_without_common_ground_are_two() -> None:
     assert joined == {frozenset({"a: John Smith", "b: John Smith"})}
 
 
-def test_a_first_name_is_its_document_s_until_something_there_says_whose() -> None:
-    kinds = type_all("PERSON", "Anna", "Anna Holm")
-
-    clusters = list_clusters("a: Anna Holm", "a: Anna", "b: Anna", "c: Anna", kinds=kinds)
-
-    assert clusters == {
-        frozenset({"a: Anna Holm", "a: Anna"}),
-        frozenset({"b: Anna"}),
-        frozenset({"c: Anna"}),
-    }
-
-
-def test_a_body_without_its_country_is_one_per_document() -> None:
-    kinds = type_all("ORG", "Congress")
-
-    assert len(list_clusters("a: Congress", "b: Congress", kinds=kinds)) == 2
-
-
 def test_different_titles_tell_namesakes_apart() -> None:
     titles = {"a": "Midway, Iowa", "b": "Midway, Ohio", "c": "Midway, Ohio"}
     uses = [Use("Midway", place, "GPE", "head", "has", "School") for place in "abcd"]
@@ -166,54 +111,6 @@ def test_different_titles_tell_namesakes_apart() -> None:
 
     assert clusters["Midway", "b"] == clusters["Midway", "c"] != clusters["Midway", "a"]
     assert clusters["Midway", "d"] not in {clusters["Midway", place] for place in "a"}
-
-
-def test_places_in_different_states_are_two() -> None:
-    said = [
-        (place, "Clark County", "locate in", state)
-        for place, state in {"a": "Kansas", "b": "Nevada", "c": "Nevada"}.items()
-    ]
-    said.append(("d", "Clark County", "locate in", "United States"))
-    kinds = type_all("GPE", "Clark County", "Kansas", "Nevada", "United States")
-
-    clusters = list_clusters(
-        *(f"{place}: Clark County" for place in "abcd"), kinds=kinds, said=said
-    )
-
-    assert clusters == {
-        frozenset({"a: Clark County"}),
-        frozenset({f"{place}: Clark County" for place in "bcd"}),
-    }
-
-
-def test_a_fact_that_gives_another_name_joins_the_names() -> None:
-    kinds = type_all("FAC", "Elm National Stadium", "National Stadium")
-    said = [("one", "Elm National Stadium", "know as", "National Stadium")]
-
-    clusters = list_clusters("Elm National Stadium", "National Stadium", kinds=kinds, said=said)
-
-    assert len(clusters) == 1
-
-
-def test_a_lone_surname_is_no_firm_and_waits_for_its_document() -> None:
-    kinds = type_all("PERSON", "Mr. Smith Jr.", "Smith Jr.", "Smith")
-    firm = type_all("ORG", "Acme Inc.", "Acme")
-
-    persons = list_clusters("a: Mr. Smith Jr.", "b: Smith", kinds=kinds)
-    younger = list_clusters("a: Smith Jr.", "b: Smith", kinds=kinds)
-    firms = list_clusters("a: Acme Inc.", "b: Acme", kinds=firm)
-
-    assert (len(persons), len(younger), len(firms)) == (2, 2, 1)
-
-
-def test_two_names_in_one_fact_are_two_things() -> None:
-    kinds = type_all("ORG", "Acme", "Acme University")
-
-    clusters = list_clusters(
-        "Acme", "Acme University", kinds=kinds, said=[("one", "Acme", "owns", "Acme University")]
-    )
-
-    assert len(clusters) == 2
 
 
 def test_clusters_depend_on_no_order() -> None:

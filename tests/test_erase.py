@@ -156,6 +156,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     assert [mark.recomputed for mark in again.marks[1:3]] == [0, 0], "of the rest the caches stay"
 
 
+@pytest.mark.slow
 def test_an_erased_document_is_nowhere_and_stays_away(place: tuple[Path, Warehouse, str]) -> None:
     erase_for_good(place)
 
@@ -213,6 +214,7 @@ def test_an_erasure_that_died_goes_on(
     assert not (warehouse.cache / "rows.former").exists()
 
 
+@pytest.mark.slow
 def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, str]) -> None:
     corpus, warehouse, document = place
     cache = ReplyCache(FolderStore(warehouse.cache / "llm"))

@@ -63,6 +63,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, str]:
     return warehouse, outcome.snapshot
 
 
+@pytest.mark.slow
 def test_a_snapshot_below_the_floor_is_kept_and_head_stays(built: tuple[Warehouse, str]) -> None:
     warehouse, first = built
     folder = warehouse.root.parent

@@ -41,32 +41,11 @@ from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests import commands
 from tests.corpora import encode_lines, hash_tree, open_told, require_java
+from tests.rows import read_bodies
 from tests.s3 import BUCKET, S3Server, use_server
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
-RECORDS = [
-    {
-        "id": "holm",
-        "text": "Anna Holm founded Aster Pictures in 1921. Aster Pictures is a company in Leeds. "
-        'Anna Holm wrote the novel "Grey Water; a Life".',
-        "title": STRANGE,
-        "licence": "https://creativecommons.org/licenses/by-sa/4.0/",
-        "author": "Ida Bell; Per \ufffeLund",
-    },
-    {
-        "id": "batt",
-        "text": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
-        "Leon Batt studied at the University of Bergen. Leon Batt retired in 1951. Leon Batt "
-        "retired on 5 May 1951.",
-        "title": None,
-    },
-    {
-        "id": "zorblax",
-        "text": "Clara Zorblax founded Quuxville in 1888. Clara Zorblax was born in Lima.",
-        "access": ["board"],
-        "licence": "in house",
-    },
-]
+RECORDS = read_bodies("export.records")
 WHOLE = ("folder", "tar")
 FormOf = Callable[[str], Path]
 

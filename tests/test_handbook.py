@@ -177,6 +177,7 @@ CHECKS = """expect = [
 """
 
 
+@pytest.mark.slow
 def test_checks_are_a_gate_measured_by_the_time_of_the_run(tmp_path: Path) -> None:
     write(tmp_path, checks=CHECKS)
     made = build_in(tmp_path, order="2024-05-04T02:00:00+00:00")

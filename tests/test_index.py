@@ -344,6 +344,7 @@ def test_without_faiss_all_vectors_are_compared_and_it_says_so(
     assert "kpyramid[large]" in warning.getMessage()
 
 
+@pytest.mark.slow
 def test_a_changed_document_leaves_the_other_parts_and_their_files(tmp_path: Path) -> None:
     texts = {
         f"{n}.txt": f"Ada{n} Holm{n} was born in Oslo{n} in 1900. She wrote Book{n}."

@@ -23,23 +23,14 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
+from tests.rows import read_rows
 from tests.test_induce import BASE, SHAPES, TURTLE
 
 COUNT = """
 :students a owl:DatatypeProperty ; rdfs:label "enrolment"@en ;
     rdfs:domain :Organisation ; rdfs:range xsd:nonNegativeInteger .
 """
-EXAMPLES = [
-    (f"{name} has {count} students.", name, "enrolment", count)
-    for name, count in (
-        ("Solberg College", "1,200"),
-        ("Tarrow University", "31,000"),
-        ("Brandle Academy", "450"),
-        ("Kestrel University", "9,800"),
-        ("Dunmore College", "2,750"),
-        ("Lowmere Institute", "640"),
-    )
-]
+EXAMPLES = read_rows("induce_builds.examples")
 TEXTS: Mapping[str, str] = {
     "a.txt": "Anna Holm studied at Harlow University. Harlow University has 5,300 students.",
     "b.txt": "Vell University has 720 students. Anna Holm was born in Leeds.",

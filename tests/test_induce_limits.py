@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 
 import pyarrow as pa
@@ -20,16 +21,10 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
+from tests.rows import read_rows, read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
-HEAD = """@prefix : <https://example.org/o#> .
-@prefix kp: <https://w3id.org/kpyramid/core#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix sh: <http://www.w3.org/ns/shacl#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-<https://example.org/o> a owl:Ontology .
-"""
+HEAD = read_turtle("induce_limits_head")
 CLASSES = """
 :Agent a owl:Class ; rdfs:label "agent" .
 :Person a owl:Class ; rdfs:label "person" ; rdfs:subClassOf :Agent ; kp:entityType "PERSON" .
@@ -44,7 +39,7 @@ ADVISES = """
 """
 
 
-def induce(more: str, statements: list[Statement], shapes: str = "") -> dict[str, pa.Table]:
+def induce(more: str, statements: Sequence[Statement], shapes: str = "") -> dict[str, pa.Table]:
     schema = parse_schema(HEAD + CLASSES + more, source="a test")
     return run_induce(statements, schema, HEAD + shapes)
 
@@ -99,62 +94,14 @@ def test_a_maximum_of_none_is_told(axioms: str, shapes: str) -> None:
 
 
 BEN, CARL = "Ben Moss", "Carl Orme"
-LIMITS: list[tuple[str, str, list[Statement], str]] = [
-    (
-        "asymmetric",
-        ":student a owl:AsymmetricProperty .",
-        [advise("Ada Byron", "advised", BEN), advise(BEN, "advised", "Ada Byron")],
-        "asymmetric",
-    ),
-    (
-        "inverse is functional",
-        ":student a owl:FunctionalProperty .",
-        [advise("Ada Byron", "advised", CARL), advise(BEN, "advised", CARL)],
-        "functional_conflict",
-    ),
-    (
-        "inverse is inverse functional",
-        ":student a owl:InverseFunctionalProperty .",
-        [advise("Ada Byron", "advised", BEN), advise("Ada Byron", "advised", CARL)],
-        "functional_conflict",
-    ),
-    (
-        "inverse has a maximum",
-        ":Person rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :student ; "
-        "owl:maxCardinality 1 ] .",
-        [advise("Ada Byron", "advised", CARL), advise(BEN, "advised", CARL)],
-        "too_many_values",
-    ),
-    (
-        "functional and symmetric",
-        ":twin a owl:ObjectProperty, owl:FunctionalProperty, owl:SymmetricProperty ; "
-        'rdfs:label "is twin of" ; rdfs:domain :Person ; rdfs:range :Person .',
-        [advise("Ada Byron", "is twin of", CARL), advise(BEN, "is twin of", CARL)],
-        "functional_conflict",
-    ),
-    (
-        "functional and its own inverse",
-        ":twin a owl:ObjectProperty, owl:FunctionalProperty ; owl:inverseOf :twin ; "
-        'rdfs:label "is twin of" ; rdfs:domain :Person ; rdfs:range :Person .',
-        [advise("Ada Byron", "is twin of", CARL), advise(CARL, "is twin of", BEN)],
-        "functional_conflict",
-    ),
-    (
-        "functional above",
-        ":knew a owl:ObjectProperty, owl:FunctionalProperty ; "
-        'rdfs:label "knew" ; rdfs:domain :Person ; rdfs:range :Person . '
-        ":advised rdfs:subPropertyOf :knew .",
-        [advise("Ada Byron", "advised", BEN), advise("Ada Byron", "knew", CARL)],
-        "functional_conflict",
-    ),
-]
+LIMITS = read_rows("induce_limits.limits")
 
 
 @pytest.mark.parametrize(
     ("axioms", "statements", "reason"), [case[1:] for case in LIMITS], ids=[c[0] for c in LIMITS]
 )
 def test_limits_are_kept_through_inverses_and_properties_above(
-    axioms: str, statements: list[Statement], reason: str
+    axioms: str, statements: Sequence[Statement], reason: str
 ) -> None:
     tables = induce(ADVISES + axioms, statements)
 

@@ -15,6 +15,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.settings import EmbedSettings, Settings
 from kpyramid.storage.layout import Warehouse
+from tests.rows import read_bodies
 from tests.tiny_instructor import (
     INSTRUCTION,
     compute_vector,
@@ -30,15 +31,7 @@ TEXTS = (
     "日本 Я é",
     "a river in the fact " * 300,
 )
-AUTHORS = (
-    "InstructorEmbedding==1.0.1",
-    "sentence-transformers==2.2.2",
-    "transformers==4.28.1",
-    "tokenizers==0.13.3",
-    "huggingface-hub==0.25.2",
-    "nltk==3.10.4",
-    "pillow==13.0.0",
-)
+AUTHORS = (*read_bodies("instructor.authors"),)
 """The authors' package works with these alone; with later ones its vectors are silently wrong."""
 
 pytestmark = pytest.mark.slow

@@ -23,6 +23,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage import contracts, identity
 from kpyramid.storage.declarations import locate_declarations
 from tests.corpora import ROOT, make_settings
+from tests.rows import read_bodies
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
 EMBEDDING = {"embedder", "resolve", "embed", "induce", "complete", "condense"}
@@ -280,49 +281,12 @@ MODEL_SETTINGS = make_settings(
     condense={"mode": "llm", "summarise": "llm"},
     llm={"provider": "openai", "model": "a-model"},
 )
-READ = {"extract", "induce"}
-CASCADE = READ | {"resolve"}
-BATCHES = {"resolve", "complete", "condense"}
-ALL = CASCADE | BATCHES
-EXAMPLE = {"text": "A is B.", "claims": ["A is B"], "entities": ["A", "B"], "triples": []}
-RULES = {"paraphrase": "rules", "entities": "rules", "relations": "rules"}
-MODEL_FLIPS: list[tuple[str, dict[str, object], set[str]]] = [
-    ("cascade", {"mode": "paper"}, CASCADE),
-    ("cascade", {"disambiguation": "rules"}, {"resolve"}),
-    ("cascade", RULES, READ),
-    ("cascade", {"window": 300}, READ),
-    ("cascade", {"domain": "medicine"}, ALL),
-    ("cascade", {"language": "German"}, ALL),
-    ("cascade", {"examples": [EXAMPLE]}, READ),
-    ("complete", {"naming": "rules"}, {"complete"}),
-    ("condense", {"mode": "rules"}, {"condense"}),
-    ("condense", {"summarise": "none"}, {"condense"}),
-    ("llm", {"model": "another"}, ALL),
-    ("llm", {"temperature": 0.5}, ALL),
-    ("llm", {"temperature": "default"}, ALL),
-    ("llm", {"seed": 7}, ALL),
-    ("llm", {"reasoning_effort": "low"}, ALL),
-    ("llm", {"max_tokens": 4096}, ALL),
-    ("llm", {"base_url": "http://127.0.0.1:9/v1"}, set()),
-    ("llm", {"api_key_env": "OTHER"}, set()),
-    ("llm", {"api_version": "2024-10-21"}, set()),
-    ("llm", {"concurrency": 9}, set()),
-    ("llm", {"timeout": 9.0}, set()),
-    ("llm", {"max_wait": 9.0}, set()),
-    ("llm", {"budget_tokens": 9}, set()),
-    ("llm", {"cache": "/elsewhere"}, set()),
-    ("llm", {"prices": {"a-model": {"input": 1.0, "output": 1.0}}}, set()),
-]
+MODEL_FLIPS = read_bodies("keys.model_flips")
 
 
-def name_flip(part: object) -> str:
-    """A set in its order, which differs between processes otherwise."""
-    return str(sorted(part)) if isinstance(part, set) else str(part)
-
-
-@pytest.mark.parametrize(("section", "values", "owners"), MODEL_FLIPS, ids=name_flip)
+@pytest.mark.parametrize(("section", "values", "owners"), MODEL_FLIPS, ids=str)
 def test_a_models_settings_change_the_keys_of_the_stages_that_ask_it(
-    section: str, values: dict[str, object], owners: set[str]
+    section: str, values: dict[str, object], owners: list[str]
 ) -> None:
     parts = ("cascade", "complete", "condense", "llm")
     given = {name: asdict(getattr(MODEL_SETTINGS, name)) for name in parts}
@@ -330,7 +294,7 @@ def test_a_models_settings_change_the_keys_of_the_stages_that_ask_it(
 
     before, after = compute_keys(MODEL_SETTINGS), compute_keys(make_settings(**given))
 
-    assert {name for name in before if before[name] != after[name]} == owners
+    assert {name for name in before if before[name] != after[name]} == {*owners}
 
 
 def test_without_a_model_its_settings_change_nothing() -> None:
@@ -339,24 +303,8 @@ def test_without_a_model_its_settings_change_nothing() -> None:
     assert compute_keys(other) == compute_keys(make_settings())
 
 
-NO_INGREDIENT = {
-    "filelock": "keeps two from asking the same at once, whatever is asked",
-    "json_repair": "is in the keys of the stages that a model is asked by",
-    "obstore": "carries bytes to and from buckets, whatever they are",
-    "jinja2": "fills prompts, whose text is in the key of every request",
-    "pydantic": "checks values and shapes none",
-    "numpy": "a vector's arithmetic is named by the stages that do it",
-    "rdflib": "checks queries, writes nothing",
-    "pyparsing": "checks queries, writes nothing",
-    "Stemmer": "compares words of questions; the index names it itself",
-}
-DISTRIBUTIONS = {
-    "faiss": "faiss-cpu",
-    "markdown_it": "markdown-it-py",
-    "python_calamine": "python-calamine",
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-}
+NO_INGREDIENT = read_bodies("keys.no_ingredient")
+DISTRIBUTIONS = read_bodies("keys.distributions")
 
 
 def list_imports(module: str, seen: set[str]) -> set[str]:

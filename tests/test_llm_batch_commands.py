@@ -19,6 +19,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
 from tests.batch_desk import make_pending
 from tests.loopback import Loopback, answer_by_schema, serve
+from tests.rows import each_row
 
 Say = Callable[..., Any]
 
@@ -185,13 +186,7 @@ def test_failed_batch_ends_collect_with_an_exit_code_after_the_report(
     assert say("batch", "submit", corpus)["submitted"] == 5
 
 
-@pytest.mark.parametrize(
-    ("cascade", "provider", "message"),
-    [
-        ("", "openai", r"no step of \[cascade\]"),
-        ("", "none", "llm.provider"),
-    ],
-)
+@each_row("cascade, provider, message")
 def test_settings_without_anything_to_ask_are_refused(
     cascade: str, provider: str, message: str, say: Say, corpus: Path, tmp_path: Path
 ) -> None:

@@ -557,14 +557,7 @@ def test_bucket_that_ignores_conditions_is_refused(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [
-        (409, "ConditionalRequestConflict"),
-        (503, "SlowDown"),
-        (500, "InternalError"),
-    ],
-)
+@each_row("status, code")
 def test_bucket_that_is_busy_is_asked_again(
     s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, status: int, code: str
 ) -> None:

@@ -34,6 +34,7 @@ from tests.llm_runs import (
     run_items,
 )
 from tests.loopback import Loopback, serve
+from tests.rows import read_rows
 
 
 @pytest.fixture
@@ -129,21 +130,7 @@ def test_wrong_key_and_unknown_model_are_told_apart_and_cost_one_call(
 
 # Row 12: what may pass
 
-PASSING = [
-    ("500", {}),
-    ("502", {}),
-    ("503", {}),
-    ("408", {}),
-    ("timeout", {}),
-    ("drop", {}),
-    ("drop", {"after": True}),
-    ("short", {}),
-    ("short", {"after": True}),
-    ("html", {}),
-    ("html", {"status": 502}),
-    ("error_200", {}),
-    ("not_json", {}),
-]
+PASSING = read_rows("llm_faults.passing")
 
 
 @pytest.mark.parametrize(("fault", "options"), PASSING)

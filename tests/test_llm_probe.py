@@ -47,14 +47,7 @@ def test_probe_sees_a_server_that_ignores_the_schema(
     assert ("ignores the JSON schema" in caplog.text) is (schema == "ignored")
 
 
-@pytest.mark.parametrize(
-    ("refuses", "limit", "seed", "calls"),
-    [
-        (["max_tokens"], "max_completion_tokens", True, 2),
-        (["seed"], "max_tokens", False, 2),
-        (["max_tokens", "seed"], "max_completion_tokens", False, 3),
-    ],
-)
+@each_row("refuses, limit, seed, calls")
 def test_parameters_that_an_endpoint_refuses_are_not_sent_again(
     tmp_path: Path, refuses: list[str], limit: str, seed: bool, calls: int
 ) -> None:

@@ -156,21 +156,7 @@ def test_fenced_json_of_the_model_is_parsed() -> None:
 GOOD = '{"claims": ["a {b}"], "count": 1}'
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"\ufeff{GOOD}",
-        f"<think>\nThey want {{claims}}: [1].\n</think>\n{GOOD}",
-        f"Here is what I found:\n```json\n{GOOD}\n```\nShall I go on?",
-        f"Sure! {GOOD}",
-        '{"claims": ["a {b}",], "count": 1,}',
-        "{'claims': ['a {b}'], 'count': 1}",
-        '{claims: ["a {b}"], count: 1}',
-        '{"claims": ["a {b}"] "count": 1}',
-        '{"claims": ["a {b}"], /* one */ "count": 1}',
-        '{"claims": ["a {b}"], "count": 1, "notes": {"more": [1]}}',
-    ],
-)
+@each_row("text")
 def test_what_stands_around_a_good_reply_is_left_out(text: str) -> None:
     assert parse_json(text, Claims) == Claims(claims=("a {b}",), count=1)
 

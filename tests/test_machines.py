@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpora import DEMO, ROOT
+from tests.corpora import DEMO, ROOT, write_corpus
 
-PASSAGES = 60
+FEW = 30
+"""Passages: more than the 24 texts from which several processes read."""
 
 
 def build(
@@ -36,19 +37,10 @@ def finish(process: "subprocess.Popen[str]") -> dict[str, object]:
     return report
 
 
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("machines") / "corpus"
-    folder.mkdir()
-    lines = DEMO.read_text("utf-8").splitlines()[:PASSAGES]
-    (folder / "passages.jsonl").write_text("\n".join(lines), "utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def built(corpus: Path) -> dict[str, object]:
-    """The report of a build on two processes, beside the corpus."""
-    return finish(build(corpus, corpus.parent / "built"))
+def write_passages(folder: Path, count: int) -> Path:
+    """A corpus of the first passages of the demo."""
+    lines = DEMO.read_text("utf-8").splitlines()[:count]
+    return write_corpus(folder / "corpus", {"passages.jsonl": "\n".join(lines)})
 
 
 def find_children(process: int) -> list[int]:
@@ -64,8 +56,9 @@ def is_extracting(process: int) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
-def test_killed_worker_ends_build_and_what_is_done_is_kept(corpus: Path, tmp_path: Path) -> None:
-    process = build(corpus, tmp_path)
+def test_killed_worker_ends_build_and_what_is_done_is_kept(tmp_path: Path) -> None:
+    corpus = write_passages(tmp_path, 2 * FEW)
+    process = build(corpus, tmp_path / "w")
     deadline = time.monotonic() + 120
     workers: list[int] = []
     while len(workers) < 2:
@@ -76,22 +69,20 @@ def test_killed_worker_ends_build_and_what_is_done_is_kept(corpus: Path, tmp_pat
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "a worker process died" in err and "run the command again" in err
-    assert not list((tmp_path / "staging").glob("*"))
-    assert finish(build(corpus, tmp_path))["committed"] == "yes"
+    assert not list((tmp_path / "w" / "staging").glob("*"))
+    assert finish(build(corpus, tmp_path / "w"))["committed"] == "yes"
 
 
 @pytest.mark.slow
-def test_threads_and_processor_kernels_of_blas_change_nothing(
-    corpus: Path, built: dict[str, object], tmp_path: Path
-) -> None:
+def test_threads_and_processor_kernels_of_blas_change_nothing(tmp_path: Path) -> None:
     """From the same vectors on, for these are the model's: the numbers after them are ours."""
+    corpus = write_passages(tmp_path, FEW)
+    built = finish(build(corpus, tmp_path / "built"))
     for name, variables in {
         "one": {"OPENBLAS_NUM_THREADS": "1"},
         "old": {"OPENBLAS_CORETYPE": "Nehalem"},
     }.items():
-        shutil.copytree(
-            corpus.parent / "built" / "cache" / "rows", tmp_path / name / "cache" / "rows"
-        )
+        shutil.copytree(tmp_path / "built/cache/rows", tmp_path / name / "cache/rows")
         again = finish(build(corpus, tmp_path / name, **variables))
         assert again["snapshot"] == built["snapshot"], name
         assert again["recomputed"]["complete"] > 0  # type: ignore[index]

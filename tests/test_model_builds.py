@@ -283,6 +283,7 @@ def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     run(corpus, tmp_path / "w", open_settings(server))
 
 
+@pytest.mark.slow
 def test_a_model_that_finds_nothing_does_not_empty_what_is_published(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from kpyramid.pipeline.models import Opener, hold_asking, locate_locks
 from kpyramid.settings import Settings, load_settings
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import make_settings
+from tests.rows import each_row
 
 ALL_LLM = {step: "llm" for step in ("paraphrase", "entities", "relations", "disambiguation")}
 
@@ -19,38 +20,7 @@ ALL_LLM = {step: "llm" for step in ("paraphrase", "entities", "relations", "disa
 ENDPOINT = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:8000/v1"}
 
 
-@pytest.mark.parametrize(
-    ("cascade", "llm", "words"),
-    [
-        (ALL_LLM, {}, 'llm.provider is "none"'),
-        ({"paraphrase": "llm"}, ENDPOINT, "mode = 'paper'"),
-        ({"paraphrase": "llm", "mode": "paper"}, ENDPOINT, "relations = 'rules' reads the text"),
-        (ALL_LLM, {"provider": "openai"}, "set llm.model"),
-        (ALL_LLM, {"provider": "replay"}, "set llm.recording"),
-        ({"paraphrase": "model"}, {}, "'rules' or 'llm'"),
-        ({"mode": "cheap"}, {}, "'merged' or 'paper'"),
-        ({}, ENDPOINT | {"base_url": "127.0.0.1:8000"}, "base_url is like https://host/v1"),
-        ({}, ENDPOINT | {"base_url": "http://u:secret@h/v1"}, "base_url holds a credential"),
-        ({}, ENDPOINT | {"base_url": "http://h/v1?key=secret"}, "base_url holds a credential"),
-        ({}, ENDPOINT | {"budget": -1.0}, "greater than 0"),
-        ({}, ENDPOINT | {"budget": 0.0}, "greater than 0"),
-        ({}, ENDPOINT | {"budget": 1e12}, "less than or equal to 1000000"),
-        ({}, ENDPOINT | {"budget": float("nan")}, "finite number"),
-        ({}, ENDPOINT | {"budget": float("inf")}, "finite number"),
-        ({}, ENDPOINT | {"budget_tokens": 0}, "greater than or equal to 1"),
-        ({}, ENDPOINT | {"budget": 1.0}, "needs the price of 'm'"),
-        (
-            {},
-            ENDPOINT | {"budget": 1.0, "prices": {"n": {"input": 1.0, "output": 1.0}}},
-            "priced now: n",
-        ),
-        ({}, ENDPOINT | {"prices": {"m": {"input": -1.0, "output": 1.0}}}, "greater than or equal"),
-        ({}, ENDPOINT | {"prices": {"m": {"input": 1.0}}}, "output"),
-        ({}, ENDPOINT | {"temperature": 3.0}, "less than or equal to 2"),
-        ({}, ENDPOINT | {"concurrency": 0}, "greater than or equal to 1"),
-        ({}, ENDPOINT | {"api_key": "sk-planted"}, "api_key"),
-    ],
-)
+@each_row("cascade, llm, words")
 def test_what_cannot_work_is_refused_with_what_to_do(
     cascade: dict[str, object], llm: dict[str, object], words: str
 ) -> None:

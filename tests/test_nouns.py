@@ -93,14 +93,7 @@ def test_a_word_that_only_opens_sentences_is_a_noun_if_another_text_writes_it_sm
     assert name is None
 
 
-@pytest.mark.parametrize(
-    ("text", "relation", "side"),
-    [
-        ("[Supporters of this movement] include Filipinos", "include", "head"),
-        ("[Members of both councils] are old", "are", "head"),
-        ("It is a [member of this family]", "is a", "tail"),
-    ],
-)
+@each_row("text, relation, side")
 def test_a_phrase_that_points_into_its_text_is_no_kind(text: str, relation: str, side: str) -> None:
     one, other = resolve(("one", text, relation, side), ("two", text, relation, side))
 

@@ -13,16 +13,10 @@ from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import parse_schema, write_schema
 from kpyramid.ontology.turtle import parse_turtle
+from tests.rows import read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
-HEAD = """@prefix : <https://example.org/o#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
-@prefix dct: <http://purl.org/dc/terms/> .
-<https://example.org/o> a owl:Ontology ; rdfs:label "O"@en ; dct:creator <https://example.org/me> ;
-    dct:license <https://example.org/licence> ; owl:imports <https://example.org/other> .
-"""
+HEAD = read_turtle("ontology_axioms_head")
 RICH = (
     HEAD
     + """

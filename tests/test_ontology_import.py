@@ -20,16 +20,10 @@ from kpyramid.ontology.population.kinds import infer_entity_types
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
-from tests.rows import each_row, read_rows
+from tests.rows import each_row, read_rows, read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
-HEAD = """@prefix : <https://example.org/o#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-@prefix schema: <https://schema.org/> .
-"""
+HEAD = read_turtle("ontology_import_head")
 ONTOLOGY = HEAD + "<https://example.org/o> a owl:Ontology .\n"
 CLASSES = (
     ":Agent a owl:Class . :Person a owl:Class ; rdfs:subClassOf :Agent .\n"
@@ -393,14 +387,7 @@ def test_a_folder_and_a_missing_file_are_refused() -> None:
 # --- contradictions ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("ranges", "said"),
-    [
-        ("xsd:date, xsd:integer", "are several datatypes; remove all but one"),
-        ("xsd:date, :Person", "a class and a datatype, which share no value"),
-        (":Person, :Place", "are stated disjoint"),
-    ],
-)
+@each_row("ranges, said")
 def test_contradictory_ranges_are_refused(ranges: str, said: str) -> None:
     kind = "owl:DatatypeProperty" if "xsd" in ranges else "owl:ObjectProperty"
     turtle = ONTOLOGY + CLASSES + ":Agent owl:disjointWith :Place .\n"
@@ -481,6 +468,7 @@ def test_fifty_megabytes_are_read_within_bounds() -> None:
 # --- the real ones -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_modules_of_fibo_import() -> None:
     files = sorted(find_bench("onto_fibo").rglob("*.rdf"))
     schemas = [take(file.read_bytes())[0] for file in files]

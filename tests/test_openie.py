@@ -7,24 +7,9 @@ import spacy
 
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction, Fact
+from tests.rows import read_bodies
 
-PASSAGES = (
-    "The Harlow Bridge is a stone bridge in Kent, England. It was built in 1821 by John Rennie.",
-    "Marie Lund (born 4 May 1902 in Oslo) was a Norwegian chemist. She studied at the "
-    "University of Bergen and won the Abel Medal in 1931. Her brother was Per Lund.",
-    "Lake Vell is a lake in northern Sweden. Its area is 42 square kilometres. The lake is fed "
-    "by the River Tor, which rises near Kiruna.",
-    "Northfield College was founded in 1888. The college does not offer medical degrees. "
-    "According to Anna Holm, the library may be moved to Leeds.",
-    "Silver Dawn is a 1994 film directed by Clara Boone and starring Hugh Marsh and Ida Cole. "
-    "The film was released by Aster Pictures on 3 June 1994.",
-    "Paul Reyes, the author of Quiet Rivers, lives in Lima, Peru. He has written nine novels.",
-    "Danish farmers founded the town of Elk Horn. They brought cattle and seeds from Jutland.",
-    "The population of Marbury is 7,214. Marbury's elevation is 312 feet.",
-    "Leon Batt joined the Royal Navy in 1911 but left it after the war. Historians said that "
-    "Batt had designed three ships.",
-    "Orchids grow in wet forests; most species are pollinated by insects, not by wind.",
-)
+PASSAGES = (*read_bodies("openie.passages"),)
 
 
 @pytest.fixture(scope="module")

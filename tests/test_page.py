@@ -14,20 +14,14 @@ from kpyramid.snapshot.snapshot import open_snapshot
 from kpyramid.storage.layout import Warehouse
 from tests.browser import check_view, open_browser, wait_for
 from tests.corpora import share
+from tests.rows import read_bodies
 from tests.test_serve import SECRET, Client, built, make_limits, serve
 
 __all__ = ["built"]  # a fixture
 
 pytestmark = [pytest.mark.needs("serve"), pytest.mark.slow]
 
-VIEWS = {
-    "": "What is in it",
-    "#ontology": "Ontology",
-    "#q=Where%20was%20John%20Harlow%20born%3F": "Where was John Harlow born?",
-    "#entity=John%20Harlow": "John Harlow",
-    "#entity=nobody%20at%20all": "This could not be shown",
-    "#changes": "Changes",
-}
+VIEWS = read_bodies("page.views")
 
 
 @pytest.fixture(scope="module")

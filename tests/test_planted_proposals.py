@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 
 from kpyramid.completion.proposals import propose
 from kpyramid.completion.types import GraphLayer, OntologyLayer
 from kpyramid.embeddings.port import Matrix
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
+from tests.rows import each_row
 
 BASE = "https://example.org/o#"
 THINGS = BASE + "Thing"
@@ -91,14 +91,7 @@ def plant(missing: int, phrases: int) -> tuple[GraphLayer, OntologyLayer, list[i
     return GraphLayer(heads, types, wordings, tails, types, heads, tails), ontology, relation
 
 
-@pytest.mark.parametrize(
-    ("missing", "phrases"),
-    [
-        *((k, 1000) for k in range(2, 13)),
-        (2, 10_000),
-        (12, 10_000),
-    ],
-)
+@each_row("missing, phrases")
 def test_every_planted_relation_is_proposed_once_and_none_that_exists(
     missing: int, phrases: int
 ) -> None:

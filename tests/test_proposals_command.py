@@ -117,13 +117,8 @@ def test_a_person_sees_what_is_proposed_and_why(place: Path) -> None:
     assert "was born" not in output
 
 
-@pytest.mark.parametrize(
-    ("decision", "shown", "said"),
-    [
-        ("accept", "state open, beside 'overcame', which the file accepts  ", None),
-        ("reject", "state open, to reject by the next build  ", "reject"),
-    ],
-)
+@pytest.mark.slow
+@each_row("decision, shown, said")
 def test_what_is_only_like_an_entry_is_listed_so_and_gets_one_of_its_own(
     decision: str, shown: str, said: str | None, place: Path
 ) -> None:
@@ -170,6 +165,7 @@ def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Pat
     assert changed <= {"complete", "condense", "publish"}
 
 
+@pytest.mark.slow
 def test_a_rejected_proposal_is_gone_from_the_next_build_and_stays_away(place: Path) -> None:
     assert list_values(place, build(place))[PRAISED] == len(PEOPLE)
     short = list_json()["praised"]["short"]
@@ -187,6 +183,7 @@ def test_a_rejected_proposal_is_gone_from_the_next_build_and_stays_away(place: P
     )
 
 
+@pytest.mark.slow
 def test_a_build_says_what_the_file_decided_and_when_it_is_left_out(
     place: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -305,14 +305,7 @@ def test_a_noun_that_says_to_what_a_thing_is_one_is_no_class_unless_names_have_i
     assert (found.label, found.kind) == ("branch", "class")
 
 
-@pytest.mark.parametrize(
-    ("noun", "kind", "fault", "doubted"),
-    [
-        ("garden", "FAC", None, False),
-        ("sequel", "WORK_OF_ART", None, True),
-        ("climate", "PERSON", "no_name_for_these", True),
-    ],
-)
+@each_row("noun, kind, fault, doubted")
 def test_a_noun_that_means_something_else_is_left_to_a_person_or_no_proposal(
     noun: str, kind: str, fault: str | None, doubted: bool
 ) -> None:

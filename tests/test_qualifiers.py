@@ -19,18 +19,9 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
 from tests.commands import run
 from tests.corpora import build_corpus, make_settings, pass_gates, read_snapshot
+from tests.rows import read_bodies
 
-ROWS = [
-    {"id": "deal", "text": "Acme Corporation acquired Beta Systems in 2019."},
-    {"id": "again", "text": "Acme Corporation acquired Beta Systems in May 2019."},
-    {"id": "born", "text": "Leon Batt was born in Oslo in 1902. Leon Batt founded Aster Pictures."},
-    {"id": "talk", "title": "The Oslo Trial", "text": "The sponsor visited Acme Corporation."},
-    {
-        "id": "secret",
-        "text": "Acme Corporation acquired Beta Systems in 1871.",
-        "access": ["board"],
-    },
-]
+ROWS = read_bodies("qualifiers.rows")
 DEAL = "Acme Corporation acquired Beta Systems"
 
 

@@ -197,6 +197,7 @@ def test_patterns_of_what_must_not_be_there_give_no_facts() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_query_or_reply_is_an_outcome_that_the_trace_names(
     snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from kpyramid.ontology.population.candidates import find_candidates
 from kpyramid.ontology.population.examples import Example, Value, parse_examples, read_examples
 from kpyramid.ontology.population.reader import KnownValues, Reader
 from kpyramid.ontology.schema import Schema, parse_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 BASE = "https://example.org/boats#"
 TURTLE = f"""
@@ -29,14 +29,7 @@ TURTLE = f"""
 :launchDate a owl:DatatypeProperty ; rdfs:label "launchDate" ; rdfs:domain :Boat ;
     rdfs:range xsd:date .
 """
-TAUGHT = (
-    ("Sea Otter", "Nora Hale", "Falmouth", "12 May 1931"),
-    ("Blue Heron", "Tom Askew", "Bristol", "3 June 1947"),
-    ("Red Kestrel", "Ida Moor", "Plymouth", "21 April 1902"),
-    ("Grey Petrel", "Paul Denn", "Whitby", "9 March 1958"),
-    ("Night Swallow", "Ruth Garner", "Dover", "30 July 1924"),
-    ("White Tern", "Hugh Lasker", "Harwich", "17 August 1963"),
-)
+TAUGHT = (*read_rows("reader.taught"),)
 
 
 @functools.cache

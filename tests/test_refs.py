@@ -188,6 +188,7 @@ def test_what_is_no_ref_and_no_snapshot_is_ignored_with_a_warning(
     assert move(warehouse, "a", "9999") is not None
 
 
+@pytest.mark.slow
 def test_an_overtaken_backfill_leaves_head_and_both_snapshots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ SELECT ?p ?b ?d { ?p kpg:birthYear ?b ; kpg:deathYear ?d
   FILTER (xsd:integer(STR(?b)) > xsd:integer(STR(?d))) }"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("born", "died", "gone"),
     [

@@ -28,20 +28,7 @@ DEMO = Path(__file__).parent.parent / "examples" / "demo"
 MODEL: dict[str, JsonValue] = {"name": "m", "temperature": 0.0, "seed": 0}
 FORM = Form(CascadeSettings(paraphrase="llm", entities="llm", relations="llm"), 512)
 TEXT = "Ann Lee founded Aster. It is in Oslo. Ann Lee left Aster in 1901."
-ROW = {
-    "text": TEXT,
-    "entities": ["Ann Lee", "Aster", "Oslo", "Globex", 7],
-    "triples": [
-        ["Ann Lee", "founded", "Aster"],
-        ["Aster", "is in", "Oslo"],
-        ["Ann Lee", "left Aster in", "1901"],
-        ["Ann Lee", "sued", "Globex"],
-        ["Ann Lee", "founded"],
-        ["Ann Lee", "founded", "Aster", "again"],
-        ["Ann Lee", float("nan"), "Aster"],
-        float("nan"),
-    ],
-}
+ROW = read_bodies("replay.row")
 
 
 def write_lines(path: Path, *rows: object) -> Path:

@@ -27,24 +27,10 @@ from tests.accounts import make_account
 from tests.browser import WIDTHS, check_view, open_browser
 from tests.commands import run, run_json
 from tests.corpora import ROOT
+from tests.rows import read_bodies
 
 COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
-PLAIN: dict[str, Any] = {
-    **dict.fromkeys(("run", "snapshot", "ref", "corpus", "host", "software", "head"), "s"),
-    **{key: [] for key in ("unread", "refused", "withdrawn", "stages", "refused_by", "trend")},
-    **{key: {} for key in ("settings", "rows", "rejects", "gates", "changed")},
-    **dict.fromkeys(("git_sha", "contradicting", "model", "changes", "before", "decisions")),
-    **dict.fromkeys(("withdrawals", "contradictions", "calls", "tokens"), 0),
-    "ref": "main",
-    "committed": "yes",
-    "started": "2026-01-02T03:04:05+00:00",
-    "ended": "2026-01-02T03:05:05+00:00",
-    "took": 60.0,
-    "cost": 0.0,
-    "week": None,
-    "content": {key: [] for key in ("classes", "properties", "things", "facts", "silent")}
-    | {"counts": COUNTS},
-}
+PLAIN: dict[str, Any] = read_bodies("report.plain")
 STYLE = '{% include "style.css.jinja" %}'
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
 

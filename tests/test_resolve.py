@@ -61,9 +61,11 @@ def build_chunks(raws: list[Row]) -> pa.Table:
     )
 
 
-def build_documents(chunks: pa.Table, titles: Mapping[str, str] | None = None) -> pa.Table:
+def build_documents(
+    chunks: pa.Table, titles: Mapping[str, str] | None = None, text: str = "-"
+) -> pa.Table:
     rows = [
-        {"document_id": key, "source": f"{key}.txt", "title": (titles or {}).get(key), "text": "-"}
+        {"document_id": key, "source": f"{key}.txt", "title": (titles or {}).get(key), "text": text}
         | {"language": "en", "metadata": [], "access": [], "licence": None, "sha256": key}
         for key in sorted(set(chunks["document_id"].to_pylist()))
     ]
@@ -75,9 +77,10 @@ def run(
     mentions: list[Row] | None = None,
     titles: Mapping[str, str] | None = None,
     min_confidence: float = 0.0,
+    text: str = "-",
 ) -> dict[str, pa.Table]:
     return resolve.run(
-        build_documents(build_chunks(raws), titles),
+        build_documents(build_chunks(raws), titles, text),
         build_table("mentions", mentions or []),
         build_table("raw_triples", raws),
         build_chunks(raws),
@@ -428,6 +431,39 @@ def test_a_title_that_tells_nothing_is_not_said(title: str | None) -> None:
 def test_a_document_without_a_title_is_told_by_how_it_begins(title: str | None) -> None:
     assert cite_document(title, "\n We asked 40 nurses.\nThen more.") == "We asked 40 nurses."
     assert cite_document(title, "12 / 19") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "topic"),
+    [
+        ("To assess the yield of rye in Tarn. Ten farms took part.", "yield of rye in Tarn"),
+        ("Rye is old. We then examined whether lime hardens it.", "whether lime hardens it"),
+        ("OBJECTIVE: To describe a rare mould.", "rare mould"),
+        ("Rye is old. The aim of this study was to evaluate frost.", "frost"),
+        ("To date, nobody has examined rye.", None),
+    ],
+)
+def test_a_document_without_a_title_is_told_by_what_it_is_about(
+    text: str, topic: str | None
+) -> None:
+    assert cite_document(None, text) == (topic or text.partition("\n")[0])
+    assert cite_document("Rye", text) == "Rye"
+
+
+def test_what_a_text_without_a_title_tells_of_the_past_is_of_its_own_case() -> None:
+    text = "To assess the yield of rye."
+    facts = [("Batt", "opened", "Oslo"), ("Case number", "was tied to", "Batt")]
+    facts += [("Right heart failure", "is tied to", "Batt")]
+    said = {}
+    for titles in ({}, {"chunk-1": "Rye"}):
+        made = run([make_raw(*fact) for fact in facts], titles=titles, text=text)
+        by_id = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
+        said[not titles] = {
+            by_id[r["head_id"]]: dict(r["qualifiers"]) for r in made["triples"].to_pylist()
+        }
+    topic = {"document": "yield of rye"}
+    assert said[True] == {"Batt": {}, "Case number": topic, "Right heart failure": {}}
+    assert not any(said[False].values())
 
 
 def test_names_and_kinds_and_what_the_title_names_need_no_document() -> None:

@@ -271,6 +271,7 @@ def test_a_stage_before_its_turn_says_which_one_is_missing(tmp_path: Path, stage
     assert NAMES.index(said[1]) < NAMES.index(stage)
 
 
+@pytest.mark.slow
 def test_shards_fill_the_caches_so_that_the_stage_computes_nothing(tmp_path: Path) -> None:
     run = start(Warehouse(tmp_path))
     sharded = {stage.name for stage in PIPELINE if stage.shards}

@@ -13,39 +13,9 @@ from kpyramid.documents.sentences import Dropped
 from kpyramid.extraction.openie import DependencyExtractor
 from tests.rows import each_row, read_bodies
 
-REASONS = {
-    "no_words",
-    "table",
-    "code",
-    "citation",
-    "address",
-    "all_capitals",
-    "list",
-    "no_prose",
-    "language_not_supported",
-}
+REASONS = {*read_bodies("screening.reasons")}
 
-PROSE = (
-    "The Harlow Bridge is a stone bridge in Kent, England. It was built in 1821 by John Rennie.",
-    "Orchids grow in wet forests; most species are pollinated by insects, not by wind.",
-    "NATO and the EU signed a treaty in 1999.",
-    "Smith (2001) showed that bridges fail in winter (see also Holm et al. 1999).",
-    "J. R. Batt, A. Holm and P. Reyes founded the club in 1904.",
-    "Halcyon, S.A. was an airline that flew to Praia from 2005 to 2012.",
-    "The function read_table returns a list of rows.",
-    "For details see the manual (chapter 3).",
-    "If x is small, f(x) = 0 holds for most of the values.",
-    "Notable members include Anna Holm, Paul Reyes, Leon Batt and Clara Boone.",
-    "The Arabic name of the city, القاهرة, was given by the Fatimids.",
-    "Pedro (c. 1450 – c. 1499) was a bishop of Lisbon.",
-    "Sales rose by 12%, 15% and 17% in 1997, 1998 and 1999.",
-    "Anna Holm founded Aster Pictures 🎬 in 1994.",
-    '"Stop!" he said. "It\'s over."',
-    "He lived at 10 St. John's Road, Oxford, from 1904 to 1912.",
-    "The table has 12 rows | 3 columns.",
-    "anna holm founded aster pictures in leeds",
-    "Coal, iron, tin, lead, zinc, gold, silver and salt are mined there.",
-)
+PROSE = (*read_bodies("screening.prose"),)
 
 
 def reasons(text: str) -> set[str]:
@@ -215,14 +185,7 @@ def test_a_single_sentence_is_read_as_it_is_given(extractor: DependencyExtractor
     assert len(list(extractor.read_sentences(odd))) == len(odd)
 
 
-_HOSTILE = (
-    "The man (who saw the dog (that ",
-    '"The bridge" is "old" and ',
-    "the dog – a cat – ",
-    "a, a, a, ",
-    "the town of the king of the ",
-    "He said that ",
-)
+_HOSTILE = (*read_bodies("screening._hostile"),)
 
 
 def time_extraction(extractor: DependencyExtractor, unit: str, characters: int) -> float:
@@ -231,6 +194,7 @@ def time_extraction(extractor: DependencyExtractor, unit: str, characters: int) 
     return time.process_time() - began
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", _HOSTILE)
 def test_a_hostile_text_of_10_kb_costs_four_times_what_a_quarter_costs(
     extractor: DependencyExtractor, unit: str

@@ -4,29 +4,14 @@ import http.server
 import json
 import threading
 
-import pytest
-
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
+from tests.rows import each_row, read_rows, read_turtle
 
 E = "https://example.org/o#"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 XSD = "http://www.w3.org/2001/XMLSchema#"
-SCHEMA = """@prefix : <https://example.org/o#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-<https://example.org/o> a owl:Ontology .
-:Person a owl:Class ; rdfs:label "person" .
-:Singer a owl:Class ; rdfs:label "singer" ; rdfs:subClassOf :Person .
-:Place a owl:Class ; rdfs:label "place" .
-:bornIn a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "born in" ;
-    rdfs:domain :Person ; rdfs:range :Place .
-:bornOn a owl:DatatypeProperty, owl:FunctionalProperty ; rdfs:label "born on" ;
-    rdfs:domain :Person ; rdfs:range xsd:date .
-:job a owl:DatatypeProperty ; rdfs:label "job" ; rdfs:domain :Person ; rdfs:range xsd:string .
-:seen a owl:DatatypeProperty ; rdfs:label "seen" ; rdfs:domain owl:Thing ; rdfs:range xsd:gYear .
-"""
+SCHEMA = read_turtle("shapes")
 DERIVED = {"derived": derive_shapes(parse_schema(SCHEMA, source="a test"))}
 SH = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <https://example.org/o#> .\n"
 
@@ -37,14 +22,7 @@ def fact(subject: str, name: str, value: str) -> str:
     return f"<{E}{subject}> {predicate} {written} .\n"
 
 
-GOOD = [
-    fact("ada", "a", "Singer"),
-    fact("ada", "bornIn", "oslo"),
-    fact("oslo", "a", "Place"),
-    fact("ada", "bornOn", f'"1990-02-28"^^<{XSD}date>'),
-    *(fact("ada", "job", f'"{job}"') for job in ("singer (alto)", "UK", "北京", "a [b (c)] d")),
-    fact("oslo", "seen", f'"0079"^^<{XSD}gYear>'),
-]
+GOOD = read_rows("shapes.good")
 BAD = [
     *(fact("ada", "job", f'"{job}"') for job in (")", "A", "Ph", "Taiwan)", "x(y", "]a[", "")),
     fact("ben", "bornIn", "oslo"),
@@ -70,13 +48,7 @@ def test_every_value_that_does_not_fit_is_counted_and_the_first_are_named() -> N
     assert "“https://example.org/o#ada”: a value of “born in” must be of class “place”" in verdict
 
 
-@pytest.mark.parametrize(
-    ("planted", "said"),
-    [
-        (")", "one or two characters and no code"),
-        ("Taiwan)", "a bracket without its other half (“Taiwan)”)"),
-    ],
-)
+@each_row("planted, said")
 def test_a_bad_value_is_shown_with_its_subject(planted: str, said: str) -> None:
     verdict = judge(*GOOD, fact("ada", "job", f'"{planted}"'))
     assert f"{E}ada”: a value of “job” " in verdict

@@ -26,6 +26,7 @@ from kpyramid.settings import check_settings
 from tests.commands import run
 from tests.pages import CHECKOUT, DEMO, PAGES, Block, list_calls, read_blocks
 from tests.planted import general_schema
+from tests.rows import read_bodies
 from tests.tiny_pyramid import TEXTS, open_tiny
 
 BLOCKS = {page.relative_to(CHECKOUT).as_posix(): read_blocks(page) for page in PAGES}
@@ -33,15 +34,7 @@ ALL = [block for blocks in BLOCKS.values() for block in blocks]
 EXECUTED = ("sh", "console", "python", "toml", "sparql")
 SHOWN = ("text", "turtle", "json", "sql")
 """Languages of blocks that show something and are not executed."""
-REASONS = (
-    "a model, which is paid",
-    "identifiers of your own pyramid",
-    "installs packages",
-    "the Airflow environment",
-    "a bucket",
-    "a cluster",
-    "it serves until it is interrupted",
-)
+REASONS = (*read_bodies("snippets.reasons"),)
 """Why a block is not executed: needs what a test has not, or changes the environment."""
 PRINTED = re.compile(r"# -> (.*)$", re.M)
 

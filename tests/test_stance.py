@@ -18,54 +18,10 @@ from kpyramid.extraction.types import Fact, Titled
 from kpyramid.settings import ExtractSettings
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, read_snapshot, use_quick_models
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies, read_rows
 
-NOT_STATED = {
-    "condition": "If Ford buys Toyota, the market changes.",
-    "unless": "Unless Apple buys Tesla, the deal fails.",
-    "inverted condition": "Had Napoleon won the battle of Waterloo, Europe would have changed.",
-    "wish": "If only Nestle had bought Danone!",
-    "question": "Did Microsoft buy Nokia in 2014?",
-    "indirect question": "Anna asked whether Hale owned the mill.",
-    "denial by a verb": "Tom Hale denied that he had killed Anna Berg.",
-    "denial by an adjective": "It is false that Boeing bought Airbus.",
-    "dream": "Anna Berg dreamed that she married Tom Hale.",
-    "told": "Anna told Tom that Ford bought Toyota.",
-    "prediction": "Analysts predict that Ford buys Toyota.",
-    "content of a noun": "The court rejected the claim that Apple bought Nokia.",
-    "content of a rumour": "The rumour that Apple bought Nokia spread in Leeds.",
-    "accusation": "Tom Hale was accused of killing Anna Berg.",
-    "hedge": "Apple allegedly bought Nokia.",
-    "almost": "The bank almost bought Danone.",
-    "not": "Leon Batt did not visit Rome.",
-    "hardly": "Tom Hale hardly knew Anna Berg.",
-    "none": "None of the firms bought Airbus.",
-    "nor": "Siemens did not buy Alstom, nor did it acquire Bosch.",
-    "without": "Marie Lund left Oslo without marrying Peter Dahl.",
-    "rather than": "Apple sold Beats rather than buying Nokia.",
-    "said": "Historians said that Batt had designed three ships.",
-    "according to": "According to Anna Holm, the mill burned the town.",
-}
-UNTRUE = {
-    ("ford", "toyota"),
-    ("apple", "tesla"),
-    ("apple", "nokia"),
-    ("napoleon", "battle of waterloo"),
-    ("nestle", "danone"),
-    ("bank", "danone"),
-    ("microsoft", "nokia"),
-    ("hale", "mill"),
-    ("tom hale", "anna berg"),
-    ("anna berg", "tom hale"),
-    ("boeing", "airbus"),
-    ("none of the firms", "airbus"),
-    ("leon batt", "rome"),
-    ("siemens", "alstom"),
-    ("siemens", "bosch"),
-    ("marie lund", "peter dahl"),
-    ("batt", "three ships"),
-    ("mill", "town"),
-}
+NOT_STATED = read_bodies("stance.not_stated")
+UNTRUE = {*read_rows("stance.untrue")}
 """Heads and tails that only the sentences above join."""
 
 

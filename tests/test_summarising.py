@@ -157,6 +157,7 @@ def list_rejects(snapshot: Snapshot) -> list[dict[str, Any]]:
     return [row for row in rows if row["stage"] == "condense"]
 
 
+@pytest.mark.slow
 def test_statements_are_planned_asked_for_once_kept_and_told_once(
     server: Loopback, corpus: Path
 ) -> None:

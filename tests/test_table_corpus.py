@@ -14,6 +14,7 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import make_settings, pass_gates
 from tests.files import make_pdf
+from tests.rows import each_row
 
 SETTINGS = """
 [ingest.columns]
@@ -32,14 +33,7 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize(
-    ("given", "problem"),
-    [
-        ({"class": "Organization"}, None),
-        ({"class": "organistion"}, r"ingest\.columns\.class: 'organistion' .*: organisation, "),
-        ({"properties": {"hq": "headquarter"}}, r"columns\.properties\.hq: .*: headquarters, "),
-    ],
-)
+@each_row("given, problem")
 def test_column_ontology_lacks_is_refused(given: dict[str, object], problem: str | None) -> None:
     settings = make_settings(ingest={"columns": {"subject": "name", **given}})
     if problem is None:

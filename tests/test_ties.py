@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 from kpyramid.pipeline.build import call_stage
+from tests.rows import each_row
 
 TIES = Path(__file__).parent / "golden" / "ties.jsonl"
 ROWS = [json.loads(row) for row in TIES.read_text("utf-8").splitlines()]
@@ -76,13 +77,7 @@ def test_text_is_tied_to_what_it_speaks_of(
     assert bool(missing or wrong) == (row["text"] in OPEN), f"{missing=} {wrong=} {own}"
 
 
-@pytest.mark.parametrize(
-    ("opening", "owner"),
-    [
-        ("# Staff handbook", "managing director"),
-        ("# Corvane Foods\n\nCorvane Foods was founded in 1961.", "Corvane Foods"),
-    ],
-)
+@each_row("opening, owner")
 def test_an_attribute_is_of_its_section_or_of_the_title(
     tmp_path: Path, opening: str, owner: str
 ) -> None:

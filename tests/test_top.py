@@ -26,6 +26,7 @@ from tests.corpora import (
     read_snapshot,
     use_quick_models,
 )
+from tests.rows import read_bodies
 
 FILES = locate_ontology(AUTO)
 assert FILES is not None
@@ -146,19 +147,10 @@ def test_the_upper_classes_are_consistent() -> None:
     assert judge_consistency(FILES.turtle.read_text("utf-8"), "", seconds=60).startswith("pass")
 
 
-TEXTS = {
-    "a.txt": "Ann Lee works in Treasury Services. Tom Ray works in Passenger Services. "
-    "Sue Fox works in Fleet Operations. Treasury Services owns the Travel Policy. "
-    "Passenger Services owns the Password Policy. Fleet Operations owns the Release Policy.",
-    "b.txt": "Bob Orr works in Treasury Services. The Travel Policy replaces the Expenses Policy. "
-    "The Release Policy replaces the Shipping Policy. Ida Moe works in Human Resources. "
-    "Product Design owns the Design Policy.",
-    "c.txt": "Human Resources owns the Remote Work Policy. Eve Ash works in Product Design. "
-    "The Password Policy replaces the Access Policy. Max Orm is employed by Product Design. "
-    "Product Design employs Lea Orm. Kim Roe is employed by Product Design.",
-}
+TEXTS = read_bodies("top.texts")
 
 
+@pytest.mark.slow
 def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +196,7 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
     return {t.iri: t.label for t in (*schema.classes, *schema.properties)}
 
 
+@pytest.mark.slow
 def test_another_ontology_of_a_ref_is_warned_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

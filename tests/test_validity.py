@@ -14,29 +14,9 @@ from kpyramid.graph.synonyms.meaning import read_modality
 from kpyramid.query import Snapshot, answer
 from kpyramid.snapshot.graph import VALID
 from tests.corpora import open_told
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies, read_rows
 
-TIMES = {
-    "from 1990 to 1998": ("1990", "1998"),
-    "from 3 May 2001 until 4 June 2002": ("2001-05-03", "2002-06-04"),
-    "between 1990 and 1998": ("1990", "1998"),
-    "1990\u20131998": ("1990", "1998"),
-    "1990-98": ("1990", "1998"),
-    "2003\u201304": ("2003", "2004"),
-    "2003-04": None,
-    "3/4/1925": ("1925", "1925"),
-    "30/4/1925": ("1925-04-30", "1925-04-30"),
-    "since May 2001": ("2001-05", None),
-    "from 1990 onwards": ("1990", None),
-    "until 2003": (None, "2003"),
-    "1998": ("1998", "1998"),
-    "the summer of 1998": ("1998", "1998"),
-    "Monday, 5 May 2003": ("2003-05-05", "2003-05-05"),
-    **dict.fromkeys(
-        ("fiscal 1998", "FY2019", "about 1990", "the 1990s", "3 years after 1990", "by 1998")
-    ),
-    **dict.fromkeys(("from 1998 to 1990", "the 1998 season", "Monday", "March")),
-}
+TIMES = dict(read_rows("validity.times"))
 
 
 @pytest.mark.parametrize(("words", "ends"), TIMES.items())
@@ -44,35 +24,14 @@ def test_times_are_read_as_fine_as_they_are_told(words: str, ends: object) -> No
     assert read_time(words) == ends
 
 
-@pytest.mark.parametrize(
-    ("qualifiers", "ends"),
-    [
-        ({"time": "since 1990 / until 1998"}, ("1990", "1998")),
-        ({"time": "from 1990 to 1998 / 1995"}, ("1990", "1998")),
-        ({"time": "1990 / 1994"}, (None, None)),
-        ({"time": "since 1990 / since May 1990"}, ("1990-05", None)),
-        ({"since": "2003", "place": "Lund"}, ("2003", None)),
-        ({"time": "Monday"}, (None, None)),
-    ],
-)
+@each_row("qualifiers, ends")
 def test_times_of_one_fact_are_united_where_they_agree(
     qualifiers: dict[str, str], ends: object
 ) -> None:
     assert date_fact(qualifiers.items()) == ends
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "apart"),
-    [
-        (("1990", "1998"), ("1998", "2003"), True),
-        (("1990", "1998"), ("1995", "2003"), False),
-        ((None, "1998-05"), ("1998", None), True),
-        (("1990", None), ("1995", None), False),
-        (("1998", "1998"), ("1998", "2003"), False),
-        (("1998", "1998"), ("1999", "1999"), True),
-        ("monday", "tuesday", True),
-    ],
-)
+@each_row("one, other, apart")
 def test_periods_that_follow_each_other_are_apart(one: object, other: object, apart: bool) -> None:
     assert differ_in_time([one], [other]) is apart is differ_in_time([other], [one])
 
@@ -91,25 +50,7 @@ def test_a_month_that_is_planned_is_still_to_come() -> None:
         assert place_times({"time": "in June"}, day, is_planned=is_planned) == {"time": placed}
 
 
-@pytest.mark.parametrize(
-    ("wording", "modality"),
-    [
-        *(("owns", "fact"), ("began to build", "fact"), ("may own", "possible")),
-        *(
-            ("is likely to cause", "possible"),
-            ("will open", "planned"),
-            ("plans to buy", "planned"),
-            ("wants to own", "planned"),
-        ),
-        *(("is expected to open", "planned"), ("must use", "required"), ("used to own", "former")),
-        *(
-            ("no longer owns", "former"),
-            *(("reportedly owns", "reported"), ("reportedly will be closed in", "reported")),
-            ("is said to own", "reported"),
-            ("reported earnings of", "fact"),
-        ),
-    ],
-)
+@each_row("wording, modality")
 def test_a_wording_says_how_it_is_held(wording: str, modality: str) -> None:
     assert read_modality(wording) == modality
 
@@ -137,25 +78,7 @@ def test_the_day_of_a_document_is_that_of_its_field_or_title(
     assert find_date(metadata, title) == day
 
 
-SAID = [
-    "Ada Krol was the mayor of Lund from 1990 to 1998.",
-    "Nils Berg was the mayor of Lund from 1998 to 2003.",
-    "Greta Holm led Nordlake since May 2001.",
-    "Rolf Ahl led Sundkraft until 2011.",
-    "Tarvo Group will acquire Arden Mills.",
-    "Brelin may cause insomnia.",
-    "Otto Lind used to own Kelpworks.",
-    "Mara Quist formerly owned Tarnmill until 2011.",
-    "Hanna Berg plans to buy Varn Mills.",
-    "Sven Roth bought Quillon.",
-    "Lund Dyes formerly owned Norsk Farve.",
-    "Kem Mills was once run by Tom Bell.",
-    "Pia Dorn visited Rome once.",
-    "The IT Department used to be based in Orlham.",
-    "The Legal Department is led by Rosa Lindt.",
-    "Ormhus Bridge was opened in 1960. It was built by Skanby Ltd. Residents heard that "
-    "Ormhus Bridge will be closed in May.",
-]
+SAID = read_bodies("validity.said")
 
 
 @pytest.fixture(scope="module")
@@ -166,21 +89,7 @@ def told() -> Snapshot:
     return open_told("validity", {**files, "news.jsonl": "\n".join(map(json.dumps, dated))})
 
 
-HELD = {
-    ("Ada Krol", "was mayor of", "Lund"): ("fact", "1990", "1998"),
-    ("Nils Berg", "was mayor of", "Lund"): ("fact", "1998", "2003"),
-    ("Greta Holm", "led", "Nordlake"): ("fact", "2001-05", None),
-    ("Tarvo Group", "will acquire", "Arden Mills"): ("planned", None, None),
-    ("Brelin", "may cause", "insomnia"): ("possible", None, None),
-    ("Otto Lind", "used to own", "Kelpworks"): ("former", None, None),
-    ("Lund Dyes", "formerly owned", "Norsk Farve"): ("former", None, None),
-    ("Kem Mills", "was once run by", "Tom Bell"): ("former", None, None),
-    ("Pia Dorn", "visited", "Rome"): ("fact", None, None),
-    ("Hanna Berg", "plans to buy", "Varn Mills"): ("planned", None, None),
-    ("Mira Voll", "sold", "Harrow Press"): ("fact", "2023", "2023"),
-    ("Lars Bo", "led", "Voll Mills"): ("fact", None, "2023"),
-    ("Ormhus Bridge", "reportedly will be closed in", "May"): ("reported", None, None),
-}
+HELD = dict(read_rows("validity.held"))
 
 
 def test_facts_say_when_and_how_they_hold(told: Snapshot) -> None:
@@ -208,15 +117,7 @@ def test_the_sentence_that_states_a_fact_comes_before_that_of_its_antecedent(
     ]
 
 
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("Where is the IT Department based?", ""),
-        ("Where was the IT Department based?", "Orlham"),
-        ("Who leads the IT Department?", ""),
-        ("Who leads the Legal Department?", "Rosa Lindt"),
-    ],
-)
+@each_row("question, text")
 def test_what_held_once_is_no_answer_of_today_nor_it_a_pronoun(
     told: Snapshot, question: str, text: str
 ) -> None:

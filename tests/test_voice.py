@@ -7,22 +7,9 @@ import pytest
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.settings import ExtractSettings
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
-VERBS = (
-    "killed:killed murdered:murdered shot:shot wounded:wounded arrested:arrested captured:captured "
-    "attacked:attacked defeated:defeated beat:beaten fought:fought sued:sued accused:accused "
-    "convicted:convicted blamed:blamed criticised:criticised praised:praised admired:admired "
-    "loved:loved hated:hated married:married divorced:divorced kissed:kissed adopted:adopted "
-    "raised:raised taught:taught trained:trained mentored:mentored advised:advised "
-    "hired:hired employed:employed dismissed:dismissed fired:fired promoted:promoted "
-    "elected:elected appointed:appointed nominated:nominated crowned:crowned succeeded:succeeded "
-    "replaced:replaced joined:joined left:left led:led followed:followed visited:visited "
-    "met:met invited:invited helped:helped saved:saved rescued:rescued treated:treated "
-    "cured:cured examined:examined interviewed:interviewed painted:painted "
-    "photographed:photographed paid:paid sponsored:sponsored supported:supported "
-    "betrayed:betrayed deceived:deceived expelled:expelled banished:banished inherited:inherited"
-).split()
+VERBS = read_rows("voice.verbs")
 FIRST = "Anna Carl Maria Peter Julia Thomas Helen Robert Laura Martin".split()
 LAST = "Holm Berg Lund Weber Costa Moreau Novak Silva Brandt Keller Walsh Parker".split()
 

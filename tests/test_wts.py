@@ -17,20 +17,14 @@ from tests.asked_model import ask_scripted, list_prompts
 from tests.cascade_script import ScriptedAsker
 from tests.commands import run
 from tests.corpora import open_told
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 UNCLE = "Who was the uncle of the author of Grey Water?"
 NAMED = {"entities": ["Grey Water"]}
 ALL = {"triples": [{"triple": n, "score": 1 / n} for n in range(1, 20)]}
-YES = {
-    "support_info": "Mary Stone wrote it, and he was her uncle.",
-    "cites": [1, 2, 3],
-    "answer": "John Harlow",
-    "choices": [],
-    "confidence": "yes",
-}
+YES = read_bodies("wts.yes")
 NO = YES | {"cites": [], "answer": "", "confidence": "no", "support_info": ""}
 CUT = loopback.Answer("{}", reasoning=100_000)
 

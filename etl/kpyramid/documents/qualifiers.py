@@ -82,14 +82,25 @@ _LONGEST = 80
 """Characters of a title that stands behind a fact; half of 500 titles of medical papers fit."""
 OPENING = 10 * _LONGEST
 """Characters of a title or a text that are looked at."""
+_TOPIC = re.compile(
+    r"(?:\b(?:aims?|purpose|objectives?|goal|intent) (?:of|was|is|were)\b[^.]{0,80}?\bto"
+    r"|(?:^|[.:]\s+)To|\b[Ww]e(?: \w+){0,2}|\b(?:study|trial|review|paper)(?: \w+){0,3}) "
+    r"(?:analy[sz]|assess|characteri[sz]|clarif|compar|describ|determin|document|estimat|evaluat"
+    r"|examin|explor|identif|investigat|quantif|report|review|stud|test)(?:y|ied|ies|e?[ds]?)"
+    r"(?: and \w+)? (?:(?:the|an?) )?(\w[^\n]+?)(?:\.\s|\.?$|\n)",
+    re.MULTILINE,
+)
+"""What a text says it is about: "To assess the yield of rye", "the aim of this study was to …"."""
 
 
 def cite_document(title: str | None, text: str) -> str | None:
-    """What tells a document from others, on one line: its title, else how its text begins.
+    """What tells a document from others, on one line: its title, else its topic by its own words.
 
-    Cut at a word where it is long. A file name or an id is no title; none without words at all.
+    One that names no topic is called as it begins. Cut at a word where it is long. A file name or
+    an id is no title; none without words at all.
     """
-    for whole in (title or "", text):
+    topic = _TOPIC.search(text[:OPENING])
+    for whole in (title or "", topic[1] if topic else "", text):
         cited = whole[:OPENING].strip().partition("\n")[0]
         if _LETTERS.search(cited):
             plain = cited.replace(" / ", "/")  # which stands between the values of a qualifier

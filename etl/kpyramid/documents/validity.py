@@ -17,7 +17,7 @@ Validity = tuple[str | None, str | None]
 Time = Validity | str
 """A time as read, its words where they are no dates."""
 
-_ROLES = ("from", "since", "until", "till", "through", "between", "in", "on", "during")
+_ROLES = ("from", "since", "to", "until", "till", "through", "between", "in", "on", "during")
 """Prepositions that a date may stand behind as a qualifier."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (

@@ -44,16 +44,16 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 5, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 6, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        29,
+        30,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 17, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 18, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -100,7 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=9,
+        version=10,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -121,7 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=15,
+        version=16,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -131,7 +131,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=17,
+        version=18,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),

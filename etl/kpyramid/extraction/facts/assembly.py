@@ -36,7 +36,7 @@ from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.polarity import is_denied
-from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
+from kpyramid.extraction.syntax.predicates import ENDING, RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
     MAX_WORDS,
@@ -231,9 +231,8 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 # The extraction: candidates filtered and scored, each fact once, with its claim.
 
 
-_DATING = frozenset("in on at during of for between".split())
+_DATING = frozenset("in on at during of for".split())
 """Prepositions before a time that say nothing more than the time does."""
-_ENDING = frozenset({"to", "until", "till", "through"})
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
 _EACH = frozenset("a an every each".split())
@@ -518,7 +517,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
-        if words in _ENDING and dated and found.get("time", "").startswith("from "):
+        if words in ENDING and dated and found.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
             found["time"] = f"{found['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time":

@@ -11,7 +11,7 @@ from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
-from kpyramid.extraction.syntax.kinds import is_office
+from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
 from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
 from kpyramid.extraction.syntax.stance import Stance, is_general
@@ -327,6 +327,13 @@ _SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?",
 """A subject that picks one of several and does not name it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of nobody, by which examples are told."""
+_GROUP = re.compile(
+    r"((all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
+    r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+))( (in|at|for|with respect to)\b|$)",
+    re.IGNORECASE,
+)
+"""What a study calls those that it compares; the text alone tells who they are."""
+_NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
 _POINTING = frozenset("this these that those such my your".split())
 """Determiners of what only the text around can place."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
@@ -387,12 +394,17 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "empty_argument"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
+        bare = _GROUP.match(phrase.text) or (phrase is tail and phrase.text == "group")
+        if bare and words[-1] != "into":  # "divided into two groups"
+            return "unplaced_argument"
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
-    if not head.resolved and _SELECTION.fullmatch(head.text):
+    graded = tree[head.root].tag == "JJR" and head.words == 1  # "the older treated with it"
+    if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"
-    owned = any(c.word in _OWNED for c in tree[head.root].children)  # "its value", of something
-    if not head.resolved and (owned or _is_some(head, tree, candidate.clause)):
+    if candidate.construction == "title" and _NUMERAL.fullmatch(head.text):
+        return "unplaced_argument"  # "group II"
+    if not head.resolved and (_is_owned(head, tree) or _is_some(head, tree, candidate.clause)):
         return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
@@ -405,6 +417,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     told = tail.text.lower()
     if is_deictic(told):
         return "deictic"
+    if candidate.construction == "apposition" and tail.label in LITERALS:
+        return "empty_argument"  # "2.1 mm in men, 2.2 mm in women"
     if tail.label == "ORDINAL" or is_bare_half(words[-1], told):
         return "bare_circumstance"
     towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
@@ -488,13 +502,14 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     noun = next(of, noun) if noun.word in COUNTING else noun
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
-    counted = any(c.dep == "nummod" for c in inside)
+    counted = any(c.dep == "nummod" or c.word in _MORE for c in inside)
     after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
     placed = any(c.i > noun.i or not counted for c in telling)
     named = any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
     return not (placed or named) and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
+_MORE = frozenset({"more", "fewer", "less"})
 _PERSONAL = frozenset({"PRP", "PRP$"})
 
 
@@ -514,6 +529,20 @@ def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
         return False
     before = tree.nodes[phrase.first : node.i]
     return node.word not in {"they", "them"} or all(n.tag not in PLURAL for n in before)
+
+
+def _is_owned(head: Phrase, tree: Tree) -> bool:
+    """Whether a subject belongs to who it does not name: "its value", "remission of her rash"."""
+    if any(c.word in _OWNED for c in tree[head.root].children):
+        return True
+    for node in tree.nodes[head.first : head.last + 1]:
+        before = tree.nodes[head.first : node.i]
+        if node.word == "their" and all(n.tag not in PLURAL for n in before):
+            return True
+        named = (n.pos == "PROPN" or is_person_noun(n.lemma.lower()) for n in before)
+        if node.tag == "PRP$" and node.word in {"his", "her"} and not any(named):
+            return True
+    return False
 
 
 def is_personal_text(findings: Findings) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.values import YEAR
@@ -29,6 +30,7 @@ from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_partly_denied, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
+    ENDING,
     MAX_HOPS,
     SUBJECTS,
     VERBS,
@@ -86,6 +88,13 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
 without an object "of" is one too: "consists of"."""
+_BOUND = {
+    "with": frozenset("associate correlate compare concern".split()),
+    "on": frozenset("focus base depend rely concentrate".split()),
+    "from": frozenset("result derive suffer".split()),
+    "in": frozenset("result participate involve".split()),
+}
+"""Prepositions by whose object alone these verbs say something: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
 """What has a year is a value that is asked for: "founded the mill in | 1904"."""
@@ -263,6 +272,9 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
+    nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
+    if any(one.pos == "NOUN" and _is_beside(one, other) for one, other in pairwise(nouns)):
+        return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
     compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
@@ -273,6 +285,21 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     if frame.chain and (aims or frame.top.lemma == "become"):
         return "intended"  # "the aim is to find", "it became the last day to claim"
     return None
+
+
+def _is_beside(noun: Node, other: Node) -> bool:
+    """Whether nothing but a bracket or a preposition parts a noun from another of its verb.
+
+    A name may stand behind what it is: "director Milan Kos".
+    """
+    last = other.tree[other.left_edge.i - 1]
+    joined = last.pos in {"CCONJ", "PUNCT"}
+    led = last.pos in {"ADP", "SCONJ"} or last.text == ")"
+    return (
+        other.text.isalnum()
+        and not other.text.istitle()
+        and (led or (last is noun.right_edge and not joined))
+    )
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
@@ -569,7 +596,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
     reflexive = folded[0].endswith(("self", "selves"))
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
-    for part in later:
+    ends = {part.place: end for part in later for end in later if _is_period(part, end)}
+    closing = {end.place for end in ends.values()}
+    for part in (p for p in later if p.place not in closing):
         before, at, told = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
@@ -590,8 +619,22 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
             relation = " ".join([*held, prep])
+            if (end := ends.get(part.place)) is not None:
+                last = end.root.right_edge.i
+                phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
             found.append((phrase, relation, [*at, *tokens], negated or denied))
     return found
+
+
+def _is_period(part: Part, end: Part) -> bool:
+    """Whether two dates are one time, from when to when: "from 1995 to 1998"."""
+    dated = all(
+        p.link and (p.root.entity == "DATE" or _YEAR.fullmatch(p.root.text)) for p in (part, end)
+    )
+    if not dated or part.link[0].word != "from" or end.link[0].word not in ENDING:
+        return False
+    within = part.root.tree.nodes[part.root.i + 1 : end.link[0].i]
+    return part.place < end.place and all(n.head is part.root for n in within)
 
 
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
@@ -604,6 +647,7 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
         if (
             (is_copula(frame.verb) and _is_state(part.root))
             or part.link[0].word in _COMPLEMENTS
+            or frame.verb.lemma.lower() in _BOUND.get(part.link[0].word, ())
             or (active and part.link[0].word == "of")
         ):
             return part

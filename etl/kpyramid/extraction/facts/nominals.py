@@ -246,9 +246,9 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
     told = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
-    if not told and (mark == ":" or (bracketed and kind is appositive)):
+    if not told:
         findings.drop("distant_apposition", noun.i, appositive.i)
-        return  # "Live demo: X", "an Advisor (difference in spelling)"
+        return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = all(c.dep not in {"det", "poss"} for c in kind.children)
     if aside or _is_item(appositive) or forms_term(kind, name):

@@ -112,6 +112,8 @@ def read_means(verb: Node) -> str | None:
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
 TIMES = frozenset({"DATE", "TIME"})
+ENDING = frozenset({"to", "until", "till", "through"})
+"""Prepositions before the end of a time or range: "from 1995 to 1998"."""
 MAX_HOPS = 12
 """Steps up the tree before a search gives up, so that malformed parses end."""
 
@@ -230,7 +232,11 @@ _OWN = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
-_LOCATING = frozenset("locate situate base headquarter".split())
+_TAKING_OBJECTS = frozenset(
+    "locate situate base headquarter diagnose examine observe treat randomize randomise recruit "
+    "induce obtain collect".split()
+)
+"""Verbs that without an object are passive: "children diagnosed with it"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
@@ -327,7 +333,8 @@ def _is_bare_participle(frame: Frame) -> bool:
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
         # "... and the mill located in Kent": without an object these are sure to lack their "is".
-        return verb.tag == "VBN" and verb.lemma in _LOCATING
+        bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
+        return bare and verb.lemma.lower() in _TAKING_OBJECTS
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False

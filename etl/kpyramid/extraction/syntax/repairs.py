@@ -16,6 +16,7 @@ from kpyramid.extraction.syntax.kinds import (
     PLACE_OPENINGS,
     find_kind_label,
     is_office,
+    is_person_noun,
 )
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_counted
@@ -163,6 +164,15 @@ def _close_entity(nodes: list[Node], last: int) -> None:
             _close_entity(nodes, at)
 
 
+def _clear_age(age: Node) -> None:
+    """Take "age 50" for no date."""
+    nodes = age.tree.nodes[age.i : age.i + 5]
+    if len(nodes) > 1 and nodes[1].pos == "NUM" and nodes[1].head is age:
+        last = next((n.i for n in nodes[1:] if n.iob != "I"), nodes[-1].i + 1)
+        for node in age.tree.nodes[age.i : last]:
+            node.entity, node.iob = "", "O"
+
+
 def _is_above(node: Node, other: Node) -> bool:
     """Whether `node` is an ancestor of `other`."""
     at = other
@@ -200,6 +210,8 @@ _SETTLING = {
     "to": frozenset("move relocate emigrate migrate".split()),
 }
 """Verbs by the preposition behind them that a place follows."""
+_MAX_RISE = 6
+"""Tokens between "who" and the persons that it means, each hanging on the one before."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
@@ -215,6 +227,8 @@ def repair_tree(tree: Tree) -> None:
             _part_date(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
+        elif node.text in {"age", "aged"} and node.entity == "DATE" and node.iob == "B":
+            _clear_age(node)
         elif node.text in _QUOTES:
             _join_title(node)
         elif node.text in _OPENING:
@@ -231,6 +245,10 @@ def repair_tree(tree: Tree) -> None:
             _lift_place(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
+        elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
+            _lower_trait(node)
+        elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
+            _lift_personal(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
             _share_passive(node)
@@ -482,6 +500,35 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+
+
+def _lower_trait(prep: Node) -> None:
+    """Hang on persons what they have: "was measured in 20 women with asthma"."""
+    nodes, at = prep.tree.nodes, prep.i - 1
+    if nodes[at].text == ")":
+        opening = (i for i in range(at, prep.head.i, -1) if nodes[i].text == "(")
+        at = next(opening, prep.i) - 1
+    person = nodes[at]
+    if person.dep == "pobj" and person.i > prep.head.i and is_person_noun(person.lemma.lower()):
+        _move(prep, person)
+        person.right_edge = prep.right_edge
+        _widen(person.head, person)
+
+
+def _lift_personal(clause: Node) -> None:
+    """Hang on persons what "who" tells of them: "patients with lung cancer who smoked"."""
+    noun, at = clause.head, clause.head
+    asked = any(c.word == "who" for c in clause.children)
+    people = noun.word == "people" or is_person_noun(noun.lemma.lower())
+    if not asked or noun.entity == "PERSON" or people:
+        return
+    for _ in range(_MAX_RISE):
+        at = at.head
+        if at.pos == "NOUN" and is_person_noun(at.lemma.lower()):
+            _move(clause, at)
+            return
+        if at.dep not in {"pobj", "prep", "conj"}:
+            return
 
 
 def _lift_place(prep: Node) -> None:

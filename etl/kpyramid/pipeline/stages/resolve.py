@@ -780,7 +780,7 @@ def _build_triples(
     compare: Compare,
 ) -> Iterable[Row]:
     titles = {
-        row["document_id"]: cited
+        row["document_id"]: (cited, cite_document(row["title"], "") is not None)
         for row in documents.select(["document_id", "title"])
         .append_column("opening", pc.utf8_slice_codeunits(documents["text"], 0, OPENING))
         .to_pylist()
@@ -832,18 +832,23 @@ def _take_ids(ids: pa.ChunkedArray, rows: Iterable[int]) -> list[str]:
     return [ids[row].as_py() for row in sorted(rows)]
 
 
-def _place_nouns(fact: Fact, titles: Mapping[str, str], subjects: Mapping[str, str]) -> Qualifiers:
-    """The document's title as qualifier, if it identifies an end of the fact.
+def _place_nouns(
+    fact: Fact, titles: Mapping[str, tuple[str, bool]], subjects: Mapping[str, str]
+) -> Qualifiers:
+    """The name of the fact's document as qualifier, if it identifies an end of the fact.
 
     It does for the row of a table, and for a common noun of this document, unless the title names
-    the other end or has the words of the noun.
+    the other end or has the words of the noun. A statement in the past of a text without a title
+    is about the case of that text: "mortality was lower".
     """
-    title = titles.get(fact.document)
     ends = {str(end.key): end.name for _, end in fact.entities}
-    if title is None or subjects.get(fact.document) in ends:
+    if fact.document not in titles or subjects.get(fact.document) in ends:
         return
+    title, is_title = titles[fact.document]
     words = frozenset(parse_name(title).words)
-    nouns = [parse_name(name).words for key, name in ends.items() if is_of_document(key)]
+    past = not (is_title or is_present(fact.form, fact.relation))
+    names = [(key, parse_name(name)) for key, name in ends.items()]
+    nouns = [n.words for key, n in names if is_of_document(key) or (past and not n.proper)]
     above = dict(fact.qualifiers).get(TABLE, title)
     if above != title or any(not words.issubset(noun) for noun in nouns):
         yield DOCUMENT, title
