@@ -41,13 +41,13 @@ def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tup
     values: dict[str, set[str]] = defaultdict(set)
     for role, text in (*qualifiers, *(pair for pair in whole if pair[0] in (DOCUMENT, CORRECTED))):
         values[role].update(text.split(_BETWEEN))
-    return [(role, _join_values(found)) for role, found in sorted(values.items())]
+    return [(role, _join_values(texts)) for role, texts in sorted(values.items())]
 
 
 def list_values(qualifiers: Qualifiers, role: str) -> list[str]:
     """The values of one role."""
-    found = (text.split(_BETWEEN) for name, text in qualifiers if name == role)
-    return [value for values in found for value in values if value != MORE]
+    parts = (text.split(_BETWEEN) for name, text in qualifiers if name == role)
+    return [value for values in parts for value in values if value != MORE]
 
 
 def write_qualifiers(qualifiers: Qualifiers) -> list[str]:
@@ -62,14 +62,14 @@ def read_qualifiers(written: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _join_values(values: set[str]) -> str:
-    kept, said = [], " "
+    retained, seen = [], " "
     for value in sorted(values - {MORE}, key=lambda value: (-len(value), value)):
         words = f" {' '.join(WORD.findall(value.casefold()))} "
-        if words not in said or not words.strip():
-            kept.append(value)
-            said += f"{_BETWEEN}{words}"
-    more = [MORE] if len(kept) > _MOST or MORE in values else []
-    return _BETWEEN.join([*sorted(kept)[:_MOST], *more])
+        if words not in seen or not words.strip():
+            retained.append(value)
+            seen += f"{_BETWEEN}{words}"
+    more = [MORE] if len(retained) > _MOST or MORE in values else []
+    return _BETWEEN.join([*sorted(retained)[:_MOST], *more])
 
 
 # Titles of documents: what tells one from its namesakes, and how one stands for its document.

@@ -60,14 +60,14 @@ def read_time(words: str) -> Validity | None:
         return None
     words = _DASH.sub(" to ", _YEARS.sub(_write_years, _SLASHED.sub(r"\1", words)))
     dates: list[str] = []
-    at, frame = 0, ""
-    for found in find_values(words):
-        if not isinstance(found.value, Date):
+    position, frame = 0, ""
+    for stated in find_values(words):
+        if not isinstance(stated.value, Date):
             return None
-        dates.append(write_date(found.value))
-        frame += words[at : found.start] + "@"
-        at = found.end
-    frame = (frame + words[at:]).casefold().strip(" ,.")
+        dates.append(write_date(stated.value))
+        frame += words[position : stated.start] + "@"
+        position = stated.end
+    frame = (frame + words[position:]).casefold().strip(" ,.")
     if len(dates) == 2 and _BETWEEN.fullmatch(frame):
         return (dates[0], dates[1]) if not _precedes(dates[1], dates[0]) else None
     if len(dates) != 1:
@@ -81,9 +81,9 @@ def read_time(words: str) -> Validity | None:
 
 def _write_years(match: re.Match[str]) -> str:
     """Of "1990-98" the years from 1990 to 1998; "2003-04" may be a month, and stays."""
-    century, first, other, last = match.groups()
-    later = other or (last > first and (last > "12" or "-" not in match[0]))
-    return f"{century}{first} to {other or century}{last}" if later else match[0]
+    century, first, later_century, last = match.groups()
+    later = later_century or (last > first and (last > "12" or "-" not in match[0]))
+    return f"{century}{first} to {later_century or century}{last}" if later else match[0]
 
 
 def write_date(date: Date) -> str:
@@ -92,17 +92,17 @@ def write_date(date: Date) -> str:
     return "-".join(parts)
 
 
-def _precedes(one: str, other: str) -> bool:
+def _precedes(first: str, second: str) -> bool:
     """Whether a date ends before another begins."""
-    size = min(len(one), len(other))
-    return one[:size] < other[:size]
+    size = min(len(first), len(second))
+    return first[:size] < second[:size]
 
 
 def _unite(times: Iterable[Validity]) -> Validity:
     """Ends on which all statements of a fact agree; a date within a period adds nothing to it."""
-    found = [*times]
-    bounds = [time for time in found if time[0] != time[1]] or found
-    first, last = (_agree({end for time in bounds if (end := time[at])}) for at in (0, 1))
+    periods = [*times]
+    bounds = [time for time in periods if time[0] != time[1]] or periods
+    first, last = (_agree({end for time in bounds if (end := time[index])}) for index in (0, 1))
     return (None, None) if first and last and _precedes(last, first) else (first, last)
 
 
@@ -112,20 +112,20 @@ def _agree(dates: set[str]) -> str | None:
     return finest if finest and all(map(finest.startswith, dates)) else None
 
 
-def differ_in_time(one: Iterable[Time], other: Iterable[Time]) -> bool:
+def differ_in_time(first: Iterable[Time], second: Iterable[Time]) -> bool:
     """Whether both facts are stated of times, of which none has a part in common."""
-    times, against = [*one], [*other]
+    times, against = [*first], [*second]
     return bool(times and against) and all(_are_apart(a, b) for a in times for b in against)
 
 
-def _are_apart(one: Time, other: Time) -> bool:
+def _are_apart(left: Time, right: Time) -> bool:
     """Whether two times have no part in common.
 
     A period that begins in the year, month or day in which another ends follows it.
     """
-    if isinstance(one, str) or isinstance(other, str):
-        return one != other
-    periods = one[0] != one[1] and other[0] != other[1]
+    if isinstance(left, str) or isinstance(right, str):
+        return left != right
+    periods = left[0] != left[1] and right[0] != right[1]
     return any(
         last is not None
         and first is not None
@@ -137,7 +137,7 @@ def _are_apart(one: Time, other: Time) -> bool:
                 and last.startswith(first[: len(last)])
             )
         )
-        for last, first in ((one[1], other[0]), (other[1], one[0]))
+        for last, first in ((left[1], right[0]), (right[1], left[0]))
     )
 
 
@@ -192,8 +192,8 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
         if _DATED.issuperset(_CAMEL.sub(" ", field).casefold().split())
     )
     for text in (*fields, title or ""):
-        for found in find_values(_SLASHED.sub(r"\1", re.sub(r"(?<=\d)T(?=\d)", " ", text))):
-            value = found.value
+        for stated in find_values(_SLASHED.sub(r"\1", re.sub(r"(?<=\d)T(?=\d)", " ", text))):
+            value = stated.value
             if isinstance(value, Date) and value.day and 1 < value.year < datetime.MAXYEAR:
                 try:
                     return datetime.date(value.year, value.month, value.day)

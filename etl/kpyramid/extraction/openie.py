@@ -80,7 +80,7 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
     """What the rules propose for one text of a document."""
     lines = blocks or [line for line, _ in list_labelled(tree.text)]
     findings = Findings(tree, Antecedents(tree, title, lines))
-    findings.told = find_reported(tree, findings.frames, blocks)
+    findings.reported = find_reported(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     findings.drop_silent()

@@ -77,7 +77,7 @@ class Findings:
     """Verbs of clauses addressed to the reader, which are claims and no facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
     """How the clauses that yield candidates are meant, by their verb's token."""
-    told: dict[int, Stance] = field(default_factory=dict)
+    reported: dict[int, Stance] = field(default_factory=dict)
     """How the tokens are meant that stand in quotations and plots."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
@@ -97,10 +97,10 @@ class Findings:
         """Record each sentence of which nothing is proposed and nothing was rejected."""
         sentences = self.tree.sentences
         anchors = (c.tail.root if c.clause is None else c.clause for c in self.candidates)
-        told = {self.tree[at].sentence for at in anchors}
+        covered = {self.tree[index].sentence for index in anchors}
         starts = [self.tree[first].idx for first, _ in sentences]
-        told |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
-        for number in set(range(len(sentences))) - told:
+        covered |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
+        for number in set(range(len(sentences))) - covered:
             self.drop("no_statement", sentences[number][0], sentences[number][1] - 1)
 
     def add(
@@ -122,10 +122,10 @@ class Findings:
         if _is_crossed(verb, head, tail):
             self.drop("respective_values", head.root, tail.root)
             return
-        for one in self._part_resolved(head):
+        for member in self._part_resolved(head):
             self.candidates.append(
                 Candidate(
-                    *(verb.i, one, relation, tail, tuple(tokens)),
+                    *(verb.i, member, relation, tail, tuple(tokens)),
                     negated or (group.negated and not is_instead(self.tree[tail.root])),
                     group.modality,
                     indirect,
@@ -143,7 +143,7 @@ class Findings:
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
-        found: list[Phrase] = []
+        phrases: list[Phrase] = []
         tokens: list[Node] = []
         for each in list_conjuncts(root):
             name = find_close_name(each)
@@ -155,8 +155,8 @@ class Findings:
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
-                found += self._part_resolved(phrase)
-        return found
+                phrases += self._part_resolved(phrase)
+        return phrases
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         among = [g for c in token.children if c.word == "of" for g in c.children]
@@ -246,15 +246,17 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
     if not is_respective(verb):
         return False
     places = []
-    for at in (head.root, tail.root):
-        first = verb.tree[at]
+    for root in (head.root, tail.root):
+        first = verb.tree[root]
         while first.dep == "conj" and first.head is not first:
             first = first.head
         listed = [each.i for each in list_conjuncts(first)]
-        places.append((len(listed), listed.index(at) if at in listed else 0))
-    one, other = places
-    shared = one[0] == 1 < other[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
-    return shared or (one[0] == other[0] > 1 and one != other)
+        places.append((len(listed), listed.index(root) if root in listed else 0))
+    head_place, tail_place = places
+    shared = (
+        head_place[0] == 1 < tail_place[0] and verb.tree[head.root].tag in PLURAL
+    )  # "the two parts are"
+    return shared or (head_place[0] == tail_place[0] > 1 and head_place != tail_place)
 
 
 def _find_alternative(root: Node) -> int | None:
@@ -275,12 +277,12 @@ def _find_alternative(root: Node) -> int | None:
 
 def _lists_verbs(noun: Node) -> bool:
     """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
-    at = noun
-    while at.dep == "conj" and at.head is not at:
-        at = at.head
-        if any(c.dep == "cc" for c in at.children):
+    node = noun
+    while node.dep == "conj" and node.head is not node:
+        node = node.head
+        if any(c.dep == "cc" for c in node.children):
             return False
-    return at is not noun and any(c.dep == "conj" and c.i > noun.i for c in at.head.children)
+    return node is not noun and any(c.dep == "conj" and c.i > noun.i for c in node.head.children)
 
 
 def name_owner(text: str) -> str:
@@ -414,24 +416,24 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         head.text
     ):
         return "head_is_literal"
-    told = tail.text.lower()
-    if is_deictic(told):
+    tail_text = tail.text.lower()
+    if is_deictic(tail_text):
         return "deictic"
     if candidate.construction == "apposition" and tail.label in LITERALS:
         return "empty_argument"  # "2.1 mm in men, 2.2 mm in women"
-    if tail.label == "ORDINAL" or is_bare_half(words[-1], told):
+    if tail.label == "ORDINAL" or is_bare_half(words[-1], tail_text):
         return "bare_circumstance"
-    towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
-    if told in DIRECTIONS or towards:
+    towards = words[-1] == "to" and tail_text.split()[0] in DIRECTIONS and not tail.is_named
+    if tail_text in DIRECTIONS or towards:
         return "bare_direction"
-    if head.text.lower() == told:
+    if head.text.lower() == tail_text:
         return "self_reference"
     if head.resolved or tail.resolved:
         return None
     # What a clause says of the noun that it narrows down holds of those things: "eight patients
     # treated with terbutaline" were treated with it.
-    own = candidate.clause is not None and head.first < candidate.clause < head.last
-    inside = head.first <= tail.first <= tail.last <= head.last and not own
+    is_narrowed = candidate.clause is not None and head.first < candidate.clause < head.last
+    inside = head.first <= tail.first <= tail.last <= head.last and not is_narrowed
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
@@ -451,10 +453,10 @@ _FISCAL = re.compile(
 
 def is_bare_half(preposition: str, text: str) -> bool:
     """Whether a noun only completes a preposition and names no circumstance: "in addition to X"."""
-    said = text.lower()
-    if f"{preposition} {said}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(said):
+    words = text.lower()
+    if f"{preposition} {words}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(words):
         return True
-    return preposition == "in" and said.partition(" to ")[0] in _PHRASAL
+    return preposition == "in" and words.partition(" to ")[0] in _PHRASAL
 
 
 def is_deictic(text: str) -> bool:
@@ -548,8 +550,8 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
 def is_personal_text(findings: Findings) -> bool:
     """Whether who writes it speaks to somebody: "the car" is then yours or mine."""
     nodes = [n for n in findings.tree.nodes if n.tag in _PERSONAL and n.word in _SPEAKING]
-    said = sum(findings.antecedents.resolve(n) is None for n in nodes)
-    return said >= _FEWEST_SPOKEN and said * _LEAST_SPOKEN >= len(findings.tree)
+    count = sum(findings.antecedents.resolve(n) is None for n in nodes)
+    return count >= _FEWEST_SPOKEN and count * _LEAST_SPOKEN >= len(findings.tree)
 
 
 _FEWEST_SPOKEN, _LEAST_SPOKEN = 3, 100

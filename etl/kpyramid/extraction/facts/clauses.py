@@ -223,10 +223,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
             relation = " ".join(f"{words} {held} {led}".split())
-            at = sorted((*group.tokens, *tokens))
+            indices = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
-                verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
+                verb, group, head, relation, phrase, indices, negated=negated, indirect=indirect
             )
     _add_undergone(frame, group, findings)
     if len(findings.candidates) == before and not aside and not _has_complement(frame):
@@ -246,10 +246,10 @@ def _is_advice(frame: Frame) -> bool:
 
 def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
     """Who "you" are in "if you are a sole trader" and "as a landlord", and the part saying so."""
-    at = frame.top
+    verb = frame.top
     for _ in range(MAX_HOPS):
-        for part in at.children:
-            if part.i > at.i:
+        for part in verb.children:
+            if part.i > verb.i:
                 break
             nouns = [c for c in part.children if c.dep in {"attr", "pobj"} and c.pos == "NOUN"]
             you = any(c.word in ADDRESSED and c.dep == "nsubj" for c in part.children)
@@ -259,9 +259,9 @@ def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
                 continue  # "as a result, you need"
             if indefinite and (named or (part.dep == "prep" and part.word == "as")):
                 return nouns[0], part
-        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+        if verb.dep != "conj" or verb.head.pos not in {"VERB", "AUX"}:
             break
-        at = at.head
+        verb = verb.head
     return None, None
 
 
@@ -273,7 +273,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
-    if any(one.pos == "NOUN" and _is_beside(one, other) for one, other in pairwise(nouns)):
+    if any(first.pos == "NOUN" and _is_beside(first, second) for first, second in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
@@ -287,17 +287,17 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     return None
 
 
-def _is_beside(noun: Node, other: Node) -> bool:
+def _is_beside(noun: Node, second: Node) -> bool:
     """Whether nothing but a bracket or a preposition parts a noun from another of its verb.
 
     A name may stand behind what it is: "director Milan Kos".
     """
-    last = other.tree[other.left_edge.i - 1]
+    last = second.tree[second.left_edge.i - 1]
     joined = last.pos in {"CCONJ", "PUNCT"}
     led = last.pos in {"ADP", "SCONJ"} or last.text == ")"
     return (
-        other.text.isalnum()
-        and not other.text.istitle()
+        second.text.isalnum()
+        and not second.text.istitle()
         and (led or (last is noun.right_edge and not joined))
     )
 
@@ -358,11 +358,11 @@ def _skips_subject(frame: Frame) -> bool:
         before = before.tree.nodes[before.i - 1]
     if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
         return False
-    at = before
+    node = before
     for _ in range(MAX_HOPS):
-        if at is verb:
+        if node is verb:
             return False
-        at = at.head
+        node = node.head
     return True
 
 
@@ -375,32 +375,36 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     """
     means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
     verb = frame.top if means else frame.verb
-    at = verb
-    while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
-        at = at.head
-    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
-        fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+    first = verb
+    while first.dep == "conj" and first.tag == verb.tag and first.head is not first:
+        first = first.head
+    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and first.dep == "acl":
+        fragment = first.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         # "STAR voting for boards reduces ties"
-        fragment |= verb.tag == "VBG" and at.head.dep in SUBJECTS and at.i == at.head.i + 1
+        fragment |= verb.tag == "VBG" and first.head.dep in SUBJECTS and first.i == first.head.i + 1
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
-    main = _find_verb_above(at)
+    main = _find_verb_above(first)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     if means and verb.tag == "VBG" and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
-    if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
+    if (
+        frame.way != "shared"
+        or first.dep not in {"advcl", "pcomp"}
+        or verb.tag not in {"VBN", "VBG"}
+    ):
         return False
-    if verb.tag == "VBG" and verb.tree[at.left_edge.i - 1].text == "(":
+    if verb.tag == "VBG" and verb.tree[first.left_edge.i - 1].text == "(":
         return True  # "to 47.8% (bleeding on exertion)"
-    named = all(head.is_named for head in heads) or at.head.word == "by"
-    if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
+    named = all(head.is_named for head in heads) or first.head.word == "by"
+    if first.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
     if frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
-    if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
+    if first.dep == "pcomp" and first.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
     finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
@@ -409,7 +413,9 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return passive or is_negated(main)
     if read_modal(group_kids(finite)) or find_infinitive_mark(main) is not None:
         return True  # "by choosing X, firms can save"
-    return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+    return (
+        passive or is_negated(main) or (first.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+    )
 
 
 def _is_person(noun: Node) -> bool:
@@ -418,12 +424,12 @@ def _is_person(noun: Node) -> bool:
 
 def _find_verb_above(clause: Node) -> Node:
     """The verb that a participle or the object of a preposition depends on."""
-    at = clause.head
+    node = clause.head
     for _ in range(MAX_HOPS):
-        if at.pos in {"VERB", "AUX"} or at.head is at:
+        if node.pos in {"VERB", "AUX"} or node.head is node:
             break
-        at = at.head
-    return at
+        node = node.head
+    return node
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
@@ -466,17 +472,17 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             heads += [_word_some(p, subject) for p in findings.read_arguments(subject)]
             continue
         # "belief in ghosts" is not belief: a common noun keeps what it governs.
-        found = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        phrases = findings.read_arguments(subject, full=subject.pos == "NOUN")
         # "The study of shapes, angles, and dimensions plays": what plays is one thing.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
         top = findings.frames.get(frame.top.i, frame)
-        own = frame.way == "own" or bool(frame.chain)
-        alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
-        found = found[:1] if alone else found
+        has_subject = frame.way == "own" or bool(frame.chain)
+        alone = subject.pos == "NOUN" and has_subject and _is_singular(top) and not chosen
+        phrases = phrases[:1] if alone else phrases
         if is_partly_denied(subject):  # "not all mills"
             share = [c.word for c in subject.children if c.dep in {"neg", "det", "predet"}]
-            found = [replace(p, text=" ".join([*share, p.text]), literal=False) for p in found]
-        heads += found
+            phrases = [replace(p, text=" ".join([*share, p.text]), literal=False) for p in phrases]
+        heads += phrases
     return heads
 
 
@@ -531,14 +537,14 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
         return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
     top = frames[frame.top.i]
     outer = word_group(top, frames, plural)
-    own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
+    auxiliaries = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
     left_out = {"ADV", "DET"}
     inner = [
         n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough"
     ]
     inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
-    inner = [n for n in inner if n is not frame.top and n.i not in own]
+    inner = [n for n in inner if n is not frame.top and n.i not in auxiliaries]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))
     return replace(group, text=f"{outer.text} {words}", tokens=tokens, modality=outer.modality)
@@ -558,7 +564,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     What a verb with an object has besides is joined by words that hold the object: "sold Beta to".
     Where the object is too long for that, it is only a qualifier of the main triple.
     """
-    found: list[Tail] = []
+    tails: list[Tail] = []
     copula = is_copula(frame.verb)
     base: list[str] = []
     base_tokens: list[int] = []
@@ -571,35 +577,35 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
-            found += [
+            tails += [
                 (phrase, " ".join([*base, words]), [*base_tokens, *tokens], negated)
                 for each in list_led(word)
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
         elif role == "object" or (role == "attribute" and not copula):
-            found += _list_object(part, frame, findings)
+            tails += _list_object(part, frame, findings)
         elif role == "receiver":
-            found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
+            tails += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
         elif role in _PREPOSITIONAL and not _belongs_above(part, frame):
             later.append(part)
     if copula and any(part.role == "attribute" for part in frame.parts):
-        return found
+        return tails
     folded = _fold_object(frame, findings)
     if folded is None or any(part.role == "clause" for part in frame.parts):
-        return found
+        return tails
     denied = any(is_denied(part.root) for part in _list_objects(frame))
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
     objects = {part.root.i for part in _list_objects(frame)}
-    apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
+    apart = [t for t, *_ in tails if objects and not t.first <= frame.verb.i <= t.last]
     reflexive = folded[0].endswith(("self", "selves"))
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     ends = {part.place: end for part in later for end in later if _is_period(part, end)}
     closing = {end.place for end in ends.values()}
     for part in (p for p in later if p.place not in closing):
-        before, at, told = base, base_tokens, whole
+        before, indices, object_stated = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
@@ -609,10 +615,13 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             words = _fold_complement(needed, findings)
             if words is None:
                 continue
-            before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
-            told = not (coming or copula) or not _is_state(needed.root)
+            before, indices = (
+                [words],
+                [i for i in range(needed.place, needed.root.right_edge.i + 1)],
+            )
+            object_stated = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            stated = told and not is_respective(frame.verb)
+            stated = object_stated and not is_respective(frame.verb)
             if stated and _is_circumstance(phrase, prep, findings.tree):
                 continue  # it qualifies what the object says
             held = " ".join(before).split()
@@ -622,8 +631,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if (end := ends.get(part.place)) is not None:
                 last = end.root.right_edge.i
                 phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
-            found.append((phrase, relation, [*at, *tokens], negated or denied))
-    return found
+            tails.append((phrase, relation, [*indices, *tokens], negated or denied))
+    return tails
 
 
 def _is_period(part: Part, end: Part) -> bool:
@@ -752,8 +761,8 @@ def _list_directions(noun: Node, verb: Node) -> list[Node]:
     after = [c for c in verb.children if c.i > noun.right_edge.i]
     adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
     leading = {c.i - 1 for c in after if c.word == "with"}
-    found = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
-    return [c for c in found if c.i == noun.right_edge.i + 1]
+    directions = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
+    return [c for c in directions if c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
@@ -799,8 +808,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("doubtful_object", noun.i, noun.i)
         return []
     single = is_singled_out(noun) or any(c.word in _SOLE for c in noun.children)
-    told = any(c.dep in {"acl", "relcl"} for c in noun.children) or "xcomp" in frame.kids
-    if part.role == "attribute" and single and told:
+    narrowed = any(c.dep in {"acl", "relcl"} for c in noun.children) or "xcomp" in frame.kids
+    if part.role == "attribute" and single and narrowed:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "became the first European to reach it"
     controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
@@ -809,15 +818,15 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
     ways = _list_directions(noun, verb)
-    direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
+    direction, way_tokens = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
-    found: list[Tail] = []
+    tails: list[Tail] = []
     # What is had is told apart by what follows it: "has a tool that parts lines".
-    full = not having or _is_told_apart(noun)
+    full = not having or _is_distinguished(noun)
     for phrase in findings.read_arguments(noun, full) or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
         if having and (amount := _read_amount(root, phrase)) is not None:
-            found.append((*amount, negated))
+            tails.append((*amount, negated))
             continue
         words, tokens = word_noun(root)
         preps: list[Tail] = []
@@ -829,18 +838,18 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
-            said = phrase.text.lower()
-            repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
-            bare = said in {words, root.word}  # "has no plans"
+            text = phrase.text.lower()
+            repeated = preps and text.startswith(f"{words} {preps[0][1].split()[-1]} ")
+            bare = text in {words, root.word}  # "has no plans"
             if negated or not (bare or repeated):
-                found.append((phrase, "" if bare else words, [] if bare else tokens, negated))
+                tails.append((phrase, "" if bare else words, [] if bare else tokens, negated))
         elif not _is_light(root, frame):
-            found.append((phrase, direction, at_way, negated))
-        found += preps
-    return found
+            tails.append((phrase, direction, way_tokens, negated))
+        tails += preps
+    return tails
 
 
-def _is_told_apart(noun: Node) -> bool:
+def _is_distinguished(noun: Node) -> bool:
     """Whether a clause or an adjective behind a noun says which, in words that stand alone.
 
     In "had the tower built" it says what was done.
@@ -869,9 +878,9 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
 
     What stands between belongs to the object: "caused an increase in activity in" rats.
     """
-    words, at = _word_whole(noun)
+    words, indices = _word_whole(noun)
     held: list[str] | None = []
-    found: list[Tail] = []
+    completions: list[Tail] = []
     parts = [p for c in noun.children if c.dep == "prep" for p in list_prepositional(c)]
     leads = {part.link[0].word for part in parts}
     ranged = _CHAINED if leads >= _CHAINED else frozenset()  # "from business to education"
@@ -882,18 +891,18 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
         for phrase, prep, tokens, denied in tails:
             if prep != "per" and (prep not in {"of", "than"} or having):
                 led = " ".join([words, *held, prep])
-                found.append((phrase, led, [*at, *tokens], negated or denied))
+                completions.append((phrase, led, [*indices, *tokens], negated or denied))
         first, prep, tokens, _ = tails[0]
-        at = [*at, *tokens, *range(first.first, first.last + 1)]
+        indices = [*indices, *tokens, *range(first.first, first.last + 1)]
         whole = len(tails) == 1 and first.words <= MAX_HELD and not first.resolved
         held = [*held, prep, first.text] if whole else None
-    return found
+    return completions
 
 
 def _word_whole(noun: Node) -> tuple[str, list[int]]:
     """The noun with its adjectives as a relation holds it: "had adverse effects on"."""
-    kept = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
-    phrase = build_phrase(noun.tree, min([noun.i, *kept]), noun.i, noun.i)
+    starts = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
+    phrase = build_phrase(noun.tree, min([noun.i, *starts]), noun.i, noun.i)
     if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
         return word_noun(noun)
     nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
@@ -929,19 +938,20 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     items = list(list_conjuncts(root))
     if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
         return []  # "with X and Y leading": a clause of its own
-    found: list[Tail] = []
+    tails: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
         lacks = lacking and is_denied(findings.tree[argument.root])
-        found.append((phrase, "without" if lacks else words, tokens, negated))
+        tails.append((phrase, "without" if lacks else words, tokens, negated))
         if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
-            at = [] if within != words else tokens
-            found += [
-                (place, within, at, negated) for place in list_containers(phrase, findings.tree)
+            place_tokens = [] if within != words else tokens
+            tails += [
+                (place, within, place_tokens, negated)
+                for place in list_containers(phrase, findings.tree)
             ]
-    return found
+    return tails
 
 
 def _is_instead(part: Part) -> bool:
@@ -952,10 +962,10 @@ def _is_instead(part: Part) -> bool:
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:
     """The argument behind its preposition: of "between 1829 and 1830" the years."""
-    at = part.link[-1].i
-    if phrase.resolved or part.gap is not None or not phrase.first <= at < phrase.last:
+    index = part.link[-1].i
+    if phrase.resolved or part.gap is not None or not phrase.first <= index < phrase.last:
         return phrase
-    return build_phrase(findings.tree, at + 1, phrase.last, phrase.root) or phrase
+    return build_phrase(findings.tree, index + 1, phrase.last, phrase.root) or phrase
 
 
 def _has_complement(frame: Frame) -> bool:

@@ -93,10 +93,10 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
         yield relation, _cut(tree, opening, start + first, start + last, "MISC")
     if not any(c.isdigit() for c in inside):
         return
-    at = 0
+    offset = 0
     for part in inside.split(";"):
-        yield from _read_part(part, start + at, tree, opening, is_person)
-        at += len(part) + 1
+        yield from _read_part(part, start + offset, tree, opening, is_person)
+        offset += len(part) + 1
 
 
 def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool) -> Iterator[Event]:
@@ -123,18 +123,18 @@ def _read_side(
 ) -> Iterator[Event]:
     """Yield date and places of one side; a name right after "born" is no place."""
     date = _DATE.search(part, begin, end)
-    at = begin
+    position = begin
     if date is not None:
         words = len(date.group().split())
         phrase = _cut(tree, opening, start + date.start(), start + date.end(), "DATE")
         yield f"{verb} {'on' if words > 2 else 'in'}", phrase
         # "1838 or 1839 in Dresden": the place follows the last of them.
-        at = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
+        position = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
     before = part[begin : date.start()] if date is not None else part[begin:end]
     if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", before)):
         yield from _list_places(part, begin, begin + len(before), verb, start, tree, opening)
     if date is not None:
-        yield from _list_places(part, at, end, verb, start, tree, opening)
+        yield from _list_places(part, position, end, verb, start, tree, opening)
 
 
 def _list_places(
@@ -142,12 +142,12 @@ def _list_places(
 ) -> Iterator[Event]:
     while begin < end and part[begin] == " ":
         begin += 1
-    while found := _PLACE.match(part, begin, end):
+    while place := _PLACE.match(part, begin, end):
         yield (
             f"{verb} in",
-            _cut(tree, opening, start + found.start(1), start + found.end(1), "GPE"),
+            _cut(tree, opening, start + place.start(1), start + place.end(1), "GPE"),
         )
-        begin = found.end()
+        begin = place.end()
 
 
 def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
@@ -212,8 +212,8 @@ def _add(
         return
     if min(len(head.text), len(tail.text)) < 2:
         return  # a letter of a transcription, the "s" of "award(s)"
-    found = Candidate(None, head, relation, tail, indirect=True, construction=construction)
-    findings.candidates.append(found)
+    candidate = Candidate(None, head, relation, tail, indirect=True, construction=construction)
+    findings.candidates.append(candidate)
 
 
 def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
@@ -245,8 +245,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
-    told = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
-    if not told:
+    classified = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
+    if not classified:
         findings.drop("distant_apposition", noun.i, appositive.i)
         return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
@@ -271,10 +271,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
 
 def _completes_noun(name: Node) -> bool:
     """Whether a name stands behind a preposition of a common noun, which a bracket may be about."""
-    at = name
-    while at.dep in {"pobj", "prep", "conj"} and at.head.pos in {"ADP", "SCONJ"}:
-        at = at.head
-    return at is not name and at.head.pos == "NOUN"
+    node = name
+    while node.dep in {"pobj", "prep", "conj"} and node.head.pos in {"ADP", "SCONJ"}:
+        node = node.head
+    return node is not name and node.head.pos == "NOUN"
 
 
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
@@ -296,7 +296,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head, "relation")
     related = owner is not None
-    for phrase, rest, _at in list_kind_relations(kind, findings):
+    for phrase, rest, _prep_tokens in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
             _add(findings, head, f"{be} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
@@ -311,10 +311,10 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
 
 def _is_dated(name: Node, findings: Findings) -> bool:
     """Whether what is told of a person was in a year: what they were then need not last."""
-    at = name
-    while at.i not in findings.frames and at.head is not at:
-        at = at.head
-    frame = findings.frames.get(at.i)
+    verb = name
+    while verb.i not in findings.frames and verb.head is not verb:
+        verb = verb.head
+    frame = findings.frames.get(verb.i)
     if frame is None or not is_past_clause(frame.verb, findings.frames):
         return False
     times = (part.root for part in frame.parts if part.role == "time")
@@ -323,24 +323,24 @@ def _is_dated(name: Node, findings: Findings) -> bool:
 
 def _explains(noun: Node, appositive: Node) -> bool:
     """Whether a dash without a clause around it leads to contents: "Search - indexes and ranks"."""
-    at = noun
-    while at.dep in {"conj", "compound", "nmod"}:
-        at = at.head
-    fragment = at.head is at and at.pos in {"NOUN", "PROPN"}
+    node = noun
+    while node.dep in {"conj", "compound", "nmod"}:
+        node = node.head
+    fragment = node.head is node and node.pos in {"NOUN", "PROPN"}
     return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
     """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
-    at = place
+    node = place
     for _ in range(6):
-        if at.head is at or at.pos in {"VERB", "AUX"}:
+        if node.head is node or node.pos in {"VERB", "AUX"}:
             break
-        at = at.head
-    frame = findings.frames.get(at.i)
+        node = node.head
+    frame = findings.frames.get(node.i)
     subjects = frame.subjects if frame is not None else []
-    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
-    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
+    phrases = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
+    return phrases[0] if len(phrases) == 1 and phrases[0].label not in PLACES else None
 
 
 def _is_title(noun: Node) -> bool:
@@ -370,10 +370,10 @@ def _is_item(appositive: Node) -> bool:
 def _ends_bracket(node: Node, after: int) -> bool:
     """Return whether only a bracket stands between token `after` and `node`."""
     tree = node.tree
-    at = node.i - 1 if node.text == "," else node.i
-    if at <= after or tree[at].text != ")":
+    index = node.i - 1 if node.text == "," else node.i
+    if index <= after or tree[index].text != ")":
         return False
-    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
+    opening = next((i for i in range(index, after, -1) if tree[i].text == "("), None)
     return opening == after + 1
 
 
@@ -382,24 +382,24 @@ def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
 
     Such a bracket names no further thing, even where the long form is not found.
     """
-    tree, at = findings.tree, short.i
-    around = [i for i in (at - 1, at - 2) if i > noun.i and tree[i].text not in QUOTATION]
+    tree, index = findings.tree, short.i
+    around = [i for i in (index - 1, index - 2) if i > noun.i and tree[i].text not in QUOTATION]
     if not around or tree[around[0]].text != "(" or not _SHORT_FORM.fullmatch(short.text):
         return False
-    closed = at + 1 < len(tree) and tree[at + 1].text in {")", ";", ",", *QUOTATION}
+    closed = index + 1 < len(tree) and tree[index + 1].text in {")", ";", ",", *QUOTATION}
     last = around[0] - 1
-    if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
+    if not closed or (noun.pos == "PROPN" and tree[index + 1].text != ")"):
         return False
-    several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
+    several = tree[index + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
     first = None if several else find_long_form(tree.nodes, around[0], short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False
-        findings.drop("bracket_without_name", noun.i, at)
+        findings.drop("bracket_without_name", noun.i, index)
         return True
     if tree[last].pos not in {"NOUN", "PROPN"}:
         return True  # "33 nonatopic (NA) subjects"
-    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
+    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, index, index, index)
     _add(findings, head, "is abbreviated as", tail)
     return True
 
@@ -501,7 +501,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
         plural = " ".join([*words, kind.text])
         many = replace(phrase, text=plural, literal=plural == phrase.text)
-        one = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
+        singular = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"
@@ -509,17 +509,17 @@ def _add_examples(kind: Node, findings: Findings) -> None:
                 if findings.tree[example.root].tag == "NNS":
                     _add(findings, example, "are", many)
                 else:
-                    _add(findings, example, "is a", one)
+                    _add(findings, example, "is a", singular)
 
 
 def _list_examples(root: Node, findings: Findings) -> list[Phrase]:
     """The members of a list, which ends with the one after "and" or "or"."""
-    found = findings.read_arguments(root)
-    for at, example in enumerate(found):
+    examples = findings.read_arguments(root)
+    for index, example in enumerate(examples):
         ends = example.first > root.i and findings.tree[example.first - 1].word in {"and", "or"}
         if ends:
-            return found[: at + 1]
-    return found
+            return examples[: index + 1]
+    return examples
 
 
 def _add_named_kind(name: Node, findings: Findings) -> None:
@@ -542,7 +542,7 @@ def _add_location(name: Node, findings: Findings) -> None:
         return
     if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
         return  # "sites on the List in Kent": the sites are there
-    for phrase, prep, _at in list_noun_preps(name, findings):
+    for phrase, prep, _prep_tokens in list_noun_preps(name, findings):
         inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
         inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
         apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)

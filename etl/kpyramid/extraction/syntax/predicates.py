@@ -192,43 +192,43 @@ def list_merged(frames: dict[int, Frame]) -> set[int]:
 
 def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
     """How many clauses the verb's is part of, within reach."""
-    depth, at = 0, verb
+    depth, node = 0, verb
     for _ in range(MAX_HOPS):
-        if at.head is at:
+        if node.head is node:
             break
-        at = at.head
-        depth += at.i in frames
+        node = node.head
+        depth += node.i in frames
     return depth
 
 
 def find_infinitive_mark(verb: Node) -> Node | None:
     """The "to" of an infinitive, which coordinated ones share."""
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        for child in at.children:
+        for child in node.children:
             if child.tag == "TO":
                 return child
-        if at.dep != "conj" or at.tag != "VB" or at.head.tag != "VB":
+        if node.dep != "conj" or node.tag != "VB" or node.head.tag != "VB":
             return None
-        at = at.head
+        node = node.head
     return None
 
 
 def find_noun_clause(verb: Node) -> Node | None:
     """The relative or participial clause that the verb belongs to."""
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        if at.dep in {"relcl", "acl"}:
-            return at
-        if at.dep not in {"conj", "xcomp", "ccomp"}:
+        if node.dep in {"relcl", "acl"}:
+            return node
+        if node.dep not in {"conj", "xcomp", "ccomp"}:
             return None
-        at = at.head
+        node = node.head
     return None
 
 
 # Predicates in words: auxiliaries, negation and modals as they stand.
 
-_OWN = ("aux", "auxpass", "neg", "prt")
+_VERB_PARTS = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
@@ -298,22 +298,22 @@ def _list_between(noun: Node, verb: Node) -> Iterator[int]:
 
 def _list_words(verb: Node, frame: Frame) -> list[int]:
     """The verb with its auxiliaries, particles and the adverbs among them."""
-    found = [verb.i, *(node.i for dep in _OWN for node in frame.kids.get(dep, ()))]
+    tokens = [verb.i, *(node.i for dep in _VERB_PARTS for node in frame.kids.get(dep, ()))]
     adverbs = frame.kids.get("advmod")
     if adverbs:
         start = max((node.i for node in _list_before(frame)), default=verb.left_edge.i - 1)
-        found += [
+        tokens += [
             node.i
             for node in adverbs
             if start < node.i < verb.i and not node.children and node.tag != "WRB"
         ]
-    return found
+    return tokens
 
 
 def _list_before(frame: Frame) -> list[Node]:
     deps = ("nsubj", "nsubjpass", "expl", "csubj", "punct")
-    found = (node for dep in deps for node in frame.kids.get(dep, ()))
-    return [node for node in found if node.i < frame.verb.i]
+    nodes = (node for dep in deps for node in frame.kids.get(dep, ()))
+    return [node for node in nodes if node.i < frame.verb.i]
 
 
 def _lacks_auxiliary(frame: Frame) -> bool:
@@ -354,19 +354,19 @@ def _inflect_be(subject: Node, past: bool) -> str:
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
-    at = verb
+    ancestor = verb
     for _ in range(MAX_HOPS):
-        frame = frames.get(at.i)
+        frame = frames.get(ancestor.i)
         if frame is not None:
             for dep in AUXILIARIES:
                 for node in frame.kids.get(dep, ()):
                     if node.tag in {"VBD", "VBZ", "VBP", "MD"}:
                         return node.tag == "VBD"
-            if at.tag in {"VBD", "VBZ", "VBP"}:
-                return at.tag == "VBD"
-        if at.head is at:
+            if ancestor.tag in {"VBD", "VBZ", "VBP"}:
+                return ancestor.tag == "VBD"
+        if ancestor.head is ancestor:
             break
-        at = at.head
+        ancestor = ancestor.head
     return False
 
 
@@ -379,27 +379,29 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     subject, which may be `plural`.
     """
     verb, kids = frame.verb, frame.kids
-    own = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
+    auxiliaries = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
     lender = frames[frame.lender.i] if frame.lender is not None and not frame.chain else None
     if lender is not None:
-        own = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
-    own.sort(key=lambda node: node.i)
+        auxiliaries = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
+    auxiliaries.sort(key=lambda node: node.i)
     modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
-    means = None if modality or own else read_means(verb)
-    did = any(node.word == "did" for node in own)
-    helped = bool(own)
-    own = [node for node in own if node.tag not in {"MD", "TO"} and node.lemma != "do"]
+    means = None if modality or auxiliaries else read_means(verb)
+    did = any(node.word == "did" for node in auxiliaries)
+    helped = bool(auxiliaries)
+    auxiliaries = [
+        node for node in auxiliaries if node.tag not in {"MD", "TO"} and node.lemma != "do"
+    ]
     particles = kids.get("prt", [])
     passive = "auxpass" in kids or "nsubjpass" in kids
     if verb.tag == "VBN":
         passive = passive or (lender is not None and "auxpass" in lender.kids)
-        passive = passive or (not own and verb.dep in {"acl", "advcl", "relcl"})
+        passive = passive or (not auxiliaries and verb.dep in {"acl", "advcl", "relcl"})
     if means is not None:
         modality, words = means, [means, verb.lemma.lower()]
     elif modality is not None:
-        words = [modality, *(node.word for node in own), verb.word]
-    elif own:
-        words = [_FULL.get(node.word, node.word) for node in own] + [verb.word]
+        words = [modality, *(node.word for node in auxiliaries), verb.word]
+    elif auxiliaries:
+        words = [_FULL.get(node.word, node.word) for node in auxiliaries] + [verb.word]
     else:
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
@@ -407,10 +409,14 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words[0] = ("were" if past else "are") if plural else "was" if past else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
-    elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
+    elif (
+        auxiliaries
+        and words[0] in _HAVE
+        and not (verb.lemma == "be" and auxiliaries[0].tag == "VBP")
+    ):
         words[0] = "have" if plural else "has"
     words = " ".join(words).split()
-    if adverb := _find_past(frame, own) or _find_limit(frame):
+    if adverb := _find_past(frame, auxiliaries) or _find_limit(frame):
         copula = is_copula(verb)
         words.insert(len(words) + copula > 1 and words[0] in BE | HAVE | DO | MODALS, adverb)
     scoped = _find_scoped(frame)
@@ -418,8 +424,8 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words.insert(len(words) - (scoped.i < verb.i), scoped.word)
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)} | ({scoped.i} if scoped else set())
-    if lender is None or not own:
-        tokens.update(node.i for node in own)
+    if lender is None or not auxiliaries:
+        tokens.update(node.i for node in auxiliaries)
     return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
 
 
@@ -430,7 +436,7 @@ def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
     """
     if is_copula(frame.verb) or any(node.lemma == "have" for node in auxiliaries):
         return None
-    words = (frame.verb.tree[at].word for at in _list_words(frame.verb, frame))
+    words = (frame.verb.tree[index].word for index in _list_words(frame.verb, frame))
     return next((word for word in words if word in WORDS["past"]), None)
 
 
@@ -456,11 +462,13 @@ def _find_scoped(frame: Frame) -> Node | None:
     """The adverb that a denial is about: "is not fully explained by", "did not differ much"."""
     verb, denial = frame.verb, frame.kids.get("neg")
     nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
-    said = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
-    found = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
-    if found is None or found.children or verb.tree[found.i - 1].text == ",":
+    excluded = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
+    adverb = next(
+        (n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None
+    )
+    if adverb is None or adverb.children or verb.tree[adverb.i - 1].text == ",":
         return None
-    return None if found.word in said else found
+    return None if adverb.word in excluded else adverb
 
 
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
@@ -468,12 +476,18 @@ def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
 
     What lasts is told in the present beside any tense: "rebuilt in 1730, overlooking the river".
     """
-    at = verb
-    while at.dep == "conj" and at.head.tag in {at.tag, "IN"} and at.head is not at:
-        at = at.head if at.head.tag == at.tag else at.head.head  # "as an engineer and writing"
-    beside = at.dep in {"advcl", "pcomp"} or (at.dep == "conj" and at.head.tag == "VBD")
-    tied = at.dep in {"acl", "relcl"} or (at.dep == "xcomp" and at.head.lemma == "become")
-    aimed = tied and find_infinitive_mark(at) is not None  # "was the first to reach"
+    clause = verb
+    while (
+        clause.dep == "conj" and clause.head.tag in {clause.tag, "IN"} and clause.head is not clause
+    ):
+        clause = (
+            clause.head if clause.head.tag == clause.tag else clause.head.head
+        )  # "as an engineer and writing"
+    beside = clause.dep in {"advcl", "pcomp"} or (clause.dep == "conj" and clause.head.tag == "VBD")
+    tied = clause.dep in {"acl", "relcl"} or (
+        clause.dep == "xcomp" and clause.head.lemma == "become"
+    )
+    aimed = tied and find_infinitive_mark(clause) is not None  # "was the first to reach"
     return (beside or aimed) and verb.lemma.lower() not in _LASTING and is_past_clause(verb, frames)
 
 

@@ -155,13 +155,13 @@ def _move(node: Node, head: Node) -> None:
 
 def _close_entity(nodes: list[Node], last: int) -> None:
     """Let what follows `last` within the same entity begin one of its own, or none."""
-    at = last + 1
-    if at < len(nodes) and nodes[at].iob == "I":
-        if nodes[at].text[:1].isalnum():
-            nodes[at].iob = "B"
+    index = last + 1
+    if index < len(nodes) and nodes[index].iob == "I":
+        if nodes[index].text[:1].isalnum():
+            nodes[index].iob = "B"
         else:
-            nodes[at].entity, nodes[at].iob = "", "O"
-            _close_entity(nodes, at)
+            nodes[index].entity, nodes[index].iob = "", "O"
+            _close_entity(nodes, index)
 
 
 def _clear_age(age: Node) -> None:
@@ -173,15 +173,15 @@ def _clear_age(age: Node) -> None:
             node.entity, node.iob = "", "O"
 
 
-def _is_above(node: Node, other: Node) -> bool:
+def _is_above(node: Node, descendant: Node) -> bool:
     """Whether `node` is an ancestor of `other`."""
-    at = other
+    ancestor = descendant
     for _ in range(50):
-        if at is node:
+        if ancestor is node:
             return True
-        if at.head is at:
+        if ancestor.head is ancestor:
             return False
-        at = at.head
+        ancestor = ancestor.head
     return True
 
 
@@ -403,9 +403,11 @@ def _join_date(month: Node) -> None:
         first, has_day = first - 1, True
     if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
         last, has_day = last + 1, True
-    at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
-    if at < len(nodes) and _is_year(nodes[at]):
-        last, has_year = at, True
+    index = (
+        last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
+    )
+    if index < len(nodes) and _is_year(nodes[index]):
+        last, has_year = index, True
     if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
         return
     for node in nodes[first : last + 1]:
@@ -504,11 +506,11 @@ def _lift_preposition(prep: Node) -> None:
 
 def _lower_trait(prep: Node) -> None:
     """Hang on persons what they have: "was measured in 20 women with asthma"."""
-    nodes, at = prep.tree.nodes, prep.i - 1
-    if nodes[at].text == ")":
-        opening = (i for i in range(at, prep.head.i, -1) if nodes[i].text == "(")
-        at = next(opening, prep.i) - 1
-    person = nodes[at]
+    nodes, index = prep.tree.nodes, prep.i - 1
+    if nodes[index].text == ")":
+        opening = (i for i in range(index, prep.head.i, -1) if nodes[i].text == "(")
+        index = next(opening, prep.i) - 1
+    person = nodes[index]
     if person.dep == "pobj" and person.i > prep.head.i and is_person_noun(person.lemma.lower()):
         _move(prep, person)
         person.right_edge = prep.right_edge
@@ -517,17 +519,17 @@ def _lower_trait(prep: Node) -> None:
 
 def _lift_personal(clause: Node) -> None:
     """Hang on persons what "who" tells of them: "patients with lung cancer who smoked"."""
-    noun, at = clause.head, clause.head
+    noun, ancestor = clause.head, clause.head
     asked = any(c.word == "who" for c in clause.children)
     people = noun.word == "people" or is_person_noun(noun.lemma.lower())
     if not asked or noun.entity == "PERSON" or people:
         return
     for _ in range(_MAX_RISE):
-        at = at.head
-        if at.pos == "NOUN" and is_person_noun(at.lemma.lower()):
-            _move(clause, at)
+        ancestor = ancestor.head
+        if ancestor.pos == "NOUN" and is_person_noun(ancestor.lemma.lower()):
+            _move(clause, ancestor)
             return
-        if at.dep not in {"pobj", "prep", "conj"}:
+        if ancestor.dep not in {"pobj", "prep", "conj"}:
             return
 
 
@@ -554,10 +556,10 @@ def _lift_standard(than: Node) -> None:
     verb, nodes = path[-1], than.tree.nodes
     first = than.tree.sentences[than.sentence][0]
     graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
-    own = than.head.left_edge.i <= graded
+    inside = than.head.left_edge.i <= graded
     parted = any(n.dep == "prep" and n.word != "of" for n in nodes[graded : than.i])
     named = all(c.word not in {"that", "those"} for c in than.children)
-    if verb.pos not in {"VERB", "AUX"} or (own and named and not parted):
+    if verb.pos not in {"VERB", "AUX"} or (inside and named and not parted):
         return
     _move(than, verb)
     for node in path[:-1]:
@@ -569,10 +571,10 @@ def _share_passive(verb: Node) -> None:
 
     One that has an object or a year is a past: "is owned by Ann and opened in 1990".
     """
-    own = {c.dep for c in verb.children}
+    deps = {c.dep for c in verb.children}
     present = any(c.dep == "auxpass" and c.tag in {"VBZ", "VBP"} for c in verb.head.children)
     dated = any(_is_year(n) for c in verb.children for n in c.children)
-    alone = own.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
+    alone = deps.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
     if verb.tag == "VBD" and present and alone:
         verb.tag = "VBN"
 
@@ -691,8 +693,8 @@ def _retype_names(tree: Tree) -> None:
     What it does and has tells too: who died is a person, what was acquired a firm.
     """
     votes: dict[str, Counter[str]] = {}
-    said = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
-    for name, label in (*said, *_list_deeds(tree), *_list_owners(tree)):
+    stated = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
+    for name, label in (*stated, *_list_deeds(tree), *_list_owners(tree)):
         if name.text[:1].isupper():
             if name.pos == "NOUN":
                 name.pos, name.tag = "PROPN", "NNP"
@@ -705,12 +707,12 @@ def _retype_names(tree: Tree) -> None:
             continue
         first, last = _find_name(node)
         words = [n.text for n in tree.nodes[first : last + 1]]
-        own = _read_label(node, words)
-        counts = own if own == {"ORG": 1} else votes.get(" ".join(words)) or own
+        by_words = _read_label(node, words)
+        counts = by_words if by_words == {"ORG": 1} else votes.get(" ".join(words)) or by_words
         if counts and last == node.i:
             label = _choose_label(node.entity, counts)
-            for at in tree.nodes[first : last + 1]:
-                at.entity, at.iob = label, "I"
+            for token in tree.nodes[first : last + 1]:
+                token.entity, token.iob = label, "I"
             tree.nodes[first].iob = "B"
 
 
