@@ -40,16 +40,16 @@ _ENDS = "\"'.,;:!? "
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text without differences of case, white space, quotation marks and dashes.
+    """A text normalised in case, white space, quotation marks and dashes.
 
-    `places` holds for each of its characters the offset in the text that it came from.
+    `places`: for each of its characters the offset in the original text.
     """
 
     text: str
     places: tuple[int, ...]
 
     def find(self, wanted: str, within: Span) -> Iterator[Span]:
-        """The places of a folded string in the text itself, between words, in order."""
+        """The spans of a folded string in the original text, in order."""
         position = self.text.find(wanted) if wanted else -1
         while position >= 0:
             end = position + len(wanted)
@@ -65,7 +65,7 @@ class Folded:
 
 @lru_cache(maxsize=1024)
 def fold(text: str) -> Folded:
-    """The text in the form in which a quotation may differ from it."""
+    """The normalised text, in which a quotation is searched."""
     characters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
@@ -82,9 +82,9 @@ def fold(text: str) -> Folded:
 
 
 def locate_quotation(text: str, folded: Folded, quotation: str) -> tuple[Span, ...]:
-    """Where a quotation stands, part by part if it was shortened by dots; empty if it does not.
+    """The spans of a quotation, one per part between ellipses; empty where a part is missing.
 
-    It may differ from the text in what `fold` takes away and in punctuation at its ends.
+    It may differ from the text in what `fold` normalises and in punctuation at its ends.
     """
     whole = _locate(text, folded, quotation.strip(), 0)
     if whole is not None:
@@ -101,10 +101,10 @@ def locate_quotation(text: str, folded: Folded, quotation: str) -> tuple[Span, .
 def locate_name(
     text: str, folded: Folded, name: str, within: Sequence[Span], *, exact: bool = False
 ) -> Span | None:
-    """Where a name stands first in some stretches; as written or, unless `exact`, in another case.
+    """The first occurrence of a name in some spans; unless `exact`, in another case too.
 
-    A place where the text breaks the line inside of it, or writes it with other marks, is none:
-    the words of the span are to be the name's.
+    An occurrence with a line break inside, or with other quotation marks or dashes, does not
+    count: the text of the span must be the name.
     """
     if not name:
         return None
@@ -124,18 +124,18 @@ def locate_name(
 
 
 def list_words(text: str) -> list[str]:
-    """The words in small letters, without articles."""
+    """The words in lower case, without articles."""
     words = (word.casefold() for word in WORD.findall(text))  # "İ" folds into two characters
     return [word for word in words if word not in ARTICLES]
 
 
 def list_lemmas(text: str) -> frozenset[str]:
-    """The dictionary forms of its words."""
+    """The dictionary forms of a text's words."""
     return frozenset(lemmatise(word) for word in list_words(text))
 
 
 def names(words: Sequence[str], name: Sequence[str]) -> bool:
-    """Whether the words hold the name as a run."""
+    """Whether the words contain the name as consecutive words."""
     size = len(name)
     return bool(name) and any(
         words[start : start + size] == name for start in range(len(words) - size + 1)
@@ -170,7 +170,7 @@ def find_evidence(text: str, claim: str) -> str:
 def assign_triples(
     claims: Sequence[str], triples: Sequence[tuple[str, str, str]]
 ) -> list[list[tuple[str, str, str]]]:
-    """For each claim the triples that it states: the one that shares most of a triple's words.
+    """Assigns each triple to the claim that shares most of its words; a row of triples per claim.
 
     Head and tail count double. Ties go to the shorter claim, then to the first.
     """
@@ -210,7 +210,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 def _is_inside_word(left: str, right: str) -> bool:
-    """Whether no word ends between two characters; where no spaces are written, any may."""
+    """Whether no word ends between two characters; in scripts without spaces a word always may."""
     both = left.isalnum() and right.isalnum()
     return both and not _UNSPACED.match(left) and not _UNSPACED.match(right)
 
@@ -239,7 +239,7 @@ _PATTERNS = tuple((label, re.compile(form, re.IGNORECASE)) for label, form in _F
 
 
 def guess_literal(name: str) -> str | None:
-    """The type of a name that is a date, a number or a quantity; None for all others.
+    """The type of a name that is a date, a number or a quantity; None for other names.
 
     "May" alone is no date: it is a name as often.
     """
@@ -252,11 +252,11 @@ def guess_literal(name: str) -> str | None:
 # Support: whether a chunk has the words of a phrase.
 
 UNKNOWN = "NOUN"
-"""The type of a name that neither the rules nor its form tell."""
+"""The type of a name that neither the rules nor its form determine."""
 
 _JOINTS = ARTICLES | PREPOSITIONS | JOINING | frozenset("but not also than".split())
 _SILENT = _JOINTS | AUXILIARIES | frozenset("its his her their it that".split())
-"""Words that state nothing by themselves."""
+"""Function words, which state nothing by themselves."""
 _PRONOUNS = PRONOUNS | POINTING | frozenset("who whom whose which".split())
 
 
@@ -269,11 +269,11 @@ class Text:
     words: frozenset[str]
     title: frozenset[str]
     types: Mapping[str, Counter[str]]
-    """What the rules take each name for."""
+    """The entity types that the rules assign to each name, with their frequencies."""
 
     @property
     def whole(self) -> Span:
-        """All of it."""
+        """The span of the whole text."""
         return Span(0, len(self.chunk.text))
 
 
@@ -293,22 +293,22 @@ def list_forms(text: str) -> frozenset[str]:
 
 
 def quote(text: Text, spans: Sequence[Span]) -> str:
-    """The words of some stretches, one after the other."""
+    """The words of some spans, joined by spaces."""
     return " ".join(text.chunk.text[span.start : span.end] for span in spans)
 
 
 def says_something(phrase: str) -> bool:
-    """Whether it holds a word beside pronouns and function words."""
+    """Whether a phrase has a word other than pronouns and function words."""
     words = WORD.findall(phrase)
     return any(word.casefold() not in _SILENT and not is_pronoun(word) for word in words)
 
 
 def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
-    """Whether a claim's evidence states something of head and tail.
+    """Whether a claim's evidence states something about head and tail.
 
-    One of them stands there, and where only one does, something is said of it. The other one is
-    what the title or the rules' antecedents call it, or it is in the claim: as a part of the same
-    sentence, or in place of a pronoun of that.
+    The evidence names at least one of them, and more than that name. The other end is named by
+    the title or the rules' antecedents, or by the claim: in the same sentence, or in place of a
+    pronoun of it.
     """
     quoted = quote(text, claim.spans)
     words = list_forms(quoted)
@@ -329,7 +329,7 @@ def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
 
 
 def _list_referents(text: Text, claim: Claim) -> frozenset[str]:
-    """The words that a claim's evidence may mean without saying them."""
+    """The words that a claim's evidence may refer to without naming them."""
     ruled = " ".join(
         each.text
         for each in text.chunk.extraction.claims
@@ -362,7 +362,7 @@ def list_strange(phrase: str, known: frozenset[str]) -> list[str]:
 
 
 def is_telling(word: str) -> bool:
-    """Whether it is a name or a number: what cannot be a rewording."""
+    """Whether a word is a name or a number, which cannot be a rewording."""
     return word != word.lower() or any(character.isdigit() for character in word)
 
 
@@ -376,12 +376,12 @@ def is_supported(phrase: str, known: frozenset[str]) -> bool:
 
 
 def is_pronoun(words: str) -> bool:
-    """Whether it is a pronoun and nothing else; "US" and "WHO" are names."""
+    """Whether a word is a pronoun; "US" and "WHO" are names."""
     return words.casefold() in _PRONOUNS and (len(words) == 1 or not words.isupper())
 
 
 def find_type(name: str, known: Mapping[str, Counter[str]]) -> str:
-    """What the rules most often take a name for, else what its form tells, else NOUN."""
+    """The type that the rules most often assign to a name, else that of its form, else NOUN."""
     counts = known.get(name.casefold())
     if counts:
         return min(counts, key=lambda kind: (-counts[kind], kind))
