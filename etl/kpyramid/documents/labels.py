@@ -187,9 +187,7 @@ def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
         refuse_fields(text)
         return text, {}
     lines = match[1].split("\n")
-    stated = [
-        number for number, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")
-    ]
+    stated = [row for row, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")]
     if len(stated) > (FIELD in fields):
         _refuse(stated[-1], lines[stated[-1] - 2])
     rest = text[match.end() :]
@@ -220,31 +218,27 @@ def refuse_fields(text: str, before: int = 0) -> None:
         RefusedError: `bad_access`; the message names the line of the field.
     """
     lines = text.split("\n")
-    index, is_first = 0, True
-    while index < min(len(lines), _MOST_LINES):
-        fence = _FENCE.match(lines[index])
+    row, is_first = 0, True
+    while row < min(len(lines), _MOST_LINES):
+        fence = _FENCE.match(lines[row])
         mark = fence["mark"][0] if fence else ""
         if fence:
-            end, is_closed = _find_end(lines, index, mark)
-            is_block = _holds_fields(lines[index + 1 : end])
+            end, is_closed = _find_end(lines, row, mark)
+            is_block = _holds_fields(lines[row + 1 : end])
             is_apart = (
-                is_closed or not index or _ASIDE.match(lines[index - 1])
+                is_closed or not row or _ASIDE.match(lines[row - 1])
             )  # else a title's underline
             is_read = is_first or (is_block and is_apart and mark not in "`~")
         else:
-            is_read = is_block = is_first and _read_name(lines[index]) is not None
-            end = index
+            is_read = is_block = is_first and _read_name(lines[row]) is not None
+            end = row
             while is_block and end + 1 < len(lines) and _read_name(lines[end + 1]):
                 end += 1
-        for number, line in enumerate(
-            lines[index : end + 1] if is_read else (), before + index + 1
-        ):
+        for number, line in enumerate(lines[row : end + 1] if is_read else (), before + row + 1):
             if any(map(names_labels, _list_names(line))) and (fence or _is_short(line)):
                 _refuse(number, line)
-        is_first = is_first and (
-            bool(fence and is_block) or mark == "<" or not lines[index].strip()
-        )
-        index = end + 1 if is_block or mark == "<" else index + 1
+        is_first = is_first and (bool(fence and is_block) or mark == "<" or not lines[row].strip())
+        row = end + 1 if is_block or mark == "<" else row + 1
 
 
 def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:

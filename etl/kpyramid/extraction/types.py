@@ -126,9 +126,7 @@ class Chunk:
     context: tuple[tuple[str, str], ...] = ()
 
 
-def cut_extraction(
-    extractions: Iterable[tuple[int, Extraction]], start: int, end: int
-) -> Extraction:
+def cut_extraction(pairs: Iterable[tuple[int, Extraction]], start: int, end: int) -> Extraction:
     """The extraction of the characters `start` to `end` of a document, offsets from `start`.
 
     `extractions`: each with the offset of its text. A claim belongs to the place where its clause
@@ -136,7 +134,7 @@ def cut_extraction(
     continues after the end, as in a sentence that was cut, ends there.
     """
     parts = Extraction()
-    for offset, extraction in extractions:
+    for offset, extraction in pairs:
         parts = join_extractions(parts, _cut(extraction, start - offset, end - offset))
     return parts
 

@@ -50,17 +50,15 @@ class Folded:
 
     def find(self, wanted: str, within: Span) -> Iterator[Span]:
         """The spans of a folded string in the original text, in order."""
-        position = self.text.find(wanted) if wanted else -1
-        while position >= 0:
-            end = position + len(wanted)
-            span = Span(self.places[position], self.places[end - 1] + 1)
-            whole = (
-                position == 0 or self.places[position - 1] != self.places[position]
-            )  # not half a character
+        i = self.text.find(wanted) if wanted else -1
+        while i >= 0:
+            end = i + len(wanted)
+            span = Span(self.places[i], self.places[end - 1] + 1)
+            whole = i == 0 or self.places[i - 1] != self.places[i]  # not half a character
             whole = whole and (end == len(self.text) or self.places[end] != self.places[end - 1])
             if whole and within.start <= span.start and span.end <= within.end:
                 yield span
-            position = self.text.find(wanted, position + 1)
+            i = self.text.find(wanted, i + 1)
 
 
 @lru_cache(maxsize=1024)
@@ -137,9 +135,7 @@ def list_lemmas(text: str) -> frozenset[str]:
 def names(words: Sequence[str], name: Sequence[str]) -> bool:
     """Whether the words contain the name as consecutive words."""
     size = len(name)
-    return bool(name) and any(
-        words[start : start + size] == name for start in range(len(words) - size + 1)
-    )
+    return bool(name) and any(words[i : i + size] == name for i in range(len(words) - size + 1))
 
 
 def find_naming(text: str, ends: Sequence[str]) -> Span | None:

@@ -223,9 +223,7 @@ class Cascade:
             request = ask_entities(draft.write_claims(), draft.chunk, self._form)
             draft.entities = self._ask(request, read_entities)
         else:
-            draft.entities = clean_items(
-                mention.text for mention in draft.chunk.extraction.mentions
-            )
+            draft.entities = clean_items(each.text for each in draft.chunk.extraction.mentions)
 
     def _relate(self, draft: _Draft) -> None:
         if self.settings.relations == "rules":

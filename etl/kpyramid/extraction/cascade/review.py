@@ -157,12 +157,10 @@ def ask_check(
 ) -> Request:
     """The request to check facts against their sentences, each with the two before it."""
     numbers = {span: number for number, span in enumerate(list_sentences(chunk.text), 1)}
-    cited = {
-        index: [numbers[s] for s in made.claims[made.facts[index].claim].spans] for index in drawn
-    }
+    cited = {i: [numbers[s] for s in made.claims[made.facts[i].claim].spans] for i in drawn}
     facts = [
-        f"F{place}| {_show_fact(made.facts[index])} | {', '.join(map(str, cited[index]))}"
-        for place, index in enumerate(drawn, 1)
+        f"F{place}| {_show_fact(made.facts[i])} | {', '.join(map(str, cited[i]))}"
+        for place, i in enumerate(drawn, 1)
     ]
     near = _list_near([number for each in cited.values() for number in each], 2)
     shown = "\n".join(facts)

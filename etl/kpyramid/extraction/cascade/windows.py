@@ -126,12 +126,9 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         (
             before.start in starts,
             piece.start not in starts,
-            *(
-                hash_bytes(part.encode("utf-8", "surrogatepass"))
-                for part in (words[:_OPENING], words)
-            ),
+            *(hash_bytes(part.encode("utf-8", "surrogatepass")) for part in (raw[:_OPENING], raw)),
         )
-        for before, piece, words in zip(pieces[:1] + pieces, pieces, shown, strict=False)
+        for before, piece, raw in zip(pieces[:1] + pieces, pieces, shown, strict=False)
     ]
     waiting = [(0, len(pieces))] if pieces else []
     while waiting:
@@ -143,7 +140,7 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
         middle = (sums[first] + sums[last]) / 2
         places = range(low, high) or range(first + 1, last)
-        *_, cut = min((ranks[index], abs(sums[index] - middle), index) for index in places)
+        *_, cut = min((ranks[i], abs(sums[i] - middle), i) for i in places)
         waiting += [(cut, last), (first, cut)]
 
 

@@ -126,9 +126,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     """The proposition of a clause in plain order, its subject and its pronouns spelled out."""
     frame = findings.frames[verb.i]
     clause = (*frame.chain, verb)
-    subject = next(
-        (c for each in clause for c in each.children if c.dep in SUBJECTS | {"expl"}), None
-    )
+    subject = next((c for v in clause for c in v.children if c.dep in SUBJECTS | {"expl"}), None)
     spans = {_cover(frame, subject)}
     rename = _spell_pronouns(findings, spans)
     named = None
@@ -471,15 +469,15 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
     conjunction. Of several in one role the first.
     """
     tail = candidate.tail
-    qualifiers: dict[str, str] = {}
+    roles: dict[str, str] = {}
     manners: list[str] = []
-    for node in (frame.verb.tree[index] for index in candidate.tokens):
+    for node in (frame.verb.tree[i] for i in candidate.tokens):
         for child in node.children:
             measured = child.dep == "npadvmod" and child.entity not in TIMES
             measured = measured and any(c.dep == "nummod" for c in child.children)
             phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
             if phrase is not None and not tail.first <= child.i <= tail.last:
-                qualifiers["distance"] = phrase.text
+                roles["distance"] = phrase.text
     qualities = [part.root for part in frame.parts if part.role == "quality"]
     led = [p for quality in qualities for p in list_led(quality)]
     graded = [c for quality in qualities for c in quality.children if c.word.endswith("ly")]
@@ -489,7 +487,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if part.role == "circumstance" and clause is not None:
             mark, _, rest = clause.partition(" ")
             if mark.lower() in WORDS["circumstantial"]:
-                qualifiers.setdefault(mark.lower(), rest)
+                roles.setdefault(mark.lower(), rest)
         if (manner := _word_manner(part, candidate)) is not None:
             manners.append(manner)
         named = find_close_name(part.root) or part.root
@@ -501,7 +499,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
-        if any(tail.first <= index <= tail.last for index in listed):
+        if any(tail.first <= i <= tail.last for i in listed):
             continue
         if len(listed) > 1:  # "in 1990, 1994 and 1998"
             end = find_phrase(frame.verb.tree[listed[-1]]) or phrase
@@ -517,28 +515,26 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
-        if words in ENDING and dated and qualifiers.get("time", "").startswith("from "):
+        if words in ENDING and dated and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
-            qualifiers["time"] = f"{qualifiers['time'].partition(' to ')[0]} to {until}"
+            roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             time = f"{lead}{phrase.text}"
-            qualifiers.setdefault("time", time)
+            roles.setdefault("time", time)
         elif part.role == "manner" and part.link:
-            qualifiers.setdefault("manner", f"{words} {phrase.text}")
+            roles.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            qualifiers.setdefault("place" if is_place else words, clause or phrase.text)
+            roles.setdefault("place" if is_place else words, clause or phrase.text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():
             phrase = find_phrase(place)
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
-                qualifiers.setdefault("place", phrase.text)
+                roles.setdefault("place", phrase.text)
     if manners:
-        qualifiers["manner"] = ", ".join(
-            [*([qualifiers["manner"]] if "manner" in qualifiers else []), *manners]
-        )
+        roles["manner"] = ", ".join([*([roles["manner"]] if "manner" in roles else []), *manners])
     # A slash between blanks parts united values.
-    return {role: text.replace(" / ", "/") for role, text in sorted(qualifiers.items())}
+    return {role: text.replace(" / ", "/") for role, text in sorted(roles.items())}

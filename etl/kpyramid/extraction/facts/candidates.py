@@ -252,11 +252,9 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
             first = first.head
         listed = [each.i for each in list_conjuncts(first)]
         places.append((len(listed), listed.index(root) if root in listed else 0))
-    head_place, tail_place = places
-    shared = (
-        head_place[0] == 1 < tail_place[0] and verb.tree[head.root].tag in PLURAL
-    )  # "the two parts are"
-    return shared or (head_place[0] == tail_place[0] > 1 and head_place != tail_place)
+    left, right = places
+    shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
+    return shared or (left[0] == right[0] > 1 and left != right)
 
 
 def _find_alternative(root: Node) -> int | None:

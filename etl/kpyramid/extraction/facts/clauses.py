@@ -375,36 +375,32 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     """
     means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
     verb = frame.top if means else frame.verb
-    first = verb
-    while first.dep == "conj" and first.tag == verb.tag and first.head is not first:
-        first = first.head
-    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and first.dep == "acl":
-        fragment = first.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+    top = verb
+    while top.dep == "conj" and top.tag == verb.tag and top.head is not top:
+        top = top.head
+    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and top.dep == "acl":
+        fragment = top.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         # "STAR voting for boards reduces ties"
-        fragment |= verb.tag == "VBG" and first.head.dep in SUBJECTS and first.i == first.head.i + 1
+        fragment |= verb.tag == "VBG" and top.head.dep in SUBJECTS and top.i == top.head.i + 1
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
-    main = _find_verb_above(first)
+    main = _find_verb_above(top)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     if means and verb.tag == "VBG" and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
-    if (
-        frame.way != "shared"
-        or first.dep not in {"advcl", "pcomp"}
-        or verb.tag not in {"VBN", "VBG"}
-    ):
+    if frame.way != "shared" or top.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
-    if verb.tag == "VBG" and verb.tree[first.left_edge.i - 1].text == "(":
+    if verb.tag == "VBG" and verb.tree[top.left_edge.i - 1].text == "(":
         return True  # "to 47.8% (bleeding on exertion)"
-    named = all(head.is_named for head in heads) or first.head.word == "by"
-    if first.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
+    named = all(head.is_named for head in heads) or top.head.word == "by"
+    if top.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
     if frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
-    if first.dep == "pcomp" and first.head.word in {"of", "for", "from", "about", "against"}:
+    if top.dep == "pcomp" and top.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": it need not have happened
     finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
@@ -413,9 +409,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return passive or is_negated(main)
     if read_modal(group_kids(finite)) or find_infinitive_mark(main) is not None:
         return True  # "by choosing X, firms can save"
-    return (
-        passive or is_negated(main) or (first.dep == "advcl" and verb.lemma.lower() in _RESULTING)
-    )
+    return passive or is_negated(main) or (top.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 
 
 def _is_person(noun: Node) -> bool:
@@ -605,7 +599,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     ends = {part.place: end for part in later for end in later if _is_period(part, end)}
     closing = {end.place for end in ends.values()}
     for part in (p for p in later if p.place not in closing):
-        before, indices, object_stated = base, base_tokens, whole
+        before, ids, object_stated = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
@@ -615,10 +609,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             words = _fold_complement(needed, findings)
             if words is None:
                 continue
-            before, indices = (
-                [words],
-                [i for i in range(needed.place, needed.root.right_edge.i + 1)],
-            )
+            before, ids = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
             object_stated = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             stated = object_stated and not is_respective(frame.verb)
@@ -631,7 +622,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if (end := ends.get(part.place)) is not None:
                 last = end.root.right_edge.i
                 phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
-            tails.append((phrase, relation, [*indices, *tokens], negated or denied))
+            tails.append((phrase, relation, [*ids, *tokens], negated or denied))
     return tails
 
 
@@ -946,10 +937,9 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         tails.append((phrase, "without" if lacks else words, tokens, negated))
         if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
-            place_tokens = [] if within != words else tokens
+            ids = [] if within != words else tokens
             tails += [
-                (place, within, place_tokens, negated)
-                for place in list_containers(phrase, findings.tree)
+                (place, within, ids, negated) for place in list_containers(phrase, findings.tree)
             ]
     return tails
 

@@ -107,10 +107,10 @@ def _add_dimension(
 
 
 def _add_membership(
-    partitive: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
+    one: Node, member: Node, verb: Node, group: VerbGroup, findings: Findings
 ) -> bool:
     """Add "Y is one of the X" for "one of the X is Y"; return whether it applied."""
-    of = next((c for c in partitive.children if c.word == "of"), None)
+    of = next((c for c in one.children if c.word == "of"), None)
     whole = next((c for c in of.children if c.dep == "pobj"), None) if of is not None else None
     if whole is None:
         return False
@@ -340,25 +340,23 @@ def list_kind_relations(
     first = next((c.i for c in noun.children if c.dep == "prep"), None)
     relations: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
-    for phrase, prep, prep_tokens in list_noun_preps(verb or noun, findings):
-        if (narrowed and prep != "of") or (single and first not in {None, *prep_tokens}):
+    for phrase, prep, ids in list_noun_preps(verb or noun, findings):
+        if (narrowed and prep != "of") or (single and first not in {None, *ids}):
             continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
         lone = phrase.label in PLACES and any(of.words > MAX_HELD for of, _ in held)
-        there = (placed or lone) and not single and (not prep_tokens or prep in LOCATIVE)
+        there = (placed or lone) and not single and (not ids or prep in LOCATIVE)
         if whole is None or prep == "of" or there:
-            if prep == "of" and prep_tokens:
-                held.append((phrase, prep_tokens))
-            relations.append((phrase, f"{words} {prep}", (*tokens, *prep_tokens)))
+            if prep == "of" and ids:
+                held.append((phrase, ids))
+            relations.append((phrase, f"{words} {prep}", (*tokens, *ids)))
             continue
-        if not prep_tokens:
+        if not ids:
             continue  # where what it is of lies
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
         if len(held) == 1 and held[0][0].words <= MAX_HELD:
-            (of, of_tokens) = held[0]
-            relations.append(
-                (phrase, f"{words} of {of.text} {prep}", (*tokens, *of_tokens, *prep_tokens))
-            )
+            (of, of_ids) = held[0]
+            relations.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_ids, *ids)))
     return relations
 
 
@@ -394,15 +392,13 @@ def lead_time(words: str) -> str:
     return "in" if date is not None or _NAMED_MONTH.search(words) else ""
 
 
-def _list_group_preps(
-    partitive: Node, findings: Findings
-) -> list[tuple[Phrase, str, tuple[int, ...]]]:
+def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
     """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
-    of = [c for c in partitive.children if c.word == "of"]
+    of = [c for c in one.children if c.word == "of"]
     group = next((g for c in of for g in c.children if g.dep == "pobj"), None)
     if group is None:
         return []
-    preps = [*list_noun_preps(group, findings), *list_noun_preps(partitive, findings)]
+    preps = [*list_noun_preps(group, findings), *list_noun_preps(one, findings)]
     preps = [p for p in preps if p[0].root != group.i]
     held = [c.word for c in group.children if c.dep == "compound" and c.pos == "NOUN"]
     word = " ".join([*held, group.lemma.lower()])  # "interest rate in"

@@ -321,12 +321,8 @@ def find_bearer(noun: Node) -> Node | None:
     if noun.pos != "NOUN" or noun.tag == "NNS" or find_kind_label(noun.word) == "WORK_OF_ART":
         return None
     names = [c for c in noun.head.children if c.dep == "attr" and c.pos == "PROPN"]
-    is_identified = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
-    return (
-        names[0]
-        if is_identified and names and noun.left_edge.word != "a"
-        else find_close_name(noun)
-    )
+    same = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
+    return names[0] if same and names and noun.left_edge.word != "a" else find_close_name(noun)
 
 
 def is_predicate_noun(token: Node) -> bool:
@@ -491,17 +487,13 @@ def _leads(entity: Antecedent) -> bool:
     return full and named and entity.person is not False and entity.role in SUBJECTS
 
 
-def agrees(entity: Antecedent, word: str) -> bool:
+def agrees(ent: Antecedent, word: str) -> bool:
     if word in PERSON:
         gender = GENDER[word]
-        return (
-            entity.person is not False
-            and entity.plural is not True
-            and entity.gender in {gender, None}
-        )
+        return ent.person is not False and ent.plural is not True and ent.gender in {gender, None}
     if word in THING:
-        return entity.person is not True and entity.plural is not True
-    return entity.plural is not False
+        return ent.person is not True and ent.plural is not True
+    return ent.plural is not False
 
 
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
@@ -689,9 +681,7 @@ class Antecedents:
             return  # a wrong antecedent is worse than none
         if token.word in THING and best.sentence == token.sentence and self._is_listed(best):
             return
-        if token.word in THING and any(
-            _is_rival(best, rival, token) for _, _, rival in weighed[:-1]
-        ):
+        if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
         if token.word in PERSON and best.sentence < token.sentence - 1:
             gender = GENDER[token.word]
@@ -894,29 +884,25 @@ class Antecedents:
             self._keep(entity, token.sentence)
         return entity
 
-    def _meet(self, entity: Antecedent, token: Node, phrase: Phrase) -> None:
+    def _meet(self, ent: Antecedent, token: Node, phrase: Phrase) -> None:
         """Join what the title names with its first mention in the text."""
         self._met = True
         new = describe(token, phrase)
-        kinds = list_kinds(token)
-        if kinds:  # what it is said to be counts, not what its name ends in
-            labels = {LABEL_BY_NOUN.get(kind) for kind in kinds}
-            entity.kinds = {
-                kind for kind in entity.kinds if LABEL_BY_NOUN.get(kind) in labels
-            } | kinds
-        entity.kinds |= new.kinds if phrase.is_named else kinds
-        entity.person, entity.gender = new.person, new.gender
-        entity.plural = None if new.plural else new.plural
-        full = set(self._title_words) - entity.kinds <= set(list_name_words(phrase.text))
-        if (
-            full or "," in entity.phrase.text
-        ):  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
-            entity.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
-        self._names.setdefault(phrase.text, entity)
-        if entity not in self._active:  # a heading may have named it
-            self._active.append(entity)
-        self._learn_name(entity)
-        self.topic = entity
+        nouns = list_kinds(token)
+        if nouns:  # what it is said to be counts, not what its name ends in
+            labels = {LABEL_BY_NOUN.get(kind) for kind in nouns}
+            ent.kinds = {kind for kind in ent.kinds if LABEL_BY_NOUN.get(kind) in labels} | nouns
+        ent.kinds |= new.kinds if phrase.is_named else nouns
+        ent.person, ent.gender = new.person, new.gender
+        ent.plural = None if new.plural else new.plural
+        full = set(self._title_words) - ent.kinds <= set(list_name_words(phrase.text))
+        if full or "," in ent.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
+            ent.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
+        self._names.setdefault(phrase.text, ent)
+        if ent not in self._active:  # a heading may have named it
+            self._active.append(ent)
+        self._learn_name(ent)
+        self.topic = ent
 
     def _learn_kinds(self, entity: Antecedent, kinds: set[str]) -> None:
         for kind in kinds:
@@ -931,13 +917,11 @@ class Antecedents:
         Return whether it was done; else keep the phrase in mind when it says more than its noun.
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
-        modifiers = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
-        modifiers = [
-            c for c in modifiers if c.dep != "relcl" or is_restrictive(c)
-        ]  # "these, which it has"
-        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in modifiers)
+        rest = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
+        rest = [c for c in rest if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
+        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in rest)
         among = self._specific.setdefault(token.word, [])
-        if not modifiers and (determiner in _POINTING or (not determiner and is_episodic(token))):
+        if not rest and (determiner in _POINTING or (not determiner and is_episodic(token))):
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             if len(near) > 1:
                 near = [known for known in near if token.sentence - known[0].sentence <= 1]
@@ -996,17 +980,15 @@ class Antecedents:
         if token.sentence == self._opening and self._opened != self._opening:
             self._local, self._opened = entity, self._opening
 
-    def _touch(self, entity: Antecedent, token: Node) -> None:
-        faded = entity.salience * 0.5 ** (token.sentence - entity.sentence)
-        scene = entity.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+    def _touch(self, ent: Antecedent, token: Node) -> None:
+        faded = ent.salience * 0.5 ** (token.sentence - ent.sentence)
+        scene = ent.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
         scene = scene or self._depths[token.i] > 0
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _DEFAULT_WEIGHT)
-        entity.salience = faded / 2 + weight
-        entity.repeated |= entity is self._title or (
-            entity.last >= 0 and entity.sentence < token.sentence
-        )
-        entity.sentence, entity.role, entity.last = token.sentence, token.dep, token.i
-        entity.clause = token.head.i
+        ent.salience = faded / 2 + weight
+        ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
+        ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
+        ent.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
         keep = {id(self.topic), id(self._local)}
@@ -1087,33 +1069,25 @@ class Antecedents:
             bearer = self._shortened.get(text, entity)
             self._shortened[text] = entity if bearer is entity else None
 
-    def _learn_name(self, entity: Antecedent) -> None:
-        self._names.setdefault(entity.phrase.text, entity)
-        words = entity.phrase.text.split()
-        if (
-            entity.person is not True
-            and 2 <= len(words) <= FULL_WORDS
-            and "," not in entity.phrase.text
-        ):
-            self._learn_short(entity, words)
-        if entity is not self._title and self.tree[entity.phrase.root].left_edge.word == "the":
+    def _learn_name(self, ent: Antecedent) -> None:
+        self._names.setdefault(ent.phrase.text, ent)
+        words = ent.phrase.text.split()
+        if ent.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in ent.phrase.text:
+            self._learn_short(ent, words)
+        if ent is not self._title and self.tree[ent.phrase.root].left_edge.word == "the":
             return  # an office is called by no part of its name
-        maybe = (
-            entity is self._title
-            and entity.person is None
-            and entity.kinds.isdisjoint(LABEL_BY_NOUN)
-        )
+        maybe = ent is self._title and ent.person is None and ent.kinds.isdisjoint(LABEL_BY_NOUN)
         maybe = maybe and all(word[0].isupper() for word in words)
-        if not (entity.person or maybe) or not 2 <= len(words) <= 5:
+        if not (ent.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
                 continue
             # Two bearers of a name: it is that of whom the text is about, or certain no longer.
-            bearer = self._parts.get(part, entity)
+            bearer = self._parts.get(part, ent)
             about = bearer if bearer is self.topic else None
             keeps = about is not None and (about is self._title or bool(about.kinds))
-            self._parts[part] = bearer if bearer is entity or keeps else None
+            self._parts[part] = bearer if bearer is ent or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
         """Resolve "the town" to the one that was called a town; return whether it was."""

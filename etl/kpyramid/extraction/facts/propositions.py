@@ -84,12 +84,10 @@ def _drop_bracket(tree: Tree, tokens: list[int]) -> list[int]:
     return left
 
 
-def _drop_enclosing(tree: Tree, tokens: list[int]) -> list[int]:
+def _drop_enclosing(tree: Tree, ids: list[int]) -> list[int]:
     """The tokens without the commas and brackets around what was left out."""
-    among = set(tokens)
-    return [
-        i for i in tokens if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)
-    ]
+    among = set(ids)
+    return [i for i in ids if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
 
 
 def collect_clause(root: Node) -> list[int]:

@@ -595,18 +595,15 @@ class _Findings:
         for column, cell in row.items():
             if column not in header:
                 continue
-            heading = _read_header(header[column].text)
-            heading = heading._replace(year=heading.year or header[column].when)
-            if _is_silent(heading.words):
+            term = _read_header(header[column].text)
+            term = term._replace(year=term.year or header[column].when)
+            if _is_silent(term.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:
                 self._drop("long_cell", [cell])
                 continue
-            last, dated = (
-                heading.words.casefold().split()[-1],
-                _is_participle(heading.words.casefold()),
-            )
+            last, dated = term.words.casefold().split()[-1], _is_participle(term.words.casefold())
             many = lemmatise(last) != last and not _is_participle(last) and last[-3:] != "ing"
             for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
@@ -615,33 +612,27 @@ class _Findings:
                 elif usual.get(column) == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
                 if not _is_empty(value.text):
-                    self._add_fact(head, header[column], heading, value, kind, construction)
+                    self._add_fact(head, header[column], term, value, kind, construction)
 
     def _add_fact(
-        self,
-        head: Cell,
-        header: Cell,
-        heading: _Header,
-        value: Cell,
-        kind: _Type,
-        construction: str,
+        self, head: Cell, header: Cell, term: _Header, value: Cell, kind: _Type, construction: str
     ) -> None:
-        negated, relation, tail = False, _word_relation(heading.words, value.text, kind), value
-        plain = heading.words.lower()
+        negated, relation, tail = False, _word_relation(term.words, value.text, kind), value
+        plain = term.words.lower()
         if kind == "flag" and (_QUALITY.fullmatch(plain) or _is_participle(plain)):
             relation = "is"
             tail = Cell(plain, header.spans if plain == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
-        elif kind == "number" and heading.unit and not _LETTER.search(value.text):
-            tail = Cell(_add_unit(value.text, heading.unit))
+        elif kind == "number" and term.unit and not _LETTER.search(value.text):
+            tail = Cell(_add_unit(value.text, term.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
-        is_literal = heading.words == header.text and relation.endswith(header.text)
+        is_literal = term.words == header.text and relation.endswith(header.text)
         is_row = construction in {"cell", "turned"} and self._above != head.text
-        roles = {"time": heading.year, TABLE: self._above if is_row else None}
+        roles = {"time": term.year, TABLE: self._above if is_row else None}
         fact = Fact(
             claim=len(self._claims),
             head=head.text,

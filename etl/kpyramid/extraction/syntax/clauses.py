@@ -263,15 +263,11 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
         kids = known.get(node.i)
         if kids is None:
             break
-        subjects = _list_direct_subjects(kids)
-        if subjects:
-            if (
-                node.dep == "relcl"
-                and subjects[0].tag in RELATIVES
-                and node.head.pos not in _VERBAL
-            ):
+        nouns = _list_direct_subjects(kids)
+        if nouns:
+            if node.dep == "relcl" and nouns[0].tag in RELATIVES and node.head.pos not in _VERBAL:
                 return [node.head], "antecedent"
-            return subjects, way
+            return nouns, way
         if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
             return there[:1], "existential"
         head = node.head

@@ -379,29 +379,27 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     subject, which may be `plural`.
     """
     verb, kids = frame.verb, frame.kids
-    auxiliaries = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
+    aux = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
     lender = frames[frame.lender.i] if frame.lender is not None and not frame.chain else None
     if lender is not None:
-        auxiliaries = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
-    auxiliaries.sort(key=lambda node: node.i)
+        aux = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
+    aux.sort(key=lambda node: node.i)
     modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
-    means = None if modality or auxiliaries else read_means(verb)
-    did = any(node.word == "did" for node in auxiliaries)
-    helped = bool(auxiliaries)
-    auxiliaries = [
-        node for node in auxiliaries if node.tag not in {"MD", "TO"} and node.lemma != "do"
-    ]
+    means = None if modality or aux else read_means(verb)
+    did = any(node.word == "did" for node in aux)
+    helped = bool(aux)
+    aux = [node for node in aux if node.tag not in {"MD", "TO"} and node.lemma != "do"]
     particles = kids.get("prt", [])
     passive = "auxpass" in kids or "nsubjpass" in kids
     if verb.tag == "VBN":
         passive = passive or (lender is not None and "auxpass" in lender.kids)
-        passive = passive or (not auxiliaries and verb.dep in {"acl", "advcl", "relcl"})
+        passive = passive or (not aux and verb.dep in {"acl", "advcl", "relcl"})
     if means is not None:
         modality, words = means, [means, verb.lemma.lower()]
     elif modality is not None:
-        words = [modality, *(node.word for node in auxiliaries), verb.word]
-    elif auxiliaries:
-        words = [_FULL.get(node.word, node.word) for node in auxiliaries] + [verb.word]
+        words = [modality, *(node.word for node in aux), verb.word]
+    elif aux:
+        words = [_FULL.get(node.word, node.word) for node in aux] + [verb.word]
     else:
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
@@ -409,14 +407,10 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words[0] = ("were" if past else "are") if plural else "was" if past else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
-    elif (
-        auxiliaries
-        and words[0] in _HAVE
-        and not (verb.lemma == "be" and auxiliaries[0].tag == "VBP")
-    ):
+    elif aux and words[0] in _HAVE and not (verb.lemma == "be" and aux[0].tag == "VBP"):
         words[0] = "have" if plural else "has"
     words = " ".join(words).split()
-    if adverb := _find_past(frame, auxiliaries) or _find_limit(frame):
+    if adverb := _find_past(frame, aux) or _find_limit(frame):
         copula = is_copula(verb)
         words.insert(len(words) + copula > 1 and words[0] in BE | HAVE | DO | MODALS, adverb)
     scoped = _find_scoped(frame)
@@ -424,8 +418,8 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words.insert(len(words) - (scoped.i < verb.i), scoped.word)
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)} | ({scoped.i} if scoped else set())
-    if lender is None or not auxiliaries:
-        tokens.update(node.i for node in auxiliaries)
+    if lender is None or not aux:
+        tokens.update(node.i for node in aux)
     return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
 
 
@@ -462,13 +456,11 @@ def _find_scoped(frame: Frame) -> Node | None:
     """The adverb that a denial is about: "is not fully explained by", "did not differ much"."""
     verb, denial = frame.verb, frame.kids.get("neg")
     nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
-    excluded = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
-    adverb = next(
-        (n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None
-    )
-    if adverb is None or adverb.children or verb.tree[adverb.i - 1].text == ",":
+    barred = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
+    word = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
+    if word is None or word.children or verb.tree[word.i - 1].text == ",":
         return None
-    return None if adverb.word in excluded else adverb
+    return None if word.word in barred else word
 
 
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
@@ -476,18 +468,12 @@ def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
 
     What lasts is told in the present beside any tense: "rebuilt in 1730, overlooking the river".
     """
-    clause = verb
-    while (
-        clause.dep == "conj" and clause.head.tag in {clause.tag, "IN"} and clause.head is not clause
-    ):
-        clause = (
-            clause.head if clause.head.tag == clause.tag else clause.head.head
-        )  # "as an engineer and writing"
-    beside = clause.dep in {"advcl", "pcomp"} or (clause.dep == "conj" and clause.head.tag == "VBD")
-    tied = clause.dep in {"acl", "relcl"} or (
-        clause.dep == "xcomp" and clause.head.lemma == "become"
-    )
-    aimed = tied and find_infinitive_mark(clause) is not None  # "was the first to reach"
+    top = verb
+    while top.dep == "conj" and top.head.tag in {top.tag, "IN"} and top.head is not top:
+        top = top.head if top.head.tag == top.tag else top.head.head  # "as an engineer and writing"
+    beside = top.dep in {"advcl", "pcomp"} or (top.dep == "conj" and top.head.tag == "VBD")
+    tied = top.dep in {"acl", "relcl"} or (top.dep == "xcomp" and top.head.lemma == "become")
+    aimed = tied and find_infinitive_mark(top) is not None  # "was the first to reach"
     return (beside or aimed) and verb.lemma.lower() not in _LASTING and is_past_clause(verb, frames)
 
 

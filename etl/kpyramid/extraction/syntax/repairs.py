@@ -403,11 +403,9 @@ def _join_date(month: Node) -> None:
         first, has_day = first - 1, True
     if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
         last, has_day = last + 1, True
-    index = (
-        last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
-    )
-    if index < len(nodes) and _is_year(nodes[index]):
-        last, has_year = index, True
+    i = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
+    if i < len(nodes) and _is_year(nodes[i]):
+        last, has_year = i, True
     if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
         return
     for node in nodes[first : last + 1]:

@@ -65,53 +65,49 @@ _STATED = Stance()
 
 def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     """How the clause is meant, from its own words and the clauses it is part of."""
-    node = frame.verb
+    top = frame.verb
     source = None
     verbs = (frame.verb, *frame.chain)
-    indices = {verb.i for verb in verbs}
+    ids = {verb.i for verb in verbs}
     # "the mills, but none of the barns, were sold": of the first subject
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
     negated = denied or is_denied(frame.noun) or _borrows_denial(frame)
-    negated = negated or any(is_negated(verb) or _exceeds(verb, indices) for verb in verbs)
+    negated = negated or any(is_negated(verb) or _exceeds(verb, ids) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
         passive = any(c.dep == "auxpass" for c in verb.children)
         source = verb if passive and verb.lemma.lower() in _HEARSAY else source
         mood = mood or (verb.word if verb.lemma.lower() in WORDS["feigning"] else None)
     for _ in range(MAX_HOPS):
-        mood = mood or (None if node.i in indices else _read_mood(node, False))
-        source = source or _find_named_source(node, frames)
-        if node.i not in indices and node.lemma.lower() in WORDS["reputed"]:
-            source = source or node  # "was purported to be a skull that changed everything"
-        beside = node.dep in {"acl", "advcl"} or node.head.pos == "ADJ"  # "will be able to earn"
-        if node is frame.verb and frame.chain and beside:
-            node = frame.chain[-1]
+        mood = mood or (None if top.i in ids else _read_mood(top, False))
+        source = source or _find_named_source(top, frames)
+        if top.i not in ids and top.lemma.lower() in WORDS["reputed"]:
+            source = source or top  # "was purported to be a skull that changed everything"
+        beside = top.dep in {"acl", "advcl"} or top.head.pos == "ADJ"  # "will be able to earn"
+        if top is frame.verb and frame.chain and beside:
+            top = frame.chain[-1]
             continue
-        if node.dep in {"conj", "xcomp"} and node.head.pos in _VERBAL:
-            node = node.head
+        if top.dep in {"conj", "xcomp"} and top.head.pos in _VERBAL:
+            top = top.head
             continue
-        if node.dep == "pcomp":
-            word = node.head.word
+        if top.dep == "pcomp":
+            word = top.head.word
             denies = word in WORDS["excluding"]
             negated = negated or denies
             if not denies and word not in WORDS["asserting"]:
                 mood = mood or word
             break
-        content = node.dep in {"ccomp", "csubj"} or _is_content(node)
-        if content and source is None and not _is_paratactic(node):
-            above = _judge_content(node.head, frames, node)
+        content = top.dep in {"ccomp", "csubj"} or _is_content(top)
+        if content and source is None and not _is_paratactic(top):
+            above = _judge_content(top.head, frames, top)
             negated, source = negated or above.negated, above.source
             mood = mood or above.mood
-        if (
-            node.dep in {"acl", "relcl"}
-            and node.head.dep == "attr"
-            and node.head.head.lemma == "be"
-        ):
-            node = node.head.head  # "they say that it is a place that existed"
-        elif node.dep == "ccomp" and node.head is not node and source is None:
-            node = node.head
-            mood = mood or ("to" if _is_aimed(node) else None)
+        if top.dep in {"acl", "relcl"} and top.head.dep == "attr" and top.head.head.lemma == "be":
+            top = top.head.head  # "they say that it is a place that existed"
+        elif top.dep == "ccomp" and top.head is not top and source is None:
+            top = top.head
+            mood = mood or ("to" if _is_aimed(top) else None)
         else:
             break
     return Stance(negated, mood, source)
@@ -313,24 +309,22 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
     subject already.
     """
-    node = frame.top
+    top = frame.top
     while (
-        node.dep == "conj"
-        and node.head.dep in {"advcl", "conj"}
-        and node.head.pos in {"VERB", "AUX"}
+        top.dep == "conj" and top.head.dep in {"advcl", "conj"} and top.head.pos in {"VERB", "AUX"}
     ):
-        node = node.head
-    if node.dep == "advcl":  # the condition itself
-        words = [c.word for c in node.children if c.dep == "mark"]
-        condition = "so" if words == ["so", "that"] else _read_condition(node, is_general(node))
-        if condition is not None:
-            return condition
-    node = frame.top
+        top = top.head
+    if top.dep == "advcl":  # the condition itself
+        words = [c.word for c in top.children if c.dep == "mark"]
+        cue = "so" if words == ["so", "that"] else _read_condition(top, is_general(top))
+        if cue is not None:
+            return cue
+    top = frame.top
     for _ in range(MAX_HOPS):
-        for clause in node.children:
-            if clause is besides or (node is not frame.top and clause.i > node.i):
+        for clause in top.children:
+            if clause is besides or (top is not frame.top and clause.i > top.i):
                 continue
-            word = read_preposed(clause, node) if clause.i < node.i else None
+            word = read_preposed(clause, top) if clause.i < top.i else None
             word = word or _read_proviso(clause)
             # An if-clause is no subject, whatever the parser makes of it.
             adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
@@ -340,9 +334,9 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
                 word = word or _read_condition(clause, general)
             if word is not None:
                 return word
-        if node.dep != "conj" or node.head.pos not in {"VERB", "AUX"}:
+        if top.dep != "conj" or top.head.pos not in {"VERB", "AUX"}:
             break
-        node = node.head
+        top = top.head
     return None
 
 

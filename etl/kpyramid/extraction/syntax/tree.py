@@ -577,28 +577,26 @@ def _shares_modifiers(noun: Node) -> bool:
     pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
     if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
         return False
-    second = pairs[1]
-    if second.tag not in _COMMON or (noun.entity or second.entity):
+    pair = pairs[1]
+    if pair.tag not in _COMMON or (noun.entity or pair.entity):
         return False
-    if len(second.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in second.children):
+    if len(pair.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in pair.children):
         return False
     kinds = noun.dep in {"attr", "appos"}  # "is founder and president of it" says two things
-    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, second)):
+    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, pair)):
         return False
     left = [c for c in noun.children if c.i < noun.i]
-    second_left = [c for c in second.children if c.i < second.i]
+    right = [c for c in pair.children if c.i < pair.i]
     after = [c for c in noun.children if c.i > noun.i and c not in pairs]
-    if any(c.i < second.i for c in after):
+    if any(c.i < pair.i for c in after):
         return False
-    if any(c.dep == "det" for c in second_left) and not any(c.dep == "det" for c in left):
+    if any(c.dep == "det" for c in right) and not any(c.dep == "det" for c in left):
         return False
-    both = all(any(c.dep != "det" for c in side) for side in (left, second_left))
-    completed = [
-        c for c in (*after, *(() if both else second.children)) if c.left_edge.i > second.i
-    ]
+    both = all(any(c.dep != "det" for c in side) for side in (left, right))
+    completed = [c for c in (*after, *(() if both else pair.children)) if c.left_edge.i > pair.i]
     if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
         return True
-    return not second_left and any(c.dep in {"amod", "poss"} for c in left)
+    return not right and any(c.dep in {"amod", "poss"} for c in left)
 
 
 def _shares_entity(first: Node, second: Node) -> bool:
@@ -785,15 +783,15 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
         return []
     places: list[Phrase] = []
     known = 0  # the recogniser may miss a link, but not the last
-    index = phrase.last + 1
-    led = index < len(tree) - 1 and tree[index].word == "in" and tree[index].head.i == phrase.root
-    if led and tree[index + 1].entity in PLACES:
-        last = _find_link_end(tree, index + 1)
-        place = build_phrase(tree, index + 1, last, last)
-        places, known, index = [place] if place is not None else [], 1, last + 1
-    while index + 1 < len(tree) and tree[index].text == "," and tree[index + 1].pos == "PROPN":
-        last = _find_link_end(tree, index + 1)
-        place = build_phrase(tree, index + 1, last, last)
+    i = phrase.last + 1
+    led = i < len(tree) - 1 and tree[i].word == "in" and tree[i].head.i == phrase.root
+    if led and tree[i + 1].entity in PLACES:
+        last = _find_link_end(tree, i + 1)
+        place = build_phrase(tree, i + 1, last, last)
+        places, known, i = [place] if place is not None else [], 1, last + 1
+    while i + 1 < len(tree) and tree[i].text == "," and tree[i + 1].pos == "PROPN":
+        last = _find_link_end(tree, i + 1)
+        place = build_phrase(tree, i + 1, last, last)
         if place is None or place.label in {"PERSON", *LITERALS} or place.text[0].islower():
             break
         if place.text.split()[-1] == phrase.text.split()[-1]:
@@ -802,8 +800,8 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
             break  # "in Kent, Dover's harbour"
         places.append(place)
         known = len(places) if place.label in PLACES else known
-        index = last + 1
-    if index < len(tree) and tree[index].pos == "NUM":
+        i = last + 1
+    if i < len(tree) and tree[i].pos == "NUM":
         return []  # "Varna 1962, Tel Aviv 1964"
     links, back = len(places), phrase.first
     while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
@@ -812,15 +810,11 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     if links > _MAX_LINKS:
         return []
     del places[known:]
-    if index < len(tree) and tree[index].text == ",":
-        index += 1
-    if (
-        index + 1 < len(tree)
-        and tree[index].pos == "CCONJ"
-        and tree[index + 1].pos in {"PROPN", "DET"}
-    ):
+    if i < len(tree) and tree[i].text == ",":
+        i += 1
+    if i + 1 < len(tree) and tree[i].pos == "CCONJ" and tree[i + 1].pos in {"PROPN", "DET"}:
         return []
-    if index + 1 < len(tree) and tree[index].word == "the" and tree[index + 1].entity in PLACES:
+    if i + 1 < len(tree) and tree[i].word == "the" and tree[i + 1].entity in PLACES:
         return []  # "Malta, the Netherlands"
     return places
 
@@ -843,9 +837,7 @@ def unpack_tree(text: str, packed: str) -> Tree:
     """The tree of `text` that `pack_tree` packed."""
     data = json.loads(packed)
     tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
-    sentence_of = [
-        number for number, (first, end) in enumerate(tree.sentences) for _ in range(first, end)
-    ]
+    sentence_of = [n for n, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
     columns = data["columns"]
     for i, row in enumerate(zip(*columns[:11], strict=True)):
         words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
