@@ -27,16 +27,16 @@ _BETWEEN = " / "
 _MOST = 5
 """Values of one role that are kept: a fact that is stated at more times is told at any time."""
 MORE = "…"
-"""Stands for values that are left out."""
+"""Replaces values that are left out."""
 
 
 def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tuple[str, str]]:
     """The qualifiers of several statements of one fact, each role once, roles sorted.
 
-    Different values of a role are all kept, sorted, with ` / ` between; of more than five the
-    first five and an ellipsis. One whose words another value has in a row is left out: `May 2019`
-    says `2019`. United qualifiers can be united further. `whole`: others, of which the documents
-    and what is corrected are taken.
+    Different values of a role are joined by ` / `, sorted; of more than five the first five and
+    an ellipsis. A value whose words are consecutive in another is left out: `May 2019` includes
+    `2019`. United qualifiers can be united again. `whole`: further qualifiers, of which only the
+    documents and the corrected values are used.
     """
     values: dict[str, set[str]] = defaultdict(set)
     for role, text in (*qualifiers, *(pair for pair in whole if pair[0] in (DOCUMENT, CORRECTED))):
@@ -72,16 +72,16 @@ def _join_values(values: set[str]) -> str:
     return _BETWEEN.join([*sorted(retained)[:_MOST], *more])
 
 
-# Titles of documents: what tells one from its namesakes, and how one stands for its document.
+# Titles of documents: what distinguishes a title from its namesakes, and how it cites its document.
 
 BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
-"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
+"""A bracket that distinguishes titles, "(1975 film)"; "(If You Think It's Over)" is no such one."""
 _LETTERS = re.compile(r"(?<!\S)\W*[^\W\d_]{2,}(?:['’-][^\W\d_]+)*\W*(?!\S)")
-"""A word of letters by itself, as file names (`Report_2.pdf`) and ids have none."""
+"""A word of letters alone; file names (`Report_2.pdf`) and ids have none."""
 _LONGEST = 80
-"""Characters of a title that stands behind a fact; half of 500 titles of medical papers fit."""
+"""The most characters of a title after a fact; half of 500 titles of medical papers are shorter."""
 OPENING = 10 * _LONGEST
-"""Characters of a title or a text that are looked at."""
+"""The characters of a title or a text that are examined."""
 _TOPIC = re.compile(
     r"(?:\b(?:aims?|purpose|objectives?|goal|intent) (?:of|was|is|were)\b[^.]{0,80}?\bto"
     r"|(?:^|[.:]\s+)To|\b[Ww]e(?: \w+){0,2}|\b(?:study|trial|review|paper)(?: \w+){0,3}) "
@@ -90,14 +90,14 @@ _TOPIC = re.compile(
     r"(?: and \w+)? (?:(?:the|an?) )?(\w[^\n]+?)(?:\.\s|\.?$|\n)",
     re.MULTILINE,
 )
-"""What a text says it is about: "To assess the yield of rye", "the aim of this study was to …"."""
+"""The stated topic of a text: "To assess the yield of rye", "the aim of this study was to …"."""
 
 
 def cite_document(title: str | None, text: str) -> str | None:
-    """What tells a document from others, on one line: its title, else its topic by its own words.
+    """A short citation of a document on one line: its title, else the topic that its text states.
 
-    One that names no topic is called as it begins. Cut at a word where it is long. A file name or
-    an id is no title; none without words at all.
+    Without a topic it is the beginning of the text. A long one is cut after a word. A file name or
+    an id is no title; None where there are no words.
     """
     topic = _TOPIC.search(text[:OPENING])
     for whole in (title or "", topic[1] if topic else "", text):

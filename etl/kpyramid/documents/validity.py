@@ -38,12 +38,12 @@ _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 
 
 def date_fact(qualifiers: Qualifiers) -> Validity:
-    """When what is qualified so holds; neither end where its times disagree."""
+    """The validity of a fact with these qualifiers; neither end where its times disagree."""
     return _unite(time for time in list_times(qualifiers) if not isinstance(time, str))
 
 
 def list_times(qualifiers: Qualifiers) -> list[Time]:
-    """Each time that qualifies a fact."""
+    """Each time among the qualifiers of a fact."""
     pairs = [*qualifiers]
     worded = [(f"{role} {value}", False) for role in _ROLES for value in list_values(pairs, role)]
     worded += [(value, True) for value in list_values(pairs, "time")]
@@ -54,7 +54,7 @@ def list_times(qualifiers: Qualifiers) -> list[Time]:
 def read_time(words: str) -> Validity | None:
     """The ends of "from 1990 to 1998", "since May 2001", "until 2003", "1998"; None for others.
 
-    A fiscal year is none of the calendar, and "about 1990" or "the 1990s" none in particular.
+    A fiscal year is no calendar year, and "about 1990" or "the 1990s" is no definite year.
     """
     if _FISCAL.search(words):
         return None
@@ -80,14 +80,14 @@ def read_time(words: str) -> Validity | None:
 
 
 def _write_years(match: re.Match[str]) -> str:
-    """Of "1990-98" the years from 1990 to 1998; "2003-04" may be a month, and stays."""
+    """Replaces "1990-98" by "1990 to 1998"; "2003-04" may be a month and is unchanged."""
     century, first, later_century, last = match.groups()
     later = later_century or (last > first and (last > "12" or "-" not in match[0]))
     return f"{century}{first} to {later_century or century}{last}" if later else match[0]
 
 
 def write_date(date: Date) -> str:
-    """A date in ISO 8601, as fine as it is."""
+    """A date in ISO 8601, with the parts that are known."""
     parts = [f"{date.year:04}", *(f"{part:02}" for part in (date.month, date.day) if part)]
     return "-".join(parts)
 
@@ -99,7 +99,7 @@ def _precedes(first: str, second: str) -> bool:
 
 
 def _unite(times: Iterable[Validity]) -> Validity:
-    """Ends on which all statements of a fact agree; a date within a period adds nothing to it."""
+    """The ends on which all times of a fact agree; a date is ignored beside a period."""
     periods = [*times]
     bounds = [time for time in periods if time[0] != time[1]] or periods
     first, last = (_agree({end for time in bounds if (end := time[index])}) for index in (0, 1))
@@ -107,21 +107,21 @@ def _unite(times: Iterable[Validity]) -> Validity:
 
 
 def _agree(dates: set[str]) -> str | None:
-    """The finest of dates that all say the same."""
+    """The finest of dates that agree; None where they do not."""
     finest = max(dates, key=lambda date: (len(date), date), default=None)
     return finest if finest and all(map(finest.startswith, dates)) else None
 
 
 def differ_in_time(first: Iterable[Time], second: Iterable[Time]) -> bool:
-    """Whether both facts are stated of times, of which none has a part in common."""
+    """Whether both facts have times, and none of one fact overlaps a time of the other."""
     times, against = [*first], [*second]
     return bool(times and against) and all(_are_apart(a, b) for a in times for b in against)
 
 
 def _are_apart(left: Time, right: Time) -> bool:
-    """Whether two times have no part in common.
+    """Whether two times do not overlap.
 
-    A period that begins in the year, month or day in which another ends follows it.
+    A period that begins in the year, month or day in which another ends does not overlap it.
     """
     if isinstance(left, str) or isinstance(right, str):
         return left != right
@@ -142,18 +142,18 @@ def _are_apart(left: Time, right: Time) -> bool:
 
 
 def covers(validity: Validity, date: str) -> bool:
-    """Whether what is told of when a fact holds leaves a date in."""
+    """Whether a date is within the known ends of a fact's validity."""
     first, last = validity
     return not ((first and _precedes(date, first)) or (last and _precedes(last, date)))
 
 
-# Times that only the date of their text tells: "last year", "in March".
+# Times relative to the date of their text: "last year", "in March".
 
 _DATED = frozenset(
     "date datetime timestamp at on of day time published publication publish pub posted issued "
     "issue filed filing created creation written released release meeting sent".split()
 )
-"""Words of the names of fields that hold a document's date: `date`, `published_at`."""
+"""Words in the names of fields with a document's date: `date`, `published_at`."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[\W_]+")
 _COUNTS = ("a", *NUMBER_WORDS)
 _POINTED = re.compile(
@@ -170,21 +170,21 @@ _POINTED = re.compile(
     re.IGNORECASE,
 )
 _AHEAD = re.compile(r"(?:by|before|until|till|through|up|to)\b", re.IGNORECASE)
-"""With a bare month or weekday, what is past or to come: "by Monday"."""
+"""Words before a bare month or weekday, which may be past or future: "by Monday"."""
 _SHIFTS = {"yesterday": -1, "last": -1, "previous": -1, "next": 1, "tomorrow": 1}
 
 
 def is_pointed(words: str) -> bool:
-    """Whether a time says when only beside the date of its text: "last year", "yesterday"."""
+    """Whether a time is relative to the date of its text: "last year", "yesterday"."""
     match = _POINTED.fullmatch(words)
     return match is not None and not match["vague"]
 
 
 def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date | None:
-    """The day of a document: of the field that names one, else of its title.
+    """The day of a document, from a field with a date, else from its title.
 
-    The first and the last year of the calendar stand for no date, as in many databases, and a
-    slashed day that may be a month is none.
+    The first and the last year of the calendar mean no date, as in many databases; a slashed date
+    with an ambiguous day and month is ignored.
     """
     fields = (
         metadata[field]
@@ -205,11 +205,11 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
 def place_times(
     qualifiers: Mapping[str, str], day: datetime.date | None, *, is_planned: bool = False
 ) -> dict[str, str]:
-    """Qualifiers with the date in place of a time that points from the text's day.
+    """The qualifiers with a time relative to the text's `day` replaced by its date.
 
-    Of what is planned a bare month or weekday is the next such one, else the last.
-    A time that gives no date so is left out, but for a bare month or weekday of a text without a
-    day, which stays as it is.
+    A bare month or weekday is the next one if the fact is planned, else the last one. A time
+    without a date is left out, except for a bare month or weekday of a text without a day, which
+    is unchanged.
     """
     match = _POINTED.fullmatch(qualifiers.get("time", ""))
     bare = match and (match["month"] or match["weekday"]) and not match["which"]
@@ -225,14 +225,14 @@ def place_times(
 
 
 def _resolve(match: re.Match[str], day: datetime.date, which: str) -> Date | None:
-    """The date that a time points to from a day; a bare month or weekday is the last such one.
+    """The date of a relative time, counted from a day; a bare month or weekday is the last one.
 
     `which`: `last`, `this` or `next` before a month or weekday.
 
-    A week gives the month or year that it lies in, None where it lies in two years.
+    A week becomes its month or year; None where it is in two years.
 
     Raises:
-        OverflowError, ValueError: it is outside the calendar.
+        OverflowError, ValueError: the date is outside the calendar.
     """
     which, unit = which.lower(), (match["unit"] or match["past"] or "day").lower()
     if match["month"]:

@@ -146,7 +146,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
 
 
 def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
-    """What a pronoun is called instead; `spans` takes in where its antecedent stands."""
+    """A function that replaces pronouns by antecedents, whose spans it adds to `spans`."""
 
     def rename(token: Node) -> str | None:
         antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
@@ -163,7 +163,7 @@ _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
 def _lower_lead(argument: Argument) -> str:
-    """The text of an argument that may have opened its sentence, as it stands inside one."""
+    """The text of an argument as written within a sentence, without an initial capital."""
     text = argument.text
     first = text.partition(" ")[0]
     led = argument.role == "circumstance" or text.lower().startswith(f"{argument.role} ")
@@ -195,7 +195,7 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
 
 
 def _cover(frame: Frame, subject: Node | None) -> Span:
-    """The stretch of text from the first to the last word of a clause and its arguments."""
+    """The span from the first to the last word of a clause and its arguments."""
     verbs = [*frame.chain, frame.verb]
     phrases = [part.root for part in frame.parts if part.gap is None]
     phrases += [subject] if subject is not None else []
@@ -206,7 +206,7 @@ def _cover(frame: Frame, subject: Node | None) -> Span:
 
 
 def _list_advice(findings: Findings) -> list[Node]:
-    """The clauses addressed to the reader that are no part of another."""
+    """The clauses addressed to the reader that are not part of another such clause."""
     verbs = {verb.i for verb in findings.advice}
     outermost = []
     for verb in findings.advice:
@@ -219,7 +219,7 @@ def _list_advice(findings: Findings) -> list[Node]:
 
 
 def _write_advice(verb: Node, findings: Findings) -> Claim:
-    """A clause addressed to the reader with its conditions, as it stands."""
+    """The claim of a clause addressed to the reader, in its own words with its conditions."""
     span = Span(verb.left_edge.idx, verb.right_edge.end)
     frame = findings.frames[verb.i]
     subject = None if frame.subjects else Argument("subject", "you", None)
@@ -232,7 +232,7 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 
 
 _DATING = frozenset("in on at during of for".split())
-"""Prepositions before a time that say nothing more than the time does."""
+"""Prepositions before a time that add nothing to it."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
 _EACH = frozenset("a an every each".split())
@@ -241,18 +241,18 @@ _WORDED_ONLY = frozenset({"possessive", "place"})
 
 
 _Judged = tuple[Candidate, str | None, float]
-"""A candidate that stands, who says so when the text does not, and how sure it is."""
+"""An accepted candidate, the source if the text attributes it, and its confidence."""
 
 
 def assemble_extraction(findings: Findings) -> Extraction:
-    """The facts that stand, in the order of the text, with their claims and mentions."""
+    """The accepted facts in text order, with their claims and mentions."""
     best: dict[tuple[object, ...], _Judged] = {}
     for candidate in _list_standing(findings):
         source = _name_source(candidate, findings)
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
         fact = (candidate, source, score_candidate(candidate, findings, source is not None))
-        # A clause comes first, since it has qualifiers, then what is surer.
+        # Candidates of clauses are preferred, since they have qualifiers, then the most confident.
         best[key] = max(
             best.get(key, fact), fact, key=lambda each: (each[0].clause is not None, each[2])
         )
@@ -269,7 +269,7 @@ def assemble_extraction(findings: Findings) -> Extraction:
 
 
 def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
-    """Head, relation and tail of each candidate that stands, with its traits."""
+    """Head, relation and tail of each accepted candidate, with its traits."""
     for candidate in _list_standing(findings):
         attributed = _name_source(candidate, findings) is not None
         words = (candidate.head.text, _fit_relation(candidate), candidate.tail.text)
@@ -277,7 +277,7 @@ def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict
 
 
 def _list_standing(findings: Findings) -> Iterator[Candidate]:
-    """The candidates without a fault; what has one is dropped with its reason."""
+    """The candidates without a fault; the others are dropped with their reason."""
     depths = count_brackets(findings.tree)
     spoken = is_personal_text(findings)
     for original in findings.candidates:
@@ -303,7 +303,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
 
 
 def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
-    """The fault of a clause one of whose arguments is only an aside to it: "(p = 0.002)"."""
+    """The fault of a candidate with an argument in brackets in its clause: "(p = 0.002)"."""
     if candidate.clause is None:
         return None
     ends = (candidate.head, candidate.tail)
@@ -312,9 +312,9 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
 
 
 def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
-    """The fault of a tail that stands before the subject: "in conclusion", "from my view".
+    """The fault of a tail before the subject: "in conclusion", "from my view".
 
-    It says when, where or of whom the whole clause holds; dates and names of places tell more.
+    It qualifies the whole clause; only dates and names of places are facts.
     """
     frame = findings.frames.get(-1 if candidate.clause is None else candidate.clause)
     tail = candidate.tail
@@ -326,7 +326,7 @@ def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
 
 
 def _drop_repeated_owner(candidate: Candidate) -> Candidate:
-    """The candidate with "degree" as its tail where that is the head's own: "her degree"."""
+    """The candidate without the head's name in its tail: "degree" for "her degree"."""
     head, tail = candidate.head.text, candidate.tail.text
     if candidate.tail.is_named and candidate.tail.literal:
         return candidate  # "Macy founded Macy's Department Store"
@@ -339,7 +339,7 @@ def _drop_repeated_owner(candidate: Candidate) -> Candidate:
 
 
 def _name_source(candidate: Candidate, findings: Findings) -> str | None:
-    """Who says it, by name where a pronoun tells; None when the text says it itself."""
+    """The source of an attributed candidate, pronouns resolved; None if the text states it."""
     clause = -1 if candidate.clause is None else candidate.clause
     stances = (findings.stances.get(clause), _find_reported_stance(candidate, findings))
     source = next((s.source for s in stances if s is not None and s.source is not None), None)
@@ -351,13 +351,13 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
 
 
 def _find_reported_stance(candidate: Candidate, findings: Findings) -> Stance | None:
-    """How the text around has it; what a name is short for or lies in holds whoever tells it."""
+    """The stance of the surrounding quotation or plot; None for abbreviations and locations."""
     real = candidate.clause is None and candidate.construction not in {"apposition", "relation"}
     return None if real else findings.reported.get(_anchor(candidate))
 
 
 def _anchor(candidate: Candidate) -> int:
-    """The token by which the place of a candidate is known."""
+    """The token that gives the position of a candidate."""
     return candidate.tail.first if candidate.clause is None else candidate.clause
 
 
@@ -410,9 +410,9 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
 
 
 def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
-    """What opens the first of coordinated clauses and holds for this one too.
+    """The opening parts of the first of coordinated clauses that also qualify this one.
 
-    One that has an opening or a time of its own, or stands in contrast, shares it not.
+    A clause with an opening or a time of its own, or in contrast to the first, does not share it.
     """
     verb, start = frame.verb, frame.subjects[0].left_edge.i if frame.subjects else 0
     turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
@@ -424,7 +424,7 @@ def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
 
 
 def _word_manner(part: Part, candidate: Candidate) -> str | None:
-    """An adverb or rate that the triple has not: "often", "more easily", "twice a year"."""
+    """An adverb or rate that is not in the triple: "often", "more easily", "twice a year"."""
     root, tree = part.root, part.root.tree
     nodes = tree.nodes[root.left_edge.i : root.right_edge.i + 1]
     rate = part.role == "manner" and any(n.word in _EACH and n.dep == "det" for n in nodes)
@@ -440,7 +440,7 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
 
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
-    """The words of a short clause, pronouns spelled out; None where one cannot be."""
+    """The words of a short clause, pronouns resolved; None where one is unresolved."""
     tokens, rename = collect_clause(verb), _spell_pronouns(findings, set())
     nodes = [findings.tree[i] for i in tokens]
     text, _ = write_words(findings.tree, tokens, rename)
@@ -463,10 +463,10 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
 
 
 def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> dict[str, str]:
-    """The parts of the clause that the triple does not say: time, place or their preposition.
+    """The parts of the clause that the triple omits, by role: time, place or their preposition.
 
-    Its adverbs are manners, "often"; a clause that says when or why stands behind its
-    conjunction. Of several in one role the first.
+    The role of an adverb, "often", is manner, that of an adverbial clause its conjunction. The
+    first of several parts with the same role is used.
     """
     tail = candidate.tail
     roles: dict[str, str] = {}
@@ -536,5 +536,5 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
                 roles.setdefault("place", phrase.text)
     if manners:
         roles["manner"] = ", ".join([*([roles["manner"]] if "manner" in roles else []), *manners])
-    # A slash between blanks parts united values.
+    # A slash between blanks separates united values.
     return {role: text.replace(" / ", "/") for role, text in sorted(roles.items())}

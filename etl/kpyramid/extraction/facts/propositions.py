@@ -31,9 +31,9 @@ from kpyramid.extraction.types import Argument, Proposition
 # The words of an argument.
 
 Rename = Callable[[Node], str | None] | None
-"""What a pronoun is called instead, None where it stays."""
+"""The replacement of a pronoun, None where there is none."""
 MAX_TOKENS = 80
-"""An argument never takes more, so that nested clauses cost linear time."""
+"""The most tokens of an argument, so that nested clauses cost linear time."""
 _BRACKETS = frozenset({("(", ")"), ("[", "]")})
 ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
@@ -45,10 +45,10 @@ _COORDINATION = frozenset({"conj", "cc", "preconj"})
 
 
 def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) -> list[int]:
-    """The tokens of a noun phrase, without what only adds to it.
+    """The tokens of a noun phrase, without non-restrictive additions.
 
-    What a comma or dash parts from it is left out (relative clauses, appositions, participles);
-    so is what is coordinated with it where the phrase is `split`, and the clause `bare`.
+    Relative clauses, appositions and participles after a comma or dash are left out; so are
+    coordinated phrases where the phrase is `split`, and the clause `bare`.
     """
     tokens, stack, cut = [root.i], [root], False
     while stack and len(tokens) < MAX_TOKENS:
@@ -72,7 +72,7 @@ def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) ->
 
 
 def _drop_bracket(tree: Tree, tokens: list[int]) -> list[int]:
-    """The tokens without what a bracket right behind a name holds: dates, other spellings."""
+    """The tokens without those in a bracket right after a name: dates, other spellings."""
     nodes, left, end = tree.nodes, [], -1
     for i in tokens:
         if i <= end:
@@ -85,13 +85,13 @@ def _drop_bracket(tree: Tree, tokens: list[int]) -> list[int]:
 
 
 def _drop_enclosing(tree: Tree, ids: list[int]) -> list[int]:
-    """The tokens without the commas and brackets around what was left out."""
+    """The tokens without the commas and brackets around omitted ones."""
     among = set(ids)
     return [i for i in ids if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
 
 
 def collect_clause(root: Node) -> list[int]:
-    """The tokens of a clause with all that depends on it."""
+    """The tokens of a clause and its dependents."""
     tokens, stack = [root.i], [root]
     while stack and len(tokens) < MAX_TOKENS:
         for child in stack.pop().children:
@@ -145,7 +145,7 @@ def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tup
 
 
 def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
-    """The stretch that the tokens are, None when they leave gaps or it does not read `text`.
+    """The span of the tokens; None where they have gaps or its text is not `text`.
 
     White space counts as one blank.
     """
@@ -156,17 +156,17 @@ def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
     return span if literal == text or " ".join(literal.split()) == text else None
 
 
-# The arguments of a clause: which comes first, and what leads to the others.
+# The arguments of a clause: the first, and the others with the words that introduce them.
 
 CLAUSES = frozenset({"clause", "purpose", "circumstance"})
 _LOCATIVE = frozenset("in at on near within inside outside".split())
 _MAX_CIRCUMSTANCE = 10
-"""Tokens of an adverbial clause kept as an argument; a longer one is a fact of its own."""
+"""The most tokens of an adverbial clause as an argument; a longer one is a fact of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The first argument after the subject, and what it takes into the predicate."""
+    """The first argument after the subject, and the words that join the predicate with it."""
 
     part: Part | None
     quality: Node | None
@@ -174,7 +174,7 @@ class Side:
 
 
 def choose_side(frame: Frame) -> Side:
-    """The object, else the quality, else what the sentence leads to by a preposition."""
+    """The object, else the quality, else the object of a preposition."""
     parts = frame.parts
     chosen = next((p for p in parts if p.role == "object"), None)
     chosen = chosen or next((p for p in parts if p.role == "attribute"), None)
@@ -207,7 +207,7 @@ def list_quality(quality: Node) -> list[int]:
 
 
 def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
-    """The heads of the subjects; for a noun that only names a kind, what it is said of."""
+    """The heads of the subjects; a noun that only names a kind is replaced by its subject."""
     if frame.way != "antecedent":
         return frame.subjects
     return [lift_kind(noun, frames) for noun in frame.subjects]
@@ -236,7 +236,7 @@ def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
 
 
 def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
-    """The subject; `apart` leaves out what is coordinated with it."""
+    """The subject as an argument; `apart` leaves out coordinated nouns."""
     bare = frame.clause if frame.way == "antecedent" else None
     if frame.way == "existential":  # what hangs on "a house" says where it is
         bare = next((c for c in root.children if c.dep == "prep" and c.word != "of"), None)
@@ -262,9 +262,9 @@ def write_others(
     predicate: list[int],
     rename: Rename,
 ) -> Iterator[Argument]:
-    """The other arguments with the words that lead to them; what stands in front comes last.
+    """The other arguments with the words that introduce them; those before the verb come last.
 
-    `predicate` are the tokens that the predicate has taken.
+    `predicate`: the tokens of the predicate.
     """
     for part in sorted(parts, key=lambda part: part.place < frame.top.i):
         if part.role == "circumstance":
@@ -284,7 +284,7 @@ def write_others(
 
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
-    """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
+    """The parts before the first subject of coordinated verbs; `shared`: if they share it."""
     verb = frame.verb
     while verb.dep == "conj" and verb.head.i in frames and (verb is frame.verb or not shared):
         verb = verb.head
@@ -333,10 +333,10 @@ def _name_role(part: Part) -> str:
     return "place" if part.root.entity in PLACES and words in _LOCATIVE else words
 
 
-# Propositions of noun phrases: what relates two of them, with their words in full.
+# Propositions of noun phrases: relations between two of them, with all their words.
 
 _PREDICATES = {"is a": "is", "has title": "is", "is located in": "is in"}
-"""How a noun phrase is worded whose article stands in the argument."""
+"""The predicates of relations whose article is in the argument."""
 
 
 def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Proposition, Features]]:
@@ -363,7 +363,7 @@ def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Propositi
 
 
 def _list_words(phrase: Phrase, partner: Phrase, tree: Tree) -> list[int]:
-    """The tokens of one of two phrases, without the other and what leads to it."""
+    """The tokens of a phrase, without those of its partner and the words that introduce it."""
     root, node = tree[phrase.root], tree[partner.root]
     for _ in range(MAX_HOPS):
         if node.head is root:
@@ -380,14 +380,14 @@ def _list_words(phrase: Phrase, partner: Phrase, tree: Tree) -> list[int]:
 # Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
-"""Propositions of one clause at most, however many subjects and objects are coordinated."""
+"""The most propositions of a clause with coordinated subjects and objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A clause in words, but for its subject and first object.
+    """The words of a clause, except its subject and first object.
 
-    `tokens` are those of the predicate that stand in the clause; `others` the later arguments.
+    `tokens`: the predicate's tokens in the clause; `others`: the later arguments.
     """
 
     text: str
@@ -398,12 +398,12 @@ class Wording:
 
 
 def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
-    """The propositions of every clause, by place, then those of noun phrases."""
+    """The propositions of every clause in text order, then those of noun phrases."""
     return tuple(each for each, _ in draft_propositions(tree))
 
 
 def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
-    """The propositions with what their confidence was read from; none is repeated."""
+    """The distinct propositions with the features of their confidence."""
     findings = Findings(tree, Antecedents(Tree("", [], [])))  # pronouns stay
     find_nominal_facts(findings)
     frames, merged = findings.frames, list_merged(findings.frames)
@@ -445,7 +445,7 @@ def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -
 def state_clause(
     frame: Frame, frames: dict[int, Frame], subject: Argument | None, rename: Rename
 ) -> tuple[str, tuple[Argument, ...]]:
-    """Predicate and arguments of a clause as one fact, what is coordinated kept together."""
+    """Predicate and arguments of a clause as one fact; coordinated phrases are not split."""
     wording = word_clause(frame, frames, rename)
     part, text, verb = wording.side.part, wording.text, frame.verb
     be = wording.predicate.be

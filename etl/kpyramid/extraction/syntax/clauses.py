@@ -27,7 +27,7 @@ _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
 _SECOND = frozenset({"to", "with"})
 CONNECTIVES = WORDS["connectives"]
-"""Phrases that join sentences: they say nothing of the clause they stand in."""
+"""Phrases that join sentences: they do not qualify their clause."""
 
 
 def list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
@@ -90,9 +90,9 @@ def _is_connective(prep: Node) -> bool:
 
 
 def _is_independent(clause: Node, verb: Node) -> bool:
-    """Whether what the parser calls a complement is a sentence of its own: "X left; Y stayed".
+    """Whether a clause labelled as complement is a sentence of its own: "X left; Y stayed".
 
-    It then stands before a verb that has its object already, or before a semicolon.
+    It then precedes a verb that already has its object, or a semicolon.
     """
     if clause.i > verb.i:
         return False
@@ -112,7 +112,7 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
             if _is_second_half(child) and len(link) < 3:
                 stack.append((child, (*link, child)))
             elif child.dep == "prep" and len(link) < 3:
-                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
+                # "out of" is one relation; "from A to B" is two, even if the parser nests them.
                 stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
@@ -122,13 +122,13 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
 
 
 def list_led(quality: Node) -> list[Part]:
-    """What prepositions join to an adjective: "higher in June than in May"."""
+    """The prepositional phrases of an adjective: "higher in June than in May"."""
     preps = [c for c in quality.children if c.dep in {"prep", "agent"}]
     return [part for prep in preps for part in list_prepositional(prep)]
 
 
 def _tells_manner(noun: Node) -> bool:
-    """Whether a bare noun behind "by" says how: "by hand", "by accident"; an agent is "a hand"."""
+    """Whether a bare noun after "by" is a manner: "by hand", "by accident", not "by a hand"."""
     completed = noun.left_edge is not noun or any(
         c.dep != "prep" or c.word == "of" for c in noun.children
     )
@@ -141,7 +141,7 @@ def _is_second_half(word: Node) -> bool:
 
 
 def _find_second(noun: Node) -> Node | None:
-    """The preposition that a noun between two of them leads to: "behalf of", "respect to"."""
+    """The second preposition of a phrase with a noun between two: "behalf of", "respect to"."""
     return next(
         (
             c
@@ -153,7 +153,7 @@ def _find_second(noun: Node) -> Node | None:
 
 
 def _fill_relative(part: Part, clause: Node | None) -> Part:
-    """The part, with what a relative word stands for in its place."""
+    """The part, with a relative word replaced by its antecedent."""
     if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
         return Part(part.role, clause.head, part.link, part.root)
     return part
@@ -219,10 +219,10 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
 
 
 def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
-    """Give "born" the place in "was born and raised in Rome": it stands behind both verbs.
+    """Give "born" the place in "was born and raised in Rome", which follows both verbs.
 
-    The first verb has nothing of its own and only the conjunction between it and the second,
-    which has no object either and is in the same voice.
+    The first verb has no parts of its own, only a conjunction separates it from the second, and
+    the second has no object and the same voice.
     """
     verb = frame.verb
     later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
@@ -251,7 +251,7 @@ def _name_construction(verb: Node) -> str:
 
 
 def _list_direct_subjects(kids: Kids) -> list[Node]:
-    """Subjects; of "what needs structure is asked" the clause, whose noun is parsed as another."""
+    """Subjects; only the clause in "what needs structure is asked", whose noun is parsed as one."""
     subjects = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
     clause = next((node for node in subjects if node.dep.startswith("csubj")), None)
     return [n for n in subjects if clause is None or n is clause or n.i < clause.i]
@@ -293,14 +293,14 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
 
 
 def _is_subjectless(verb: Node) -> bool:
-    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
+    """Whether the verb's form needs no subject: that of conjuncts and non-finite verbs."""
     if verb.dep in {"advcl", "ccomp"}:
         return verb.tag in {"VB", "VBG", "VBN"}
     return True
 
 
 def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
-    """The predicates above that say how the verb comes about: begin, want, be able."""
+    """The predicates above that merge with the verb: begin, want, be able."""
     chain: list[Node] = []
     node = verb
     for _ in range(MAX_HOPS):
@@ -322,9 +322,9 @@ def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
 
 
 def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
-    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
+    """The verb above an infinitive of its object ("has a chance to win") or of its purpose.
 
-    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
+    A verb with a receiver does not govern: who is given a chance is the one who wins.
     """
     while verb.dep == "conj" and verb.tag == verb.head.tag == "VB" and verb.head.i in known:
         if _list_direct_subjects(known[verb.i]):

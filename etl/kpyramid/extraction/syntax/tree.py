@@ -17,8 +17,8 @@ class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
     `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
-    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what
-    the parser's least sure decision on the token left to other ones, in tenths of probability.
+    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is the
+    probability of other decisions at the parser's least sure one on the token, in tenths.
     """
 
     tree: Tree = field(repr=False)
@@ -55,7 +55,7 @@ class Tree:
     sentences: list[tuple[int, int]]
     """First token and token after the last, sentence by sentence; `Node.sentence` counts them."""
     phrases: dict[int, Phrase | None] = field(default_factory=dict, repr=False)
-    """Arguments cut so far, so that each is cut once (`phrases.find_phrase`)."""
+    """Phrases so far, so that each is built once (`find_phrase`)."""
 
     def __getitem__(self, i: int) -> Node:
         return self.nodes[i]
@@ -89,13 +89,13 @@ def count_brackets(tree: Tree) -> list[int]:
 # Noun phrases: where an argument starts and ends, and what it names.
 
 MAX_WORDS = 12
-# A phrase with all its prepositional attachments is kept up to this length; beyond it the
-# attachments stand in facts of their own, and a shorter argument joins more easily.
+# A phrase retains all its prepositional attachments up to this length; beyond it the attachments
+# are in facts of their own, and a shorter argument is easier to resolve.
 FULL_WORDS = 8
 _WHOLE_WORDS = 20
-"""Words of a common noun with all that restricts it: it joins little, and cut it says too much."""
+"""The most words of a common noun with all that restricts it; without these it is too general."""
 _MAX_BRACKET = 12
-"""Tokens of a bracket inside a phrase."""
+"""The most tokens of a bracket inside a phrase."""
 _BRACKET = re.compile(r"\s*\([^()]*\)(?=\s|[,;]|$)")
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
@@ -108,10 +108,10 @@ _CUT = frozenset(
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
 WORDS = read_words(__file__, "words.toml")
-"""Words by what they do in a clause or phrase."""
+"""Words by their function in a clause or phrase."""
 QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 _MARKS = QUOTATION - {"'", "\u2019"}
-# What follows these says when, why or for example, and completes no noun.
+# These introduce a time, a cause or an example, which completes no noun.
 _CIRCUMSTANCES = WORDS["circumstances"]
 _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
@@ -124,7 +124,7 @@ _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _HYPHENS = frozenset("-\u2010\u2011\u2013")
 _RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
 _SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
-"""What belongs to a name behind a comma."""
+"""Parts of a name after a comma."""
 _INNER_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -234,9 +234,9 @@ def _skip_range(nodes: list[Node], i: int, step: int) -> int:
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
-    """The stretch without what follows a quotation that it begins with, the head inside.
+    """The tokens of an initial quotation with the head inside, without those after it.
 
-    Where the head is not inside, the stretch has the opening mark: `"safe" stocks`.
+    Where the head is outside, the tokens with the opening mark: `"safe" stocks`.
     """
     if first == 0 or nodes[first - 1].text not in _MARKS:
         return first, last
@@ -248,7 +248,7 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
 
 
 def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
-    """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
+    """Whether the tokens name nothing by themselves: "that", "most of which", "than 23 hours"."""
     if nodes[first].word == "than":
         return True
     cut = nodes[last + 1] if last + 1 < len(nodes) and nodes[last].tag == "VBG" else None
@@ -259,7 +259,7 @@ def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
 
 
 def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
-    """The last token, or the mark right behind it that closes a quotation of the stretch."""
+    """The last token, or the mark right after it that closes a quotation of the phrase."""
     marks = sum(nodes[i].text in _MARKS for i in range(first, last + 1))
     if marks % 2 == 0:
         return last
@@ -270,7 +270,7 @@ def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
 
 
 def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
-    """The last token before a bracket that the stretch opens and does not close."""
+    """The last token before a bracket that the phrase opens and does not close."""
     opened = [i for i in range(first, last + 1) if nodes[i].text.startswith("(")]
     closed = sum(nodes[i].text.endswith(")") for i in range(first, last + 1))
     if len(opened) > closed and first < opened[-1] and root < opened[-1]:
@@ -279,7 +279,7 @@ def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
 
 
 def _has_letter(text: str) -> bool:
-    """Return whether there is a letter or a digit, which the first character mostly is."""
+    """Return whether the text has a letter or a digit."""
     return text[:1].isalnum() or any(c.isalnum() for c in text)
 
 
@@ -291,7 +291,7 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     if token.tag in _DANGLING and first < last and token.text.islower():
-        return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
+        return token.entity != "WORK_OF_ART"  # it introduces a part that was cut
     if token.text in {"%", "\u2030", "\u00b0"}:
         return False
     if token.tag == "POS":
@@ -321,7 +321,7 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "too much"."""
+    """Whether an adverb changes the adjective's meaning: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
@@ -343,9 +343,9 @@ def _limits_number(token: Node) -> bool:
 def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
 
-    A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
-    time; `full` keeps every preposition and what restricts the noun ("patients who received it").
-    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full`
+    A name retains its of-phrase. A common noun retains its complements ("belief in ghosts"), but no
+    time; `full` retains every preposition and restrictive clause ("patients who received it").
+    Both apply while the phrase is within `FULL_WORDS`, for a common noun in `full` within
     `_WHOLE_WORDS`.
     """
     known = root.tree.phrases
@@ -360,9 +360,8 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 def find_kind(noun: Node) -> Phrase | None:
     """Return the kind that a noun names: with its of-phrase, without place and circumstance.
 
-    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
-    A noun of no known kind of thing keeps what completes it, "a catalyst for change"; what a
-    relative clause says of it is a fact of its own.
+    A definite kind, "the largest church in the town", is the whole phrase. A noun of no known kind
+    retains its complements, "a catalyst for change"; a relative clause is a fact of its own.
     """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
@@ -376,12 +375,12 @@ def find_kind(noun: Node) -> Phrase | None:
 
 
 def is_counted(noun: Node) -> bool:
-    """Whether a number says how many: "60 requests"."""
+    """Whether the noun has a number: "60 requests"."""
     return any(c.dep == "nummod" for c in noun.children)
 
 
 def is_singled_out(noun: Node) -> bool:
-    """Whether a superlative or an ordinal tells which it is: "the most common cancer"."""
+    """Whether a superlative or an ordinal identifies the noun: "the most common cancer"."""
     graded = (*noun.children, *(g for c in noun.children if c.dep == "amod" for g in c.children))
     return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in graded)
 
@@ -391,7 +390,7 @@ def _keep_all(prep: Node) -> bool:
 
 
 def _keep_beside(prep: Node) -> bool:
-    """Whether a preposition may stand in a name in full: no place does, "River Tasse in Kent"."""
+    """Whether a preposition may be part of a full name; a place, "in Kent", is not."""
     places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
     placed = any(all(g.dep != "cc" for g in c.children) for c in places)
     return _keep_all(prep) and not (placed and prep.word in _WHERE)
@@ -415,18 +414,18 @@ def _keep_name(prep: Node) -> bool:
 
 
 def is_restrictive(clause: Node) -> bool:
-    """Whether a clause tells which of the noun's things are meant: no comma or dash parts it."""
+    """Whether a clause restricts the noun: no comma or dash separates them."""
     noun = clause.head
     if clause.dep not in {"relcl", "acl"} or noun.pos != "NOUN" or clause.left_edge.i <= noun.i:
         return False
     if noun.dep == "ROOT" and clause.dep == "acl" and clause.tag in {"VBN", "VBD"}:
-        return False  # it is the clause's verb: "The invention of steel allowed for higher houses"
+        return False  # the clause's main verb: "The invention of steel allowed for higher houses"
     before = clause.tree.nodes[clause.left_edge.i - 1]
     return before.i >= noun.i and before.text not in _PARTING
 
 
 def _completes(clause: Node) -> bool:
-    """Whether it completes the noun: "a way to reduce costs", "a process underlying growth"."""
+    """Whether a clause completes the noun: "a way to reduce costs", "a law governing trade"."""
     aimed = any(c.tag == "TO" for c in clause.children)
     return is_restrictive(clause) and (aimed or (clause.dep == "acl" and clause.tag == "VBG"))
 
@@ -439,7 +438,7 @@ def _keep_complement(prep: Node) -> bool:
 
 
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
-    """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
+    """Return the longest phrase that fits: with prepositions by `keep`, with "of", without any."""
     if keep is not _keep_of:
         whole = root.pos == "NOUN" and keep in (_keep_all, _keep_kind)
         if whole:
@@ -464,9 +463,9 @@ def _cut_run(
     inner_lists: bool = True,
     tells: Callable[[Node], bool] | None = None,
 ) -> Phrase | None:
-    """Return the unbroken words around `root`.
+    """Return the contiguous phrase around `root`.
 
-    A list below it stays whole with `inner_lists`, a clause stays when it `tells` which it is.
+    A list below it is retained with `inner_lists`, a clause where `tells` accepts it.
     """
     tree = root.tree
     tokens, stack = {root.i}, [root]
@@ -514,9 +513,9 @@ def _completes_quality(word: Node, root: Node) -> bool:
 
 
 def _is_close(name: Node, is_root: bool) -> bool:
-    """Whether at most quotation marks stand between an apposition and its common noun.
+    """Whether at most quotation marks separate an apposition from its common noun.
 
-    A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
+    A proper noun beside the argument's root (`is_root`) replaces it instead (`find_close_name`).
     """
     noun, first = name.head, name.left_edge.i
     if noun.i >= first or first - noun.i > 2 or (is_root and name.pos == "PROPN"):
@@ -525,7 +524,7 @@ def _is_close(name: Node, is_root: bool) -> bool:
 
 
 def _find_clause_end(clause: Node) -> int:
-    """The last token of a restrictive clause, before what a comma or a conjunction adds to it."""
+    """The last token of a restrictive clause, before additions after a comma or conjunction."""
     nodes, last = clause.tree.nodes, clause.right_edge.i
     for i in range(clause.i + 1, last):
         added = nodes[i].text == "," and nodes[i + 1].tag in {"WDT", "WP", "WP$", "WRB"}
@@ -535,7 +534,7 @@ def _find_clause_end(clause: Node) -> int:
 
 
 def _step_over(root: Node, index: int, step: int) -> int:
-    """The token beside, for a common noun past a bracket: "heart (HR) rates (CR) of cases"."""
+    """The adjacent token; for a common noun after a bracket: "heart (HR) rates (CR) of cases"."""
     nodes, marks = root.tree.nodes, "()"[::step]
     edge = index + step
     if root.pos != "NOUN" or not 0 < edge < len(nodes) or nodes[edge].text != marks[0]:
@@ -545,7 +544,7 @@ def _step_over(root: Node, index: int, step: int) -> int:
 
 
 def _heads_list(node: Node) -> bool:
-    """Return whether something is coordinated with the node that is no larger place."""
+    """Return whether something other than a larger place is coordinated with the node."""
     return any(c.dep == "conj" and not _is_container(c) for c in node.children)
 
 
@@ -558,7 +557,7 @@ def _is_pair(token: Node) -> bool:
 
 
 def _is_double_name(name: Node) -> bool:
-    """Whether the name goes on behind "and": "Hotels and Resorts", "Particles and Fields"."""
+    """Whether the name continues after "and": "Hotels and Resorts", "Particles and Fields"."""
     after = name.tree.nodes[name.i + 1 : name.i + 3]
     return (
         name.tag == "NNPS"
@@ -570,9 +569,10 @@ def _is_double_name(name: Node) -> bool:
 
 
 def _shares_modifiers(noun: Node) -> bool:
-    """Whether of two common nouns one lacks what stands with the other: "size and shape of it".
+    """Whether one of two common nouns shares modifiers of the other: "size and shape of it".
 
-    Apart, "size" would lose what it is of, and "levels" of "different sites and levels" which.
+    If split, "size" would lose its of-phrase, and "levels" in "different sites and levels" its
+    adjective.
     """
     pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
     if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
@@ -653,9 +653,9 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
 
 
 def _is_modifier(noun: Node) -> bool:
-    """Whether a hyphen joins a noun to what narrows a name: "8000-series PEPs", "in-time Engine".
+    """Whether a hyphenated noun modifies a name: "8000-series PEPs", "in-time Engine".
 
-    One of a known kind is a title behind a word, "co-founder Anna Holm".
+    A noun of a known kind is a title, "co-founder Anna Holm".
     """
     hyphened = noun.i > 1 and noun.tree[noun.i - 1].text == "-"
     joined = hyphened and not noun.tree[noun.i - 1].space
@@ -728,7 +728,7 @@ def find_close_name(noun: Node) -> Node | None:
         if is_partitive and nodes[child.left_edge.i - 1].text == ",":
             return child
         if gap == [","]:
-            # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
+            # "The chairman, Ann Lee, said", "its last album, Dawn": the name identifies the noun.
             label = find_kind_label(noun.word)
             known = label == child.entity and label in _NAMED_AFTER_COMMA
             definite = any(c.word == "the" or c.dep == "poss" for c in children)
@@ -739,10 +739,10 @@ def find_close_name(noun: Node) -> Node | None:
     return None
 
 
-# Places inside places: what a name is in, and which nouns for places are named already.
+# Places inside places: the containers of a place, and nouns for places that have a name.
 
 _MAX_LINKS = 3
-"""Of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
+"""The most links of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
 _NAMING = frozenset("city town village state province county district region".split())
 """Nouns that a name follows with "of": "the city of Leeds"."""
 
@@ -761,7 +761,7 @@ def is_named_place(noun: Node) -> bool:
 
 
 def _find_link_end(tree: Tree, first: int) -> int:
-    """Return the last token of the name that starts at `first`, before a comma at the latest."""
+    """Return the last token of the name that starts at `first`, at most up to a comma."""
     bounds = find_entity(tree, first)
     last = first
     while last + 1 < len(tree) and tree[last + 1].text != ",":
