@@ -95,7 +95,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u0455\u03c3\u03c2\ua731\u01bd\u0282\u13da\uabaa\u0585", "s"),
     }
 )
-"""Letters of other scripts that look like one of the name, in small letters."""
+"""Letters of other scripts that look like a lower-case letter of the name."""
 _DIGITS = str.maketrans("4@3€5$§¢", "aaeesssc")
 """Digits and signs that stand for a letter of the name."""
 _WORDS = frozenset(

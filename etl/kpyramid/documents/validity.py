@@ -18,7 +18,7 @@ Time = Validity | str
 """A time as read, its words where they are no dates."""
 
 _ROLES = ("from", "since", "to", "until", "till", "through", "between", "in", "on", "during")
-"""Prepositions that a date may stand behind as a qualifier."""
+"""Prepositions that a date may stand after as a qualifier."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
     rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"

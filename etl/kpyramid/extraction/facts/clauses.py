@@ -1,4 +1,4 @@
-"""Facts that a clause states: its frame cut down to pairs of a subject and one other argument."""
+"""Facts of clauses: pairs of a subject and another argument of the clause's frame."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
-"""Words of an object that a relation can hold: "sold Beta Holdings to"."""
+"""The most words of an object within a relation: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
-"""Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
+"""Prepositions whose object a verb cannot do without, "turned to", "served as"; after a verb
 without an object "of" is one too: "consists of"."""
 _BOUND = {
     "with": frozenset("associate correlate compare concern".split()),
@@ -94,25 +94,25 @@ _BOUND = {
     "from": frozenset("result derive suffer".split()),
     "in": frozenset("result participate involve".split()),
 }
-"""Prepositions by whose object alone these verbs say something: "was associated with age"."""
+"""Prepositions that complete these verbs: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
 """What has a year is a value that is asked for: "founded the mill in | 1904"."""
 _STATES = frozenset({"at", "without", "under"})
-"""Prepositions before a bare noun that names no thing: "at risk"."""
+"""Prepositions before a bare noun for a state: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
-"""What these lead to is no part of what the verb says."""
+"""Phrases that introduce an aside, which is no argument of the verb."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
-"""Prepositions behind a verb whose objects can be said of what the verb is done to."""
+"""Prepositions after a verb whose objects apply to the verb's object too."""
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
 _UNDERGOING = frozenset({"undergo", "receive"})
-"""Verbs whose subject is not who does what they name."""
+"""Verbs whose subject is not the agent."""
 _HELPING = frozenset({"help", "let", "make"})
-"""Verbs of "help them track": a plain verb coordinated with them is theirs."""
+"""Verbs as in "help them track": a coordinated base form depends on them."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
-"""Singular nouns that take either number of a verb."""
+"""Singular nouns that agree with a verb in either number."""
 _RESULTING = VERBS["resulting"]
 
 
@@ -128,7 +128,7 @@ def find_clause_facts(findings: Findings) -> None:
 def _govern(frame: Frame, findings: Findings) -> Frame:
     """The frame of "helps farmers to plan" for that of "to plan", whose subject is an object.
 
-    Who is hired to coach is told as that, of a name.
+    A name that is hired to coach gets the relation "was hired to coach".
     """
     verb = frame.verb
     while verb.dep == "conj" and verb.tag == "VB" and verb.head is not verb:
@@ -148,7 +148,7 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
 
 
 def _is_purpose(frame: Frame) -> bool:
-    """Whether the clause says what something is for, not that it came about: "to win time"."""
+    """Whether the clause states a purpose, not an event: "to win time"."""
     verb = frame.verb
     if frame.chain:  # "to be able to follow them, patients should listen"
         verb = frame.chain[0]
@@ -234,7 +234,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
 
 
 def _is_advice(frame: Frame) -> bool:
-    """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
+    """Whether the clause is advice to the reader: "you can deduct", "keep your receipts"."""
     if frame.subjects:
         you = frame.subjects[0]
         return you.word in ADDRESSED and you.pos == "PRON" and is_general(frame.top)
@@ -245,7 +245,7 @@ def _is_advice(frame: Frame) -> bool:
 
 
 def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
-    """Who "you" are in "if you are a sole trader" and "as a landlord", and the part saying so."""
+    """The role of "you" in "if you are a sole trader" or "as a landlord", and the part with it."""
     verb = frame.top
     for _ in range(MAX_HOPS):
         for part in verb.children:
@@ -266,7 +266,7 @@ def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
 
 
 def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
-    """Why what the clause says of its subject cannot be told from the parse, None if it can."""
+    """The reason why the parse leaves the clause's subject or verb in doubt, or None."""
     if _tells_which(frame, heads):
         return "restrictive_clause"
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
@@ -288,9 +288,9 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
 
 
 def _is_beside(noun: Node, second: Node) -> bool:
-    """Whether nothing but a bracket or a preposition parts a noun from another of its verb.
+    """Whether at most a bracket or a preposition separates two subject nouns of a verb.
 
-    A name may stand behind what it is: "director Milan Kos".
+    A name may follow its kind: "director Milan Kos".
     """
     last = second.tree[second.left_edge.i - 1]
     joined = last.pos in {"CCONJ", "PUNCT"}
@@ -303,11 +303,11 @@ def _is_beside(noun: Node, second: Node) -> bool:
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
-    """Whether the clause only tells which things are meant: "patients who received it".
+    """Whether the clause is restrictive: "patients who received it".
 
-    It is then a part of the argument and no fact about all patients. What it says of a name, or
-    behind "X is a town that", holds of the name. A participle behind a comma seldom belongs to the
-    noun before it.
+    It is then part of the argument and no fact about all patients. After a name, or after
+    "X is a town that", it is a fact about the name. A participle after a comma seldom belongs to
+    the noun before it.
     """
     clause = frame.clause
     if frame.way != "antecedent" or clause is None or _is_existent(clause):
@@ -319,9 +319,9 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
 
 
 def _agrees(frame: Frame) -> bool:
-    """Whether a present verb agrees with a subject of its own, else another word is the verb.
+    """Whether a verb in the present agrees with its subject; else another word is the verb.
 
-    Names ("Arts is"), amounts, and what is coordinated go with both numbers.
+    Names ("Arts is"), amounts and coordinated subjects agree with both numbers.
     """
     top = frame.top
     helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
@@ -345,9 +345,9 @@ def _agrees(frame: Frame) -> bool:
 
 
 def _skips_subject(frame: Frame) -> bool:
-    """Whether a noun that is no part of a coordinated clause stands where its subject would.
+    """Whether a noun outside a coordinated clause is at the position of its subject.
 
-    In "the scope was passed and puncture was done" the parser joins "puncture" to what precedes.
+    In "the scope was passed and puncture was done" the parser attaches "puncture" to "passed".
     """
     verb = frame.verb
     if verb.dep != "conj" or frame.way == "own":
@@ -367,11 +367,11 @@ def _skips_subject(frame: Frame) -> bool:
 
 
 def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
-    """Whether the subject of a participle is a guess.
+    """Whether the subject of a participle is uncertain.
 
-    What a passive clause is done by is not its subject ("was measured using X"), what leads to
-    something is the whole clause ("..., leading to panic"), and in front of the subject a
-    participle says under which conditions the rest holds, but for a name's own past.
+    The agent of a passive clause is not its subject ("was measured using X"), a result has the
+    whole clause as its subject ("..., leading to panic"), and a participle before the subject is a
+    condition of the clause, unless it states the past of a name.
     """
     means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
     verb = frame.top if means else frame.verb
@@ -401,7 +401,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     if verb.tag == "VBN":
         return False
     if top.dep == "pcomp" and top.head.word in {"of", "for", "from", "about", "against"}:
-        return False  # "accused of": it need not have happened
+        return False  # "accused of": the event is uncertain
     finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
         finite = _find_verb_above(finite)
@@ -427,7 +427,7 @@ def _find_verb_above(clause: Node) -> Node:
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
-    """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
+    """Whether the verb is plural: by the noun's number, except for "Arts is a journal"."""
     if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
     return not (_is_singular(frame) and frame.way == "own" and len(heads) == 1)
@@ -442,8 +442,8 @@ def _is_singular(frame: Frame) -> bool:
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
     """The resolved subjects of a clause.
 
-    A noun that only says what kind of thing another is hands the role on: in "X is a book
-    written by Y" it is X that was written.
+    A noun that only states the kind of another is replaced by it: in "X is a book written by Y"
+    X was written.
     """
     heads: list[Phrase] = []
     for subject in frame.subjects:
@@ -465,9 +465,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if frame.way == "antecedent" and _is_existent(frame.clause):
             heads += [_word_some(p, subject) for p in findings.read_arguments(subject)]
             continue
-        # "belief in ghosts" is not belief: a common noun keeps what it governs.
+        # "belief in ghosts" is not belief: a common noun retains its complements.
         phrases = findings.read_arguments(subject, full=subject.pos == "NOUN")
-        # "The study of shapes, angles, and dimensions plays": what plays is one thing.
+        # "The study of shapes, angles, and dimensions plays": the subject is singular.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
         top = findings.frames.get(frame.top.i, frame)
         has_subject = frame.way == "own" or bool(frame.chain)
@@ -481,7 +481,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
 
 
 def _is_existent(clause: Node | None) -> bool:
-    """Whether a clause tells of what things there are: "there are mosses that live on bark"."""
+    """Whether a clause restricts an existential noun: "there are mosses that live on bark"."""
     if clause is None or clause.tree[clause.left_edge.i - 1].text in {",", "("}:
         return False
     verb = clause.head.head
@@ -491,7 +491,7 @@ def _is_existent(clause: Node | None) -> bool:
 
 
 def _word_some(phrase: Phrase, noun: Node) -> Phrase:
-    """Return "some mosses" for what there are, unless it says how many: others may not do so."""
+    """Return "some mosses" for an existential noun without a quantity: others may differ."""
     inside = [c for c in noun.children if c.i >= phrase.first or c.word == "no"]
     few = any(c.dep in {"nummod", "det"} or c.word in WORDS["quantities"] for c in inside)
     known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
@@ -499,7 +499,7 @@ def _word_some(phrase: Phrase, noun: Node) -> Phrase:
 
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
-    """Return "a chapel" for "there is a chapel in the wood", whose place is said of it."""
+    """Return "a chapel" for "there is a chapel in the wood", whose place is its fact."""
     preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of"]
     if not preps:
         return findings.read_arguments(noun)
@@ -518,9 +518,9 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
-    """The verb group, with what governs it: "began to play", "was hired to coach".
+    """The verb group with its governing verbs: "began to play", "was hired to coach".
 
-    What a finite verb governs is worded as in the proposition, without adverbs and articles.
+    The governed verbs are worded as in the proposition, without adverbs and articles.
     """
     group = word_group(frame, frames, plural)
     if not frame.chain:
@@ -547,16 +547,16 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
 def _word_control(frame: Frame) -> str | None:
     """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
     head = frame.verb.head
-    # Only regular participles can be read off the past tense.
+    # Only regular participles have the form of the past tense.
     regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
     return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
-    """What the subject is joined with, part by part; the plain prepositions come last.
+    """The tails of a clause, part by part; those of the verb's own prepositions come last.
 
-    What a verb with an object has besides is joined by words that hold the object: "sold Beta to".
-    Where the object is too long for that, it is only a qualifier of the main triple.
+    The relations of a clause's other parts include its object: "sold Beta to". Where the object is
+    too long for that, these parts are only qualifiers of the main triple.
     """
     tails: list[Tail] = []
     copula = is_copula(frame.verb)
@@ -614,7 +614,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
             stated = object_stated and not is_respective(frame.verb)
             if stated and _is_circumstance(phrase, prep, findings.tree):
-                continue  # it qualifies what the object says
+                continue  # it qualifies the fact with the object
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
@@ -627,7 +627,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
 
 
 def _is_period(part: Part, end: Part) -> bool:
-    """Whether two dates are one time, from when to when: "from 1995 to 1998"."""
+    """Whether two dates are the ends of a period: "from 1995 to 1998"."""
     dated = all(
         p.link and (p.root.entity == "DATE" or _YEAR.fullmatch(p.root.text)) for p in (part, end)
     )
@@ -638,7 +638,7 @@ def _is_period(part: Part, end: Part) -> bool:
 
 
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
-    """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
+    """The part right after the verb that completes it: "turned to Rome in 1990"."""
     edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
     active = not {"auxpass", "dobj"} & frame.kids.keys()
     for part in parts:
@@ -655,12 +655,12 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
 
 
 def _is_state(noun: Node) -> bool:
-    """Whether a bare noun says with its preposition what state something is in: "in force"."""
+    """Whether a bare noun with its preposition is a state: "in force"."""
     return noun.tag == "NN" and not noun.children
 
 
 def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
-    """Whether a tail says when, how many or in what state, and names no thing: "much potential"."""
+    """Whether a tail is a time, a quantity or a state, not a thing: "much potential"."""
     *counts, _ = tail.text.split()
     if words.rpartition(" ")[2] in {"in", "on"} and _YEAR.search(tail.text):
         return False
@@ -671,7 +671,7 @@ def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
-    """The words of a complement, None where they are too many for a relation."""
+    """The words of a complement; None where they are too many for a relation."""
     tails = _read_prepositional(part, findings)
     if len(tails) != 1 or tails[0][0].words > _MAX_FOLDED:
         return None
@@ -679,10 +679,10 @@ def _fold_complement(part: Part, findings: Findings) -> str | None:
 
 
 def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
-    """Whether the tail is no fact of the subject: "the nectar that bees collect in spring".
+    """Whether the tail makes no fact about the subject: "the nectar that bees collect in spring".
 
-    A relative clause with a subject of its own says something of a name before it, "for whom a
-    ship was named"; what "there is" has a place where that has a name.
+    A relative clause with its own subject is a fact about a name before it, "for whom a ship was
+    named"; an existential noun has a place only if the place has a name.
     """
     if frame.way == "existential":
         return words not in LOCATIVE or not (tail.is_named or tail.label in PLACES)
@@ -695,7 +695,7 @@ def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
-    """Whether the part hangs on a verb above that states it: of "relies on X to live", "on X"."""
+    """Whether the part depends on a verb above that states it: "on X" in "relies on X to live"."""
     apart = frame.noun is not None or frame.verb.dep not in {"xcomp", "conj"}
     lead = part.link[0] if part.link else part.root
     return apart and lead.head in frame.chain
@@ -718,10 +718,10 @@ def _list_objects(frame: Frame) -> list[Part]:
 
 
 def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | None:
-    """The words of the only object, none without one; None where they are too many for a relation.
+    """The words of the only object, "" without one; None where they are too many for a relation.
 
-    A relation that forgets the object says something else: who sold Beta in 2003 sold nothing
-    in 2003 that we know of.
+    A relation without the object has another meaning: "sold in 2003" is no fact about who sold
+    Beta in 2003.
     """
     objects = _list_objects(frame)
     if not objects:
@@ -738,16 +738,16 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if root.tag == "PRP" and root.word.endswith(("self", "selves")):
         return root.word, [root.i]
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
-        return None  # whose country she represented is no part of the relation
+        return None  # the owner in "represented her country" is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
 
 
 def _list_directions(noun: Node, verb: Node) -> list[Node]:
-    """The adverb behind an object that belongs to its verb: "bring people together".
+    """The adverb after an object that belongs to its verb: "bring people together".
 
-    "Together with Ann" belongs to her.
+    In "together with Ann" it belongs to the preposition.
     """
     after = [c for c in verb.children if c.i > noun.right_edge.i]
     adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
@@ -759,7 +759,7 @@ def _list_directions(noun: Node, verb: Node) -> list[Node]:
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     """Add "Hans Lund was killed in 1990" for "Berg killed Hans Lund in 1990".
 
-    Only for verbs that change, make or move what they are done to: its time and place are theirs.
+    Only for verbs that change, make or move their object: it shares their time and place.
     """
     verb = frame.verb
     if frame.chain or group.passive or group.modality:
@@ -788,7 +788,7 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
 
 
 def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
-    """Return the direct object; "has" takes the object's noun into the relation."""
+    """Return the direct object; after "has" its noun becomes part of the relation."""
     noun = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if part.gap is not None:
         return [(p, "", [], is_denied(noun)) for p in findings.read_arguments(noun)]
@@ -812,7 +812,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     direction, way_tokens = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
     tails: list[Tail] = []
-    # What is had is told apart by what follows it: "has a tool that parts lines".
+    # The object of "has" retains its restrictive clause: "has a tool that parts lines".
     full = not having or _is_distinguished(noun)
     for phrase in findings.read_arguments(noun, full) or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
@@ -841,9 +841,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
 
 
 def _is_distinguished(noun: Node) -> bool:
-    """Whether a clause or an adjective behind a noun says which, in words that stand alone.
+    """Whether a clause or an adjective after a noun restricts it, without reference to the context.
 
-    In "had the tower built" it says what was done.
+    In "had the tower built" the participle is the predicate.
     """
     behind = noun.tree.nodes[noun.i + 1 : noun.right_edge.i + 1]
     points = any(n.tag == "PRP" or (n.tag == "DT" and n.dep != "det") for n in behind)
@@ -855,7 +855,7 @@ _TELLING = frozenset({"relcl", "acl", "amod"})
 
 
 def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:
-    """What is had in units, with how much: of "has 27 days of annual leave" the leave."""
+    """The amount and the measured thing: "27 days" and "leave" of "27 days of leave"."""
     what = phrase.text.partition(f"{unit.text} of ")[2]
     measured = is_counted(unit) and unit.lemma.lower() in SIZES
     amount = build_phrase(unit.tree, phrase.first, unit.i, unit.i)
@@ -865,9 +865,9 @@ def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | 
 
 
 def _list_completions(noun: Node, having: bool, negated: bool, findings: Findings) -> list[Tail]:
-    """What prepositions join to an object, whose words the relation holds: "improved access to".
+    """The tails of an object's prepositions, with the object in the relation: "improved access to".
 
-    What stands between belongs to the object: "caused an increase in activity in" rats.
+    Phrases between them become part of it: "caused an increase in activity in" rats.
     """
     words, indices = _word_whole(noun)
     held: list[str] | None = []
@@ -891,7 +891,7 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
 
 
 def _word_whole(noun: Node) -> tuple[str, list[int]]:
-    """The noun with its adjectives as a relation holds it: "had adverse effects on"."""
+    """The noun with its adjectives as part of a relation: "had adverse effects on"."""
     starts = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
     phrase = build_phrase(noun.tree, min([noun.i, *starts]), noun.i, noun.i)
     if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
@@ -912,7 +912,7 @@ def _is_light(noun: Node, frame: Frame) -> bool:
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
-    """The object of a preposition, and what contains it, with the words that lead to it."""
+    """The object of a preposition, and the places that contain it, with the preposition's words."""
     link = [node for node in part.link if node.dep != "neg"]
     parted = any(c.word in {"neither", "nor"} for node in link for c in node.children)
     negated = len(link) < len(part.link) or parted or is_denied(part.root)
@@ -945,13 +945,13 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
 
 
 def _is_instead(part: Part) -> bool:
-    """Whether the part tells what does not hold: "rather than"."""
+    """Whether the part is the denied alternative: "rather than"."""
     compared = any(node.head.tag in {"JJR", "RBR"} for node in part.link)
     return part.link[0].word == "than" and not compared
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:
-    """The argument behind its preposition: of "between 1829 and 1830" the years."""
+    """The argument without its preposition: the years in "between 1829 and 1830"."""
     index = part.link[-1].i
     if phrase.resolved or part.gap is not None or not phrase.first <= index < phrase.last:
         return phrase

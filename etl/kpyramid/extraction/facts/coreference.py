@@ -1,4 +1,4 @@
-"""Coreference: what pronouns and definite nouns refer to."""
+"""Coreference: the antecedents of pronouns and definite nouns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 
-# Entities that can be referred to, what a first mention tells of them, and referring words.
+# Entities that can be referred to, their properties by the first mention, and referring words.
 
 PERSON = frozenset("he she him her his hers himself herself".split())
 PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
@@ -55,12 +55,12 @@ _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
 _UNSURE = frozenset({"MISC", "NOUN", "ORG"})
-"""Types of names of which the recogniser knows little, or errs."""
+"""Types of names for which the recogniser is unreliable."""
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
 COUNTING = frozenset("lot number majority variety couple series range handful plenty total".split())
-"""Nouns that only count what follows them behind "of"."""
+"""Nouns that only count the noun after "of"."""
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _PLACING = frozenset({"prep", "relcl", "acl", "compound", "poss"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
@@ -68,9 +68,9 @@ _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod
 
 @dataclass(slots=True, eq=False)
 class Antecedent:
-    """An entity spoken of: its fullest name so far, and what is known of it.
+    """A mentioned entity with its fullest name so far and its known properties.
 
-    `person` and `gender` are None while nothing tells; `kinds` are the nouns it was called.
+    `person` and `gender` are None while unknown; `kinds` are the nouns that refer to it.
     """
 
     phrase: Phrase
@@ -85,17 +85,17 @@ class Antecedent:
     last: int = -1
     """The token that named it last."""
     repeated: bool = False
-    """Whether several sentences, or the title, speak of it."""
+    """Whether several sentences, or the title, mention it."""
 
 
 _NO_NAME = re.compile(
     r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
     re.IGNORECASE,
 )
-"""Titles that tell what a text does, and name nothing."""
+"""Titles that describe a text and name nothing."""
 _ARTICLES = frozenset({"The", "A", "An"})
 _TELLING = frozenset("north south east west upper lower new old little great".split())
-"""What tells two places of one name apart: "South Newbury" is not Newbury."""
+"""Words that distinguish places of the same name: "South Newbury" is not Newbury."""
 _WITHIN = frozenset("in at on for".split())
 _LINKING = frozenset("of in at for on from by to and with".split())
 
@@ -104,11 +104,11 @@ _ABOUT = re.compile(
     r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)"
     r"(?: to| with| of)? (?=[^\Wa-z])"
 )
-"""What leads to the name in titles that are none: "Introducing X", "About X", "Interview: X"."""
+"""Words before the name in titles that are no names: "Introducing X", "About X", "Interview: X"."""
 
 
 def find_named(title: str, text: str) -> str:
-    """The part of a title that the text names, where it names but what an opening leads to."""
+    """The part of a title after an opening such as "About", if the text names only that part."""
     lead = _ABOUT.match(title)
     body = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
     if lead is None or title.casefold() in body:
@@ -118,9 +118,9 @@ def find_named(title: str, text: str) -> str:
 
 
 def read_title(title: str) -> Antecedent | None:
-    """Return what a document's title names, "Jaws" of "Jaws (1975 film)"; None when it is no name.
+    """Return the entity of a document's title, "Jaws" of "Jaws (1975 film)"; None without a name.
 
-    What is in brackets and the name's head word tell its kinds.
+    Its kinds are the noun in brackets and the head word of the name.
     """
     name = BRACKET.sub("", title).strip()
     words = name.split()
@@ -138,17 +138,17 @@ def read_title(title: str) -> Antecedent | None:
 
 
 def _is_office(label: str) -> bool:
-    """Whether a label ends in a word for persons: "Managing Director"; "Okafor" only looks so."""
+    """Whether a label ends in a noun for persons, "Managing Director", and not in a name."""
     word = label.split()[-1].lower()
     return is_person_noun(word) and is_known(word, lang="en")
 
 
 def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase]]:
-    """The turns in their order, each with the name of its speaker.
+    """The turns in text order, each with the name of its speaker.
 
-    A label is a name when it has several capital words before a comma or a bracket, one where that
-    tells an office ("Ann (Chair)"), or is part of such a label of the text: "Q", "Moderator" and
-    "Ann" alone name nobody.
+    A label is a name if it has several capitalised words before a comma or a bracket, or one before
+    an office ("Ann (Chair)"), or if it is part of another such label: "Q", "Moderator" and "Ann"
+    alone name nobody.
     """
     turns = [Span(block.start, block.end) for block in blocks if block.kind == "turn"]
     labels = [text[turn.start : turn.end].partition(":")[0] for turn in turns]
@@ -171,9 +171,9 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
 
 
 def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Antecedent | None]]:
-    """Where each section begins, and what its heading names, or the next one above it.
+    """The offset of each section, and the entity of its heading or of the next heading above.
 
-    A heading names a thing by a noun for its kind and a name: "Project Harrow", "Kelp Tower".
+    A heading names an entity by a kind noun and a name: "Project Harrow", "Kelp Tower".
     """
     path: list[tuple[int, Antecedent | None]] = []
     for block in blocks:
@@ -195,15 +195,15 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
 
 
 def find_head_word(words: list[str]) -> str:
-    """Return the head of a name in small letters: "battle" of "Battle of Hastings"."""
+    """Return the head of a name in lower case: "battle" of "Battle of Hastings"."""
     end = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
     return words[end - 1].lower()
 
 
 def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
-    """Return the first token before `end` of what an acronym's letters stand for, else None.
+    """Return the first token before `end` of an acronym's long form, else None.
 
-    They are the first letters of its words, but for a word left out, or else letters in their
+    The letters are the first letters of its words, of which one may be omitted, or else letters in
     order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
     identifying abbreviation definitions", PSB 2003).
     """
@@ -241,7 +241,7 @@ def _match_letters(words: list[Node], letters: list[str]) -> int | None:
 
 
 def list_name_words(text: str) -> list[str]:
-    """Return the words of a name by which two of them are compared."""
+    """Return the words of a name for comparison with another name."""
     words = (word.strip(".,'\"\u2019`").lower() for word in text.split())
     return [word for word in words if word and word != "the"]
 
@@ -284,7 +284,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     if not phrase.is_named:
         kinds.add(head)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
-    many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band": one thing
+    many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band"
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
@@ -293,7 +293,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
 
 
 def is_many(noun: Node) -> bool:
-    """Return whether the noun is plural, by its form or by what it counts: "a lot of stores"."""
+    """Return whether the noun is plural, by its form or by its of-phrase: "a lot of stores"."""
     if noun.tag in {"NNS", "NNPS"}:
         return True
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
@@ -302,7 +302,7 @@ def is_many(noun: Node) -> bool:
 
 
 def list_kinds(token: Node) -> set[str]:
-    """Return the nouns that the clause or an apposition calls the mention."""
+    """Return the kind nouns of the mention in its clause or an apposition."""
     nouns: list[Node] = []
     if token.dep == "nsubj" and token.head.lemma == "be":
         nouns += [c for c in token.head.children if c.dep == "attr" and c.pos == "NOUN"]
@@ -326,12 +326,12 @@ def find_bearer(noun: Node) -> Node | None:
 
 
 def is_predicate_noun(token: Node) -> bool:
-    """Return whether the noun only says what the subject is: "Aster is a company"."""
+    """Return whether the noun is a predicate of the subject: "Aster is a company"."""
     return token.dep == "attr" and any(c.dep in SUBJECTS for c in token.head.children)
 
 
 def list_stated_kinds(token: Node) -> set[str]:
-    """Return the nouns that the clause says the subject to be one of: "a metal" of "gold"."""
+    """Return the kinds of the subject that its clause states: "a metal" for "gold"."""
     if token.dep != "nsubj" or token.head.lemma != "be":
         return set()
     nouns = (c for c in token.head.children if c.dep == "attr" and c.tag == "NN")
@@ -356,7 +356,7 @@ def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
 
 
 def is_bare_definite(token: Node) -> bool:
-    """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
+    """Return whether the noun has "the" or "this" and no restrictive modifier."""
     if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
         return False
     generic = token.word in GENERIC_NOUNS
@@ -374,7 +374,7 @@ def is_bare_definite(token: Node) -> bool:
 
 
 def is_episodic(token: Node) -> bool:
-    """Return whether many are the subject of what happened: "patients underwent it"."""
+    """Return whether a plural noun is the subject of an event: "patients underwent it"."""
     if token.pos == "PROPN" or token.dep not in SUBJECTS or not is_many(token):
         return False
     auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
@@ -382,7 +382,7 @@ def is_episodic(token: Node) -> bool:
 
 
 def find_clause(token: Node) -> int:
-    """Return the verb of the token's clause, the first one where several are coordinated."""
+    """Return the verb of the token's clause, the first of coordinated verbs."""
     node = token
     for _ in range(12):
         if node.head is node or (node.pos in {"VERB", "AUX"} and node.dep not in {"conj", "xcomp"}):
@@ -392,7 +392,7 @@ def find_clause(token: Node) -> int:
 
 
 def is_inside(pronoun: Node, noun: int) -> bool:
-    """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
+    """Return whether a pronoun is in the noun's own phrase: "its" in "the bulk of its debts"."""
     node = pronoun.head
     while node.dep in {"pobj", "prep"} and node.head is not node:
         node = node.head
@@ -402,7 +402,7 @@ def is_inside(pronoun: Node, noun: int) -> bool:
 
 
 def list_governors(token: Node) -> set[int]:
-    """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
+    """Return the ancestors of an object up to the verb with the subject: "X wants to set it"."""
     node, verbs = token.head, set[int]()
     for _ in range(12):
         verbs.add(node.i)
@@ -414,7 +414,7 @@ def list_governors(token: Node) -> set[int]:
 
 
 def _is_amount(subject: Node) -> bool:
-    """Whether a clause says how much its subject is: "it remains 4.5 pence", "it fell to 3 %"."""
+    """Whether a clause states its subject's amount: "it remains 4.5 pence", "it fell to 3 %"."""
     verb = subject.head if subject.dep in SUBJECTS else subject
     parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
     return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
@@ -429,7 +429,7 @@ def is_expletive(token: Node) -> bool:
         return False
     verb, deps = token.head, {c.dep for c in token.head.children}
     if verb.lemma == "be" and verb.text[:1] in {"'", "\u2019"} and "attr" in deps:
-        return True  # "it's a shame": as often the state of things as a thing
+        return True  # "it's a shame": often the situation, not a thing
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
     if verb.lemma in _IMPERSONAL and "dobj" in deps:
@@ -455,7 +455,7 @@ _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
 def list_called(entity: Antecedent) -> set[str]:
-    """The entity types of what an entity was called: "a census-designated place"."""
+    """The entity types of the kind nouns of an entity: "a census-designated place"."""
     labels: set[str] = set()
     for kind in entity.kinds:
         label = find_kind_label(kind)
@@ -464,14 +464,14 @@ def list_called(entity: Antecedent) -> set[str]:
 
 
 def list_labels(entity: Antecedent) -> set[str]:
-    """The entity types that an entity may have: by what it was called, else the recogniser's."""
+    """The possible types of an entity: those of its kind nouns, else the recogniser's."""
     return list_called(entity) or {"PERSON" if entity.person else entity.phrase.label}
 
 
 def _is_rival(best: Antecedent, rival: Antecedent, token: Node) -> bool:
-    """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
+    """Whether an earlier clause has two entities of a type: "Velt Foods sued Marn Foods. It ...".
 
-    What the text was about before comes to mind first all the same.
+    Not if the first was mentioned before: it is then the more salient.
     """
     labels = list_labels(best), list_labels(rival)
     alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
@@ -480,7 +480,7 @@ def _is_rival(best: Antecedent, rival: Antecedent, token: Node) -> bool:
 
 
 def _leads(entity: Antecedent) -> bool:
-    """Whether it may be a person by its full name, and was the subject where it was named last."""
+    """Whether an entity may be a person by its full name, and was last named as a subject."""
     words = entity.phrase.text.split()
     full = len(words) in {2, 3} and all(word[0].isupper() for word in words)
     named = entity.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
@@ -499,66 +499,66 @@ def agrees(ent: Antecedent, word: str) -> bool:
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
 
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
-# How much a mention in each role says that the text is about it; objects of prepositions least.
+# The salience of a mention by its role; objects of prepositions have the least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
 _DEFAULT_WEIGHT = 30.0
 _SETTING_WEIGHT = 5.0
-"""Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
+"""For a place or group after a preposition: "in Leeds, England" only sets the scene."""
 _TOPIC = 45.0
 """Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
 _FADING = 0.85
-"""What is left of that after a sentence in which it was not spoken of."""
+"""The factor of that per sentence without a mention."""
 _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
 _SURE_PERSON = 40.0
 _CONTINUED = 10.0
-"""For "it" that opens a sentence, and the subject of one before."""
+"""For "it" that opens a sentence, and the subject of an earlier sentence."""
 _AGENT = 20.0
 """For "they" that do something, and people."""
 _CLAUSE_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
-"""By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
+"""The least difference between the weights of an antecedent and the next candidate."""
 _FLOOR = 65.0
-"""What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
+"""The least weight of an antecedent; a common noun as subject of the sentence before has 60."""
 _ALONE = 40.0
-"""The same of a name, and of what "it" stands for, where nothing else agrees."""
+"""The least weight of a name, or of an antecedent of "it", where nothing else agrees."""
 _WINDOW = 4
-"""Sentences that a pronoun looks back; the topic stays in mind for longer."""
+"""The most sentences between a pronoun and its antecedent, unless that is the topic."""
 _NEAR = 2
 """The same for "it" and "they"."""
 _TOPIC_WINDOW = 12
 _MAX_ALIKE = 6
-"""Things of one kind kept in mind."""
+"""The most entities of a kind that are remembered."""
 _MAX_ACTIVE = 24
-"""Entities kept in mind, so that a long text costs no more per word than a short one."""
+"""The most active entities, so that a long text costs no more per word than a short one."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
-"""Roles in which a common noun is kept in mind."""
+"""Roles in which a common noun is remembered."""
 _MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
 _VAGUE = frozenset(
     "much many more most less few little other same own such certain different any new good".split()
 )
-"""Words beside a noun that do not tell which of its things is meant."""
+"""Modifiers that do not identify a thing of the noun."""
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
 def _is_part(owner: Node) -> bool:
-    """Whether a possessor is a part of a name, and no thing of its own: "Lena's Vodka"."""
+    """Whether a possessor is part of a name, not an entity of its own: "Lena's Vodka"."""
     named = owner.dep == "poss" and owner.pos == owner.head.pos == "PROPN"
     return named and owner.entity != "PERSON"
 
 
 class Antecedents:
-    """The antecedents of one text; `topic` is its first named subject, or what the title names.
+    """The antecedents of one text; `topic` is its first named subject, or the title's entity.
 
-    One pass in text order keeps the entities spoken of, each with a salience: what was named last,
-    as a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm
-    for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the
-    kind an entity was said to be decide which of them can be meant at all. Where two are about as
-    likely none is taken.
+    One pass in text order records the mentioned entities, each with a salience: it is highest for
+    entities named last, as a subject, and first in their paragraph (Lappin and Leass, "An algorithm
+    for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and stated
+    kinds decide which entities are possible antecedents. Where two are about as likely, none is
+    chosen.
     """
 
     def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
@@ -570,33 +570,33 @@ class Antecedents:
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
         self._met = False
-        """Whether the text opens with what its title names."""
+        """Whether the text has mentioned the title's entity."""
         self._first = self._find_first(title)
         self._of_kind: dict[str, list[Antecedent]] = {}
-        """What was called by a noun, in the order of the text, none twice."""
+        """The entities by kind noun, in text order, each once."""
         self._shortened: dict[str, Antecedent | None] = {}
-        """By what remains of a name of several words: "National Park"; None where two end so."""
+        """The entities by the end of a longer name: "National Park"; None where two share it."""
         self._resolved: dict[int, Phrase] = {}
         self._owners: dict[int, Antecedent | None] = {}
-        """What each attribute without an owner beside it is of."""
+        """The owner of each attribute without an owner beside it."""
         self._lent: set[int] = set()
-        """Names that stand beside the noun in whose role they are: "the engineer, Ann Lee,"."""
+        """Names beside the noun whose role they have: "the engineer, Ann Lee,"."""
         self._unclear: dict[str, int] = {}
-        """By gender the last sentence in which nobody knows whom a pronoun means."""
+        """By gender the last sentence with an ambiguous pronoun."""
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
         self._opening = self._opened = -1
-        """The sentence that opens the paragraph; the last one that named a topic."""
+        """The sentence that opens the paragraph; the last such sentence with a topic."""
         self._acronyms: dict[str, Phrase] = {}
         """The long forms of "Drop Zone (DZ)" by their acronyms."""
         self._specific: dict[str, list[tuple[Antecedent, bool]]] = {}
-        """By noun: the phrases that said more than it, and whether each was new."""
+        """By noun: the phrases with modifiers, and whether each was indefinite."""
         self.members: dict[Span, list[Phrase]] = {}
-        """Of what "they" may stand for together, the phrase of each."""
+        """The phrases of the members of coordinated antecedents of "they", by span."""
         self._depths = count_brackets(tree)
-        """Brackets open at each token: what stands in them is said in passing."""
+        """The open brackets at each token: mentions in brackets are asides."""
         if self._title is not None:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
@@ -618,7 +618,7 @@ class Antecedents:
                 self._read_noun(node)
 
     def _find_first(self, title: str) -> int:
-        """The sentence that the text begins with: the one after a heading that is its title."""
+        """The index of the text's first sentence, after a heading that is its title."""
         if not title or len(self.tree.sentences) < 2:
             return 0
         first, last = self.tree.sentences[0]
@@ -626,21 +626,21 @@ class Antecedents:
         return int(heading.strip().casefold() == title.strip().casefold())
 
     def resolve(self, token: Node) -> Phrase | None:
-        """What a third-person pronoun, "the town" or a short name stands for; None if unclear."""
+        """The antecedent of a third-person pronoun, "the town" or a short name; None if unclear."""
         return self._resolved.get(token.i)
 
     def find_owner(self, noun: Node) -> Phrase | None:
-        """What a bare attribute is of: "the height"; one that anything has is of the topic."""
+        """The owner of a bare attribute, "the height"; the topic for an attribute of any type."""
         owner = self._owners.get(noun.i)
         if noun.word not in ATTRIBUTES and self.topic is not None:
             owner = None if self.topic.person else self.topic
         return replace(owner.phrase, resolved=True) if owner is not None else None
 
     def _choose_owner(self, noun: Node) -> Antecedent | None:
-        """The last named subject, or the topic, of a kind that can have the attribute.
+        """The last named subject, or the topic, of a type that can have the attribute.
 
-        Else what the section's heading names; from before the heading only the title competes.
-        The recogniser alone is not sure of the topic's kind.
+        Else the entity of the section's heading; of earlier entities only the title's competes.
+        The topic may have an uncertain type.
         """
         index = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
         start, heading = self._sections[index] if index >= 0 else (0, None)
@@ -688,7 +688,7 @@ class Antecedents:
             near = (a for a in self._active if a.sentence == token.sentence - 1)
             near = (a for a in near if a.gender in {None, gender})
             if self._unclear.get(gender) == token.sentence - 1 or any(map(_leads, near)):
-                # who the sentence before was about may be meant, or whom the text is about
+                # the antecedent may be the subject of the sentence before, or the topic
                 self._unclear[gender] = token.sentence
                 return
         best.gender = best.gender or GENDER.get(token.word)
@@ -697,7 +697,7 @@ class Antecedents:
         self._refer(token, best)
 
     def _read_speaker(self, token: Node) -> None:
-        """Lets "I" in a turn stand for who speaks; "we" may be anybody."""
+        """Resolves "I" in a turn to the speaker; "we" may be anybody."""
         index = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
         if index >= 0 and token.idx < self._speakers[index][0].end:
             place = Span(token.idx, token.end)
@@ -707,11 +707,11 @@ class Antecedents:
             )
 
     def _opens(self, token: Node) -> bool:
-        """Return whether it is a subject of the sentence that the text begins with."""
+        """Return whether the token is a subject of the text's first sentence."""
         return token.dep in SUBJECTS and token.sentence <= self._first
 
     def _opens_text(self, token: Node, title: Antecedent) -> bool:
-        """Return whether a pronoun is the first to speak of what the title names."""
+        """Return whether a pronoun is the first mention of the title's entity."""
         if not self._opens(token) or self._met or token.word in PLURAL:
             return False
         if token.word in THING:
@@ -728,7 +728,7 @@ class Antecedents:
         self._refer(token, title)
 
     def _refer(self, token: Node, entity: Antecedent) -> None:
-        """Let the token stand for the entity; a name that only the title has gets its place."""
+        """Resolve the token to the entity; a name that only the title has gets the token's span."""
         phrase = replace(entity.phrase, resolved=True)
         if not phrase.literal:
             place = Span(token.idx, token.end)
@@ -747,7 +747,7 @@ class Antecedents:
         if not agrees(entity, token.word):
             return False
         if token.word in PERSON and entity.person is None:
-            # The recogniser may have missed the person the text is about, hardly another.
+            # The recogniser may have missed the person of the topic, but hardly another.
             return entity is self._local or entity is self.topic
         if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
@@ -766,12 +766,12 @@ class Antecedents:
         return not (token.tag == "PRP$" and token.head is root)
 
     def _is_listed(self, entity: Antecedent) -> bool:
-        """Return whether it was named last in a list: "a town or city would set its own time"."""
+        """Return whether its last mention is in a list: "a town or city would set its own time"."""
         node = self.tree[entity.last]
         return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
-        """Whether the sentence before is about another of its kind: "Y is in Z. Its head"."""
+        """Whether the sentence before is about another of its type: "Y is in Z. Its head"."""
         near = (a for a in self._active if a.sentence == token.sentence - 1 > topic.sentence)
         near = (a for a in near if a.role in SUBJECTS and a.phrase.is_named)
         opens = token.i == self.tree.sentences[token.sentence][0]
@@ -803,7 +803,7 @@ class Antecedents:
     def _read_noun(self, token: Node) -> None:
         inside = token.pos == "NOUN" and is_inside_word(self.tree.nodes, token.i - 1)
         if token.i in self._lent or inside:
-            return  # nor is the "call" of "on-call" spoken of
+            return  # the "call" of "on-call" is no mention
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
         bearer = None if named else find_bearer(token)
@@ -851,9 +851,9 @@ class Antecedents:
             self._forget(sentence)
 
     def _find_title(self, token: Node, phrase: Phrase, named: bool) -> Antecedent | None:
-        """Return what the title names when the words are its name, or open the text with a part.
+        """Return the title's entity if the words are its name, or open the text with a part of it.
 
-        The words of the text count when they say more: "Christopher Edward Nolan".
+        A longer name in the text counts too: "Christopher Edward Nolan".
         """
         entity = self._title
         if entity is None:
@@ -885,7 +885,7 @@ class Antecedents:
         return entity
 
     def _meet(self, ent: Antecedent, token: Node, phrase: Phrase) -> None:
-        """Join what the title names with its first mention in the text."""
+        """Merge the title's entity with its first mention in the text."""
         self._met = True
         new = describe(token, phrase)
         nouns = list_kinds(token)
@@ -912,9 +912,9 @@ class Antecedents:
                 del among[:-_MAX_ALIKE]
 
     def _read_repeated(self, token: Node) -> bool:
-        """Resolve "these stories" to the "ghost stories" that were spoken of before.
+        """Resolve "these stories" to the "ghost stories" that were mentioned before.
 
-        Return whether it was done; else keep the phrase in mind when it says more than its noun.
+        Return whether it was resolved; else remember the phrase if its noun has modifiers.
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         rest = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
@@ -945,7 +945,7 @@ class Antecedents:
         return False
 
     def _is_only(self, among: list[tuple[Antecedent, bool]], token: Node) -> bool:
-        """Whether one phrase alone was told of, not long ago, and its words say which it means."""
+        """Whether the noun has a single recent phrase, whose modifiers identify its things."""
         bare = all(c.dep != "det" for c in token.children)
         reach = _WINDOW if bare else _TOPIC_WINDOW
         phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= reach]
@@ -959,7 +959,7 @@ class Antecedents:
         return len(among) == 1 and "conj" not in beside and not beside.isdisjoint(_PLACING)
 
     def _add_pair(self, token: Node) -> None:
-        """Keep "Ann and Per" in mind for a later "they"."""
+        """Remember "Ann and Per" as an antecedent of "they"."""
         members = list(list_conjuncts(token))
         if len(members) < 2 or token.dep == "conj":
             return
@@ -1002,7 +1002,7 @@ class Antecedents:
             ]
 
     def _find_known(self, token: Node, phrase: Phrase) -> Antecedent | None:
-        """Return the entity of that name, or the one person whose name ends or begins so."""
+        """Return the entity of that name, or the only person whose first or last name it is."""
         known = self._names.get(phrase.text)
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
@@ -1019,7 +1019,7 @@ class Antecedents:
         return known
 
     def _find_same(self, phrase: Phrase) -> Antecedent | None:
-        """Return the thing in mind that was called by the same words."""
+        """Return the active unnamed entity with the same words."""
         same = phrase.text.lower()
         for entity in reversed(self._active):
             if not entity.phrase.is_named and entity.phrase.text.lower() == same:
@@ -1027,7 +1027,7 @@ class Antecedents:
         return None
 
     def _learn_acronym(self, bracket: Node) -> None:
-        """Keep the long form before "(DZ)"."""
+        """Remember the long form before "(DZ)"."""
         nodes = self.tree.nodes
         if bracket.i + 2 >= len(nodes) or nodes[bracket.i + 2].text != ")":
             return
@@ -1042,7 +1042,7 @@ class Antecedents:
             self._acronyms.setdefault(short, phrase)
 
     def _read_short(self, token: Node, phrase: Phrase) -> bool:
-        """Resolve "the National Park" to the one name that ends so; return whether it was done."""
+        """Resolve "the National Park" to the only name with that end; return whether it did."""
         entity = self._shortened.get(phrase.text)
         if entity is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
             return False
@@ -1056,7 +1056,7 @@ class Antecedents:
         return True
 
     def _learn_short(self, entity: Antecedent, words: list[str]) -> None:
-        """Keep what may be left of a name when it is named again."""
+        """Remember the short forms by which a name may be repeated."""
         words = words[1:] if words[0] in _ARTICLES else words
         if "and" in words or any(word[0].isdigit() for word in words):
             return
@@ -1075,7 +1075,7 @@ class Antecedents:
         if ent.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in ent.phrase.text:
             self._learn_short(ent, words)
         if ent is not self._title and self.tree[ent.phrase.root].left_edge.word == "the":
-            return  # an office is called by no part of its name
+            return  # an office has no short name
         maybe = ent is self._title and ent.person is None and ent.kinds.isdisjoint(LABEL_BY_NOUN)
         maybe = maybe and all(word[0].isupper() for word in words)
         if not (ent.person or maybe) or not 2 <= len(words) <= 5:
@@ -1083,14 +1083,14 @@ class Antecedents:
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
                 continue
-            # Two bearers of a name: it is that of whom the text is about, or certain no longer.
+            # A name with two bearers refers to the topic, or to neither.
             bearer = self._parts.get(part, ent)
             about = bearer if bearer is self.topic else None
             keeps = about is not None and (about is self._title or bool(about.kinds))
             self._parts[part] = bearer if bearer is ent or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
-        """Resolve "the town" to the one that was called a town; return whether it was."""
+        """Resolve "the town" to the entity of that kind; return whether it did."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
         single = not plural or token.word in LABEL_BY_NOUN
@@ -1100,12 +1100,12 @@ class Antecedents:
         fitting = [*known.values()]
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
-            # "This area", "this geographical feature": what the text is about.
+            # "This area", "this geographical feature": the topic.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
             meant = meant and any(c.word == "this" for c in token.children)
             fitting = [self._local] if meant and token.dep in SUBJECTS else []
         elif not fitting and not plural:
-            # Nothing says what it is, but its type may: "Greece joined ... the country".
+            # No kind is stated, but the type may fit: "Greece joined ... the country".
             fitting = [
                 a
                 for a in self._active
@@ -1131,10 +1131,10 @@ class Antecedents:
         return True
 
     def _choose(self, fitting: list[Antecedent], token: Node) -> Antecedent | None:
-        """Return the one that a definite noun means, None when two may be meant.
+        """Return the antecedent of a definite noun; None where two are possible.
 
-        It is what the text is about, unless another was spoken of just before; or the subject of
-        the sentence before.
+        It is the topic, unless another was mentioned recently; or the subject of the last
+        sentence with a candidate.
         """
         if len(fitting) < 2:
             return fitting[0] if fitting else None

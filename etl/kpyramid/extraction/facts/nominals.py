@@ -73,12 +73,12 @@ Event = tuple[str, Phrase]
 
 
 def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
-    """(relation, date, place or other name) from the bracket that follows a name.
+    """Relations with a date, a place or another name, from the bracket that follows a name.
 
     Without the word "born" its dates count only after a person's name.
     """
     tree, opening = name.tree, name.i + 1
-    # "(;" is one token, since it may be a smiling face.
+    # "(;" is a single token, since it may be an emoticon.
     if opening >= len(tree) or not tree[opening].text.startswith("("):
         return
     limit = min(opening + _MAX_TOKENS, len(tree))
@@ -112,7 +112,7 @@ def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool)
     elif born is not None:
         middle = after = len(part)
     else:
-        return  # a single date says neither
+        return  # a single date is ambiguous
     begin = born.end() if born is not None and born.start() < middle else 0
     yield from _read_side(part, begin, middle, "was born", start, tree, opening, born is not None)
     yield from _read_side(part, after, len(part), "died", start, tree, opening, True)
@@ -151,7 +151,7 @@ def _list_places(
 
 
 def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
-    """Return the characters `start`..`end`, which stand inside the bracket, as a phrase."""
+    """Return the characters `start`..`end` of the bracket as a phrase."""
     first = opening
     while first + 1 < len(tree) and tree[first].end <= start:
         first += 1
@@ -166,18 +166,18 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
-"""What begins another item of a list behind a comma."""
+"""Tags of words that begin another item of a list after a comma."""
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = WORDS["quantities"]
 _EMPTY_KINDS = WORDS["empty_kinds"]
-"""Nouns that say how things matter to something, not what they are."""
+"""Nouns for the importance of things to something, not for a kind."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
 _RELATIVES = WORDS["relatives"]
-"""Nouns that say how one person is related to another and little by themselves."""
+"""Nouns for relations between persons, which mean little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -240,7 +240,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     mark = findings.tree[appositive.left_edge.i - 1].text
     if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
-    # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
+    # "Markers of growth (Ki67)", "after resection (arm A)": it may refer to more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
     edge = appositive.left_edge
@@ -261,7 +261,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
         bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
         if not bracket:
-            # Something stands between the two: the parser attached the name too far up.
+            # The two are not adjacent: the parser attached the name too far up.
             findings.drop("distant_apposition", noun.i, appositive.i)
             return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
@@ -270,7 +270,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
 
 
 def _completes_noun(name: Node) -> bool:
-    """Whether a name stands behind a preposition of a common noun, which a bracket may be about."""
+    """Whether a name follows a preposition of a common noun, to which a bracket may refer."""
     node = name
     while node.dep in {"pobj", "prep", "conj"} and node.head.pos in {"ADP", "SCONJ"}:
         node = node.head
@@ -278,7 +278,7 @@ def _completes_noun(name: Node) -> bool:
 
 
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
-    """Add what a noun beside a name says: its kind, whose it is, and of what."""
+    """Add the facts of a noun beside a name: its kind, its owner and its relations."""
     label = find_kind_label(kind.word)
     if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
         findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
@@ -300,7 +300,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
         if head is not None and phrase.root != head.root:
             _add(findings, head, f"{be} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
-    # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
+    # "his wife, Ann Lee" makes her his wife, a fact that is already added.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
@@ -310,7 +310,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
 
 
 def _is_dated(name: Node, findings: Findings) -> bool:
-    """Whether what is told of a person was in a year: what they were then need not last."""
+    """Whether the clause about a person is in a past year: the person's kind may have changed."""
     verb = name
     while verb.i not in findings.frames and verb.head is not verb:
         verb = verb.head
@@ -322,7 +322,7 @@ def _is_dated(name: Node, findings: Findings) -> bool:
 
 
 def _explains(noun: Node, appositive: Node) -> bool:
-    """Whether a dash without a clause around it leads to contents: "Search - indexes and ranks"."""
+    """Whether a dash outside a clause introduces contents: "Search - indexes and ranks"."""
     node = noun
     while node.dep in {"conj", "compound", "nmod"}:
         node = node.head
@@ -331,7 +331,7 @@ def _explains(noun: Node, appositive: Node) -> bool:
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
-    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
+    """Return the subject in "Ann was born in Salem, the daughter of ...", not the place."""
     node = place
     for _ in range(6):
         if node.head is node or node.pos in {"VERB", "AUX"}:
@@ -353,7 +353,7 @@ def _is_title(noun: Node) -> bool:
 
 
 def _is_item(appositive: Node) -> bool:
-    """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
+    """Whether an apposition is an item of a list or only a part of a bracket."""
     nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
     before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
     if before in {"(", "["}:
@@ -368,7 +368,7 @@ def _is_item(appositive: Node) -> bool:
 
 
 def _ends_bracket(node: Node, after: int) -> bool:
-    """Return whether only a bracket stands between token `after` and `node`."""
+    """Return whether only a bracket is between token `after` and `node`."""
     tree = node.tree
     index = node.i - 1 if node.text == "," else node.i
     if index <= after or tree[index].text != ")":
@@ -380,7 +380,7 @@ def _ends_bracket(node: Node, after: int) -> bool:
 def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     """Add what "World Trade Union (WTU)" abbreviates; return whether a bracket holds capitals only.
 
-    Such a bracket names no further thing, even where the long form is not found.
+    Such a bracket names no other thing, even where the long form is missing.
     """
     tree, index = findings.tree, short.i
     around = [i for i in (index - 1, index - 2) if i > noun.i and tree[i].text not in QUOTATION]
@@ -493,7 +493,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
             first += 1
         phrase = build_phrase(findings.tree, first, kind.i, kind.i)
         counted = any(c.dep == "nummod" for c in kind.children)
-        # Of "forms of energy and matter such as light" the examples may be of either.
+        # In "forms of energy and matter such as light" the examples may belong to either.
         between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
         unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
         if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
@@ -513,7 +513,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
 
 
 def _list_examples(root: Node, findings: Findings) -> list[Phrase]:
-    """The members of a list, which ends with the one after "and" or "or"."""
+    """The members of a list, which ends with the member after "and" or "or"."""
     examples = findings.read_arguments(root)
     for index, example in enumerate(examples):
         ends = example.first > root.i and findings.tree[example.first - 1].word in {"and", "or"}

@@ -16,7 +16,7 @@ from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
-    `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
+    `word` is the text in lower case, `entity` the entity type ("" outside entities), `iob` is
     I, O or B. `children` and the edges of the subtree are in text order. `doubt` is the
     probability of other decisions at the parser's least sure one on the token, in tenths.
     """
