@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3393,
     "storage": 3132,
     "llm": 2684,
-    "extraction": 8889,
+    "extraction": 8902,
     "graph": 2414,
     "ontology": 6079,
     "completion": 2258,

@@ -256,8 +256,12 @@ def repair_tree(tree: Tree) -> None:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
             _seat_office(node)
+        elif node.tag == "VBN" and node.i and tree[node.i - 1].tag == "TO":
+            node.tag, node.lemma = "VB", node.word  # "went on to found a school"
         elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
             _unseat_label(tree[node.i - 1])
+        elif node.text == ":" and node.i and tree[node.i - 1].pos == "NOUN":
+            _attach_list(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -477,6 +481,16 @@ def _is_year(node: Node) -> bool:
     return node.text.isdigit() and len(node.text) in {3, 4}
 
 
+def _attach_list(colon: Node) -> None:
+    """Attach a list to the noun that counts it: "is the currency of 19 states: Cyprus, Malta"."""
+    for node in colon.tree.nodes[colon.i + 1 : colon.i + 4]:
+        values = [c for c in node.head.children if c.dep == "attr" and c.i < colon.i]
+        if node.dep == "attr" and node.left_edge.i == colon.i + 1 and values:
+            node.dep = "appos"
+            _move(node, colon.tree[colon.i - 1])
+            return
+
+
 def _lift_preposition(prep: Node) -> None:
     """Attach a preposition to the verb, not to a name or a given thing: "sold Beta to Delta".
 
@@ -503,8 +517,10 @@ def _lift_preposition(prep: Node) -> None:
 
 
 def _lower_trait(prep: Node) -> None:
-    """Attach "with" to persons before it: "was measured in 20 women with asthma"."""
+    """Attach "with" or "without" to persons before it: "was measured in 20 women with asthma"."""
     nodes, index = prep.tree.nodes, prep.i - 1
+    if prep.word == "without" and any(c.tag == "DT" for o in prep.children for c in o.children):
+        return  # "lends to strangers without a pledge"
     if nodes[index].text == ")":
         opening = (i for i in range(index, prep.head.i, -1) if nodes[i].text == "(")
         index = next(opening, prep.i) - 1
