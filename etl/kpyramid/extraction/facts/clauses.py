@@ -402,7 +402,7 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return False
     if top.dep == "pcomp" and top.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": the event is uncertain
-    finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
+    finite = main  # a gerund has the mood of its main clause: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
         finite = _find_verb_above(finite)
     if read_means(verb) is not None:

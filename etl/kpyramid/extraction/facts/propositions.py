@@ -238,7 +238,7 @@ def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
 def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
     """The subject as an argument; `apart` leaves out coordinated nouns."""
     bare = frame.clause if frame.way == "antecedent" else None
-    if frame.way == "existential":  # what hangs on "a house" says where it is
+    if frame.way == "existential":  # a phrase under "a house" is its place
         bare = next((c for c in root.children if c.dep == "prep" and c.word != "of"), None)
     return _write_argument("subject", _collect(root, apart, bare), (), root.tree, rename)
 
@@ -370,7 +370,7 @@ def _list_words(phrase: Phrase, partner: Phrase, tree: Tree) -> list[int]:
             break
         node = node.head
     tokens = collect_phrase(root, split=True, bare=node)
-    # "author Bill Hart": the title hangs on the name; the parse of dates in brackets is a guess.
+    # "author Bill Hart": the title depends on the name; the parse of dates in brackets is a guess.
     if phrase.first not in tokens or "compound" in {root.dep, tree[partner.root].dep}:
         return list(range(phrase.first, phrase.last + 1))
     edges = {tokens[0], tokens[-1]}

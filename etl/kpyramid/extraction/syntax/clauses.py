@@ -47,7 +47,7 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
     if dep in OBJECTS:
         if node not in frame.subjects:
             yield Part("attribute" if dep == "attr" else "object", node)
-        else:  # "there is a house in the wood": the place may hang on the house
+        else:  # "there is a house in the wood": the place may depend on the house
             for child in node.children:
                 if child.dep == "prep" and child.word != "of":
                     yield from list_prepositional(child)
