@@ -165,7 +165,7 @@ def clean_part(text: str, start: int, end: int) -> CleanText:
 
 
 def _replace(noise: re.Match[str], part: str) -> str:
-    """What the parser reads for a piece of noise."""
+    """The replacement of a piece of noise."""
     if noise.lastgroup == "gone":
         return ""
     if noise.lastgroup != "quote":

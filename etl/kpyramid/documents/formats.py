@@ -57,7 +57,7 @@ _WIDER = {
     **{"iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
     **{"gb2312": "gbk", "shift-jis": "cp932", "euc-kr": "cp949"},
 }
-"""What browsers read for the name of a charset, after the Encoding Standard of WHATWG."""
+"""The encodings that browsers use for names of charsets, by the Encoding Standard of WHATWG."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""

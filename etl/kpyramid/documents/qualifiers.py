@@ -14,18 +14,18 @@ Qualifiers = Iterable[tuple[str, str]]
 """Role and value; the role is `time`, `place`, `table`, `document` or the value's preposition."""
 
 DOCUMENT = "document"
-"""Role of the title of the one document that tells what a common noun of the fact means."""
+"""Role of the title of the only document in which a common noun of the fact has its meaning."""
 TABLE = "table"
 """Role of the caption, heading or title above the table whose row a fact is."""
 CONDITION = "condition"
-"""Role of what must be so for the fact to hold."""
+"""Role of the condition under which the fact holds."""
 CORRECTED = "corrected"
-"""Role of what holds in place of a fact, by a person's word."""
+"""Role of a person's correction of a fact."""
 _ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
 """Roles that are named before or after the others."""
 _BETWEEN = " / "
 _MOST = 5
-"""Values of one role that are kept: a fact that is stated at more times is told at any time."""
+"""The most values of a role: a fact with more times holds at any time."""
 MORE = "…"
 """Replaces values that are left out."""
 

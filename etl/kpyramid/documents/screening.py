@@ -362,7 +362,7 @@ def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
 
 
 def judge_line(line: str, language: str) -> str | None:
-    """Why a line is no prose: "no_words", "table", "code", "citation"; None for prose."""
+    """The reason why a line is no prose ("no_words", "table", "code", "citation"), or None."""
     line = line.strip().strip("`")
     if _RULE.fullmatch(line):
         return "table" if "|" in line else "no_words"

@@ -12,19 +12,19 @@ from kpyramid.documents.qualifiers import Qualifiers, list_values
 from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
 
 Validity = tuple[str | None, str | None]
-"""First and last date; None for an end that is not told. Both are one for what happened then."""
+"""First and last date; None for an unknown end. They are the same for an event."""
 
 Time = Validity | str
 """A time as read, its words where they are no dates."""
 
 _ROLES = ("from", "since", "to", "until", "till", "through", "between", "in", "on", "during")
-"""Prepositions that a date may stand after as a qualifier."""
+"""Prepositions of dates as qualifiers."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
     rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"
     rf"|winter|{'|'.join(_DAYS)}),?[ -])*@"
 )
-"""A date with what makes it no other date."""
+"""Words around a date that do not change it."""
 _TO = r"(?:to|until|till|through)"
 _BETWEEN = re.compile(rf"(?:(?:from )?{_LEAD} {_TO} {_LEAD}|between {_LEAD} and {_LEAD})")
 _SINCE = re.compile(rf"(?:ever )?(?:since|from) {_LEAD}(?: on| onwards?)?|{_LEAD} onwards?")
@@ -33,7 +33,7 @@ _THEN = re.compile(rf"(?:(?:as|at|during|throughout) )?{_LEAD}")
 _FISCAL = re.compile(r"\b(?:fiscal|financial|tax|FY)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\b([12]\d)(\d\d)\s*[-\u2013\u2014]\s*([12]\d)?(\d\d)\b(?!-)")
 _SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
-"""A day and a month in either order, of which the year alone is told."""
+"""A day and a month in ambiguous order, of which only the year is used."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 
 

@@ -135,7 +135,7 @@ def _joins(words: Sequence[str]) -> bool:
 # Statements and triples of a reply.
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.89, 0.8
-"""Of a fact with both ends in its evidence, and of one whose end is named elsewhere.
+"""Confidence of a fact with both ends in its evidence, and of one whose end is named elsewhere.
 
 The share that is not false: of 44 triples of two small local models, chosen from given entities,
 39 were clean or awkward (19 and 20 of 22). An end that the evidence does not name was resolved,
@@ -200,7 +200,7 @@ def ground_triples(
     `not_a_triple`, `empty_relation`, `relation_too_long`, `name_in_relation` (it ends in the name
     that is its tail), `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that the
     text does not hold, or not there), `repeated`, `too_many`; `ground_statements` adds
-    `no_evidence` (the quotation does not occur, or says nothing).
+    `no_evidence` (the quotation does not occur, or states nothing).
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
@@ -253,7 +253,7 @@ def cover(spans: Sequence[Span]) -> Span:
 
 
 def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact | str:
-    """The fact, or the reason why the row is none."""
+    """The fact of a row, or the reason of its rejection."""
     if not (row.head and row.relation and row.tail):
         return "not_a_triple"
     named = _resolve_head(row.head, claim)

@@ -55,7 +55,7 @@ from kpyramid.settings import CascadeSettings, ChunkSettings, Example
 _LEAST = 3
 """No window is shorter than this share of the longest, where a document has more than one."""
 _OPENING = 40
-"""Characters of a block whose hash says whether a window begins there."""
+"""The first characters of a block, whose hash decides whether a window begins there."""
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FULL_NAME = re.compile(
     r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
@@ -232,7 +232,7 @@ class Row:
 
 
 _DIGITS = re.compile(r"(?:(?<=\d)-|(?<![-\d]))(\d{1,5})")
-"""Of a number that is not negative, or of a range."""
+"""A number that is not negative, or a range."""
 _MOST_CITED = 12
 _LONGEST_ROW = 600
 """Characters of a row that a reject shows."""
@@ -251,7 +251,7 @@ def read_window(content: str) -> Reading:
     """Entities by number and facts in the order of the reply.
 
     Raises:
-        ReplyError: it is no JSON of the schema.
+        ReplyError: the reply is no JSON of the schema.
     """
     notes = parse_json(content, Notes)
     things: dict[int, Thing] = {}
@@ -437,7 +437,7 @@ class _Window:
     def name(self, end: int | str, cited: frozenset[str]) -> Thing | str | None:
         """The entity of a number, or the words of a value; None for a number that has none.
 
-        Digits in quotation marks are a number where the sentences do not hold them.
+        Digits in quotation marks are a number where the sentences do not contain them.
         """
         if isinstance(end, str) and end.isascii() and end.isdigit() and end not in cited:
             end = int(end[:6])
@@ -483,7 +483,7 @@ def _show_end(end: int | str, reading: Reading) -> str:
 
 
 def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
-    """The fact, or the reason why the row is none."""
+    """The fact of a row, or the reason of its rejection."""
     text = window.text
     quoted = " ".join(text.chunk.text[span.start : span.end] for span in spans)
     cited = list_forms(quoted)

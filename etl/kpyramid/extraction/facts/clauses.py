@@ -97,7 +97,7 @@ _BOUND = {
 """Prepositions that complete these verbs: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
-"""What has a year is a value that is asked for: "founded the mill in | 1904"."""
+"""A year is a value, which queries ask for: "founded the mill in | 1904"."""
 _STATES = frozenset({"at", "without", "under"})
 """Prepositions before a bare noun for a state: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())

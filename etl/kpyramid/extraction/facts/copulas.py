@@ -29,7 +29,7 @@ from kpyramid.extraction.syntax.tree import (
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
-"""What a word after a quantity measures: "64 km long", "64 m above sea level"."""
+"""The dimension for each word after a quantity: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")

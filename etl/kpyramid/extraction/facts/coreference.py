@@ -424,7 +424,7 @@ _AMOUNTING = frozenset("be remain amount rise fall stand".split())
 
 
 def is_expletive(token: Node) -> bool:
-    """Return whether "it" stands for a clause: "it is said that", "it takes a day to"."""
+    """Return whether "it" is an expletive subject: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     verb, deps = token.head, {c.dep for c in token.head.children}
@@ -527,7 +527,7 @@ _ALONE = 40.0
 _WINDOW = 4
 """The most sentences between a pronoun and its antecedent, unless that is the topic."""
 _NEAR = 2
-"""The same for "it" and "they"."""
+"""The most sentences for "it" and "they"."""
 _TOPIC_WINDOW = 12
 _MAX_ALIKE = 6
 """The most entities of a kind that are remembered."""
@@ -889,7 +889,7 @@ class Antecedents:
         self._met = True
         new = describe(token, phrase)
         nouns = list_kinds(token)
-        if nouns:  # what it is said to be counts, not what its name ends in
+        if nouns:  # its stated kinds count, not the last word of its name
             labels = {LABEL_BY_NOUN.get(kind) for kind in nouns}
             ent.kinds = {kind for kind in ent.kinds if LABEL_BY_NOUN.get(kind) in labels} | nouns
         ent.kinds |= new.kinds if phrase.is_named else nouns

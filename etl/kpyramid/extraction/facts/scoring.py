@@ -42,7 +42,7 @@ class Features:
     is modified). `inferred_predicate`: a word of the predicate does not stand in the sentence.
     `split`: an argument was cut out of a coordination. `object_*` speak of the first argument
     after the subject; `object_words` is 0 without one. `longest_words`: of the arguments after it.
-    `resolved`: a pronoun or "the town" was replaced by what it stands for.
+    `resolved`: a pronoun or "the town" was replaced by its antecedent.
     """
 
     construction: str

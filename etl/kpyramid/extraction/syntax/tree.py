@@ -75,7 +75,7 @@ class Tree:
 
 
 def count_brackets(tree: Tree) -> list[int]:
-    """How many brackets are open at each token; none is open at the start of a sentence."""
+    """The number of open brackets at each token; none is open at the start of a sentence."""
     depths, depth = [], 0
     starts = {first for first, _ in tree.sentences}
     for node in tree.nodes:
