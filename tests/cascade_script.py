@@ -51,7 +51,7 @@ BY_RULES = Extraction(
         ),
     ),
 )
-RULED = replace(CHUNK, found=BY_RULES)
+RULED = replace(CHUNK, extraction=BY_RULES)
 
 Row = tuple[str, str, str]
 

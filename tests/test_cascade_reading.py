@@ -75,7 +75,7 @@ def test_types_of_names_are_the_rules_where_they_know_them() -> None:
     )
     made = read_one(
         answer_steps([(TEXT[:39], "", [("Marie Curie", "was born in", "Warsaw")])]),
-        chunk=replace(CHUNK, found=found),
+        chunk=replace(CHUNK, extraction=found),
     )
     assert {m.text: m.type for m in made.mentions} == {"Marie Curie": "PERSON", "Warsaw": "GPE"}
 
@@ -153,7 +153,7 @@ def test_a_pronoun_at_a_claims_head_is_what_the_rules_resolved_it_to() -> None:
     shared = "She shared the Nobel Prize with Pierre Curie."
     made = read_one(
         answer_steps([(shared, shared, [("She", "shared", "Nobel Prize")])]),
-        chunk=replace(CHUNK, found=found),
+        chunk=replace(CHUNK, extraction=found),
     )
     assert made.claims[0].text == "Marie Curie shared the Nobel Prize with Pierre Curie."
     assert made.facts[0].head == "Marie Curie"

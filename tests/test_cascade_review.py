@@ -39,7 +39,9 @@ from tests.loopback import Loopback, serve
 SENTENCES = [Span(0, 39), Span(40, 85), Span(86, len(TEXT))]
 RULED = replace(
     CHUNK,
-    found=Extraction(claims=tuple(Claim(TEXT[s.start : s.end], (s,), "does") for s in SENTENCES)),
+    extraction=Extraction(
+        claims=tuple(Claim(TEXT[s.start : s.end], (s,), "does") for s in SENTENCES)
+    ),
 )
 FIRST = write_merged([[1, "was born in", 2, 1]], [[1, "Marie Curie", "other"], [2, "Warsaw", "x"]])
 SECOND = write_merged([[1, "shared", 3, 2], [3, "is awarded by", 4, 3, "not"]],

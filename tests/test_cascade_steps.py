@@ -104,5 +104,5 @@ def test_a_model_may_reword_the_rules_relations_and_no_more() -> None:
         )
 
     choice = CascadeSettings(mode="paper", entities="llm", disambiguation="llm")
-    made = read_one(answer, choice, replace(CHUNK, found=twice))
+    made = read_one(answer, choice, replace(CHUNK, extraction=twice))
     assert made.facts == (replace(BY_RULES.facts[0], relation="comes from", relation_span=None),)

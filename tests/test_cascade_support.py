@@ -72,7 +72,7 @@ def test_an_end_may_be_what_the_rules_took_the_evidence_to_speak_of() -> None:
     triple, evidence = ("Skagen", "is", "old town"), TEXT[at:]
     assert read_row(triple, evidence, "Skagen is old.", CHUNK) == "unsupported"
     found = Extraction(claims=(Claim("Skagen is old.", (Span(at, len(TEXT)),)),))
-    fact = read_row(triple, evidence, evidence, replace(CHUNK, found=found))
+    fact = read_row(triple, evidence, evidence, replace(CHUNK, extraction=found))
     assert isinstance(fact, Fact)
     assert fact.head == "Skagen"
 

@@ -267,8 +267,8 @@ def test_a_model_is_given_title_document_and_what_the_rules_found_in_the_chunk()
 
     first, second = cascade.given
     assert (first.text, first.title, first.document) == (lead.strip(), "Aster", "doc")
-    assert first.found == Extraction()
-    assert second.found.claims == (Claim(TEXT, (Span(0, 33),)),)
+    assert first.extraction == Extraction()
+    assert second.extraction.claims == (Claim(TEXT, (Span(0, 33),)),)
 
 
 def test_a_window_that_failed_is_noted_on_every_chunk_that_reaches_into_it() -> None:
@@ -310,7 +310,9 @@ def test_cells_are_read_by_rule_alone_and_once() -> None:
 
     made = extract_tables(tables, {text: found}, cascade)
 
-    assert [(chunk.text[:4], chunk.found) for chunk in cascade.given] == [("Born", Extraction())]
+    assert [(chunk.text[:4], chunk.extraction) for chunk in cascade.given] == [
+        ("Born", Extraction())
+    ]
     facts = made["raw_triples"].select(["head", "relation", "producer"]).to_pylist()
     assert sorted(tuple(row.values()) for row in facts) == [
         ("Ann", "was born in", "rules"),

@@ -52,12 +52,12 @@ class Block(NamedTuple):
 
 
 def read_blocks(stored: Iterable[Mapping[str, Any]] | None) -> tuple[Block, ...]:
-    """The blocks of a row of `documents`; none where the text is all that is known."""
+    """The blocks of a row of `documents`; none where only the text is stored."""
     return tuple(Block(**block) for block in stored or ())
 
 
 def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]:
-    """What of the blocks lies between two characters, counted from the first of them."""
+    """The parts of blocks between two characters, with offsets from the first character."""
     for block in blocks:
         first, last = max(block.start, start), min(block.end, end)
         if first < last:
@@ -65,32 +65,32 @@ def cut_blocks(blocks: Iterable[Block], start: int, end: int) -> Iterator[Block]
 
 
 def list_letters(text: str) -> str:
-    """The letters and digits of a text, by which texts that differ in all else are compared."""
+    """The letters and digits of a text, to compare texts that differ in other characters."""
     return "".join(filter(str.isalnum, text))
 
 
 def number_pages(text: str, blocks: Iterable[Block], pages: Sequence[str]) -> Iterator[Block]:
-    """The blocks with their pages, of which the letters and digits are given in their order.
+    """The blocks with their page numbers; `pages` are the letters and digits of each page.
 
-    A block that is found nowhere near, or is short, is on the page of the one before.
+    A short block, and a block that no page nearby contains, gets the page of the block before it.
     """
     letters = "".join(pages)
     ends = [*accumulate(map(len, pages))]
-    at = 0
+    position = 0
     for block in blocks:
         key = list_letters(text[block.start : block.start + 2 * _KEY])[:_KEY]
         is_long = len(key) > _KEY / 2
-        place = letters.find(key, at, at + (_FAR if is_long else _NEAR))
+        place = letters.find(key, position, position + (_FAR if is_long else _NEAR))
         if place >= 0 and is_long:
-            at = place
-        yield block._replace(page=min(bisect_right(ends, max(place, at)), len(ends) - 1) + 1)
+            position = place
+        yield block._replace(page=min(bisect_right(ends, max(place, position)), len(ends) - 1) + 1)
 
 
 _KEY, _NEAR, _FAR = 40, 500, 20_000
-"""Letters of a block that are looked for, and letters that are gone through for them: a contents
-page repeats short headings, and a page that is furniture only has some thousand letters."""
+"""The letters of a block to search for, and the letters to search for short and long blocks: a
+contents page repeats short headings, and a page without text of its own has some 1,000 letters."""
 
-# Labels: a few words and a colon before a value, or before what somebody says.
+# Labels: a few words and a colon before a value, or before a speaker's words.
 
 _LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
 _MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
@@ -102,9 +102,9 @@ _STOP = re.compile(r"[.!?…][\"'”’»)\]]*$")
 
 
 def read_label(line: str, *, is_marked: bool) -> int:
-    """How many characters of a line are a label, its colon and the space behind it.
+    """The number of characters of a line's label, with its colon and the space after it; 0 if none.
 
-    A label that is marked, by bold letters, may have a dash for a colon.
+    A label in bold letters (`is_marked`) may have a dash instead of a colon.
     """
     label = (_MARKED if is_marked else _LABEL).match(line)
     if label is None or line[0].islower():
@@ -115,7 +115,7 @@ def read_label(line: str, *, is_marked: bool) -> int:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text is one: it begins large and ends with a stop, or has a verb or a pronoun."""
+    """Whether a text is a sentence: capitalised, with a full stop, or with a verb or pronoun."""
     if text[:1].islower() or len(text.split()) < 3:
         return False
     small = {word for word in LETTERS.findall(text) if word.islower()}
@@ -125,11 +125,11 @@ def is_sentence(text: str) -> bool:
 
 
 def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] | None]:
-    """For each line whether its label is a `pair`'s or a `turn`'s, and how long it is.
+    """For each line the kind of its label, `pair` or `turn`, and the label's length; else None.
 
-    A line comes with whether its label is marked as one, by bold letters; any other label needs a
-    second one in the next line or the one before, or the same label again: a single colon is prose.
-    What follows the labels of a run are sentences, or values.
+    The flag of a line says whether its label is marked by bold letters. Any other label counts
+    only beside a line with a label, or where it is repeated: a single colon is prose. A run of
+    labels is of turns if most of its labels are followed by sentences, else of pairs.
     """
     given = list(lines)
     ends = [read_label(text, is_marked=marked) for text, marked in given]
@@ -137,21 +137,21 @@ def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] 
     frequent = Counter(filter(None, labels))
     kinds: list[tuple[Kind, int] | None] = []
     for first, last in _find_runs(ends):
-        values = [is_sentence(given[at][0][ends[at] :]) for at in range(first, last)]
+        values = [is_sentence(given[index][0][ends[index] :]) for index in range(first, last)]
         repeated = any(frequent[label] > 1 for label in labels[first:last])
         spoken = 2 * sum(values) > len(values) or (repeated and any(values))
         kinds += [None] * (first - len(kinds))
-        for at, value in enumerate(values, first):
-            marked = given[at][1] or last - first > 1 or frequent[labels[at]] > 1
-            kinds.append(("turn" if value or spoken else "pair", ends[at]) if marked else None)
+        for index, value in enumerate(values, first):
+            marked = given[index][1] or last - first > 1 or frequent[labels[index]] > 1
+            kinds.append(("turn" if value or spoken else "pair", ends[index]) if marked else None)
     return kinds + [None] * (len(given) - len(kinds))
 
 
 def _find_runs(ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where lines with labels begin and end that follow each other."""
+    """The first index and the index after the last of each run of lines with labels."""
     first = 0
-    for at, end in enumerate([*ends, 0]):
+    for index, end in enumerate([*ends, 0]):
         if not end:
-            if at > first:
-                yield first, at
-            first = at + 1
+            if index > first:
+                yield first, index
+            first = index + 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from kpyramid.documents.sentences import Span, split_sentences, trim
 
-# What is no character of a text, in any format: it would stand in names and break words.
+# Control characters, which are not text in any format: they would occur in names and split words.
 
 _UNWRITTEN = re.compile(
     "\x1b\\[[0-9;:?]{0,40}[ -/]?[@-~]"  # a terminal's colours
@@ -49,10 +49,10 @@ _TEX = re.compile(
 
 
 def mend_text(text: str) -> str:
-    """A plain text without what typesetting leaves in it.
+    """A plain text without remains of typesetting.
 
-    Words that a line end parts are joined; marks of bold and italic letters go (wikitext), and
-    citations and commands of LaTeX.
+    Words hyphenated at line ends are joined; bold and italic marks of wikitext, and citations and
+    commands of LaTeX are removed.
     """
     if "-\n" in text or "‐\n" in text:
         text = _join_parted(text)
@@ -69,10 +69,10 @@ def _read_tex(command: re.Match[str]) -> str:
 
 
 def _join_parted(text: str) -> str:
-    """Each word that a hyphen and a line end part, in one line, with its hyphen where it has one.
+    """The text with each word that is hyphenated at a line end joined on one line.
 
-    It has one where the text has it so elsewhere, or where both parts are words and the whole is
-    none: "well-known". A part that is no word by itself is one of a longer word.
+    The hyphen stays where the text has the hyphenated word elsewhere, or where both parts are
+    words and the whole is not: "well-known".
     """
     from simplemma import is_known
 
@@ -94,9 +94,9 @@ def _join_parted(text: str) -> str:
 
 _HYPHENATED = re.compile(r"\w+(?:-\w+)*")
 _COMPOUNDING = frozenset("ill long self so well two three four five six ten".split())
-"""Words that stay apart from what they modify, though dictionaries have some wholes: longterm."""
+"""Words that keep their hyphen, though dictionaries list some compounds without it: longterm."""
 
-# Noise: what a parser was trained without.
+# Noise: characters that the parser's training data did not contain.
 
 _NAME = r"[^\W\d_a-z][\w'’-]{1,30}"
 _DATED = rf"{_NAME}(?:\s(?:and|&)\s{_NAME})?,?\s(?:1[89]|20)\d\d[a-z]?"
@@ -120,8 +120,8 @@ _SIGNS = re.compile(r"  |\[|``|''|\bet al\b|; ?[A-Z]|[.!?][A-Z]")
 class CleanText:
     """Part of a text as the parser reads it.
 
-    `starts` and `ends` say for each of its characters which ones of the text it stands for.
-    Without them it is that part, character by character, from `start` on.
+    `starts` and `ends` map each of its characters to the offsets in the text that it stands for.
+    Without them the characters are those of the text from `start` on.
     """
 
     words: str
@@ -130,16 +130,16 @@ class CleanText:
     ends: array[int] | None = None
 
     def locate(self, first: int, length: int) -> tuple[int, int]:
-        """Where in the text `length` characters from `first` on start and end."""
+        """The start and end in the text of `length` cleaned characters from `first` on."""
         if self.starts is None or self.ends is None:
             return self.start + first, self.start + first + length
         return self.starts[first], self.ends[first + length - 1]
 
 
 def clean_part(text: str, start: int, end: int) -> CleanText:
-    """The characters `start` to `end` of a text without what is noise to a parser.
+    """The characters `start` to `end` of a text without noise for the parser.
 
-    Noise are line breaks inside of sentences, runs of blanks, soft hyphens, zero-width marks,
+    Noise is line breaks within sentences, runs of blanks, soft hyphens, zero-width marks,
     footnote numbers, references in brackets, and quotation marks as TeX and treebanks write them.
     """
     part = text[start:end]
@@ -147,25 +147,25 @@ def clean_part(text: str, start: int, end: int) -> CleanText:
         return CleanText(part, start)
     words: list[str] = []
     starts, ends = array("q"), array("q")
-    at = 0
+    position = 0
     for noise in _NOISE.finditer(part):
         read = _replace(noise, part)
-        words += (part[at : noise.start()], read)
-        starts.extend(range(start + at, start + noise.start()))
-        ends.extend(range(start + at + 1, start + noise.start() + 1))
+        words += (part[position : noise.start()], read)
+        starts.extend(range(start + position, start + noise.start()))
+        ends.extend(range(start + position + 1, start + noise.start() + 1))
         starts.extend([start + noise.start()] * len(read))
         ends.extend([start + noise.end()] * len(read))
-        at = noise.end()
+        position = noise.end()
     if not words:
         return CleanText(part, start)
-    words.append(part[at:])
-    starts.extend(range(start + at, end))
-    ends.extend(range(start + at + 1, end + 1))
+    words.append(part[position:])
+    starts.extend(range(start + position, end))
+    ends.extend(range(start + position + 1, end + 1))
     return CleanText("".join(words), start, starts, ends)
 
 
 def _replace(noise: re.Match[str], part: str) -> str:
-    """What the parser reads for a piece of noise."""
+    """The replacement of a piece of noise."""
     if noise.lastgroup == "gone":
         return ""
     if noise.lastgroup != "quote":
@@ -174,7 +174,7 @@ def _replace(noise: re.Match[str], part: str) -> str:
     return '" ' if noise.group() == "''" and follows.isalnum() else '"'
 
 
-# Blocks: stretches between blank lines or the dots of a line of items, each parsed at once.
+# Blocks: spans between blank lines or the dots of a line of items, each parsed at once.
 
 MAX_BLOCK = 5_000
 """Characters parsed at once; the parser needs about 1 GB per million."""
@@ -183,7 +183,7 @@ _GAP = re.compile(r"\n[^\S\n]*+\n\s*+|(?<=\s)[·•]\s++")
 
 
 def list_blocks(text: str, start: int = 0, end: int | None = None) -> Iterator[Span]:
-    """The stretches between gaps, long ones cut at sentence ends, else between words.
+    """The spans between gaps; long ones are cut at sentence ends, else between words.
 
     No block is empty or begins or ends with white space; every other character from `start` to
     `end`, but for the dots between items, is in exactly one.
@@ -232,7 +232,7 @@ _FETCHED = re.compile(r"(?:Retrieved|Archived|Accessed)\s(?:on\s|from\s)?[\w,]")
 
 
 def is_citation(line: str, share: float) -> bool:
-    """Whether a line or sentence only refers to a work; `share` is that of its function words."""
+    """Whether a line or sentence is only a citation; `share`: its share of function words."""
     if _INITIALS_FIRST.match(line):
         return bool(_PAGES.search(line) or _VOLUME.search(line))
     if _FAMILY_NAME_FIRST.match(line):

@@ -1,4 +1,4 @@
-"""Files that a library converts to Markdown: which there are, and the process that converts them.
+"""Files that a library converts to Markdown: their formats, and the process that converts them.
 
 kreuzberg and calamine read untrusted bytes in native code, so in a child process with limits.
 """
@@ -41,9 +41,9 @@ class Sheet(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A file as Markdown, with the title and the language that it states; or why it is none.
+    """A file as Markdown with the title and language that it states, or the reason of a failure.
 
-    Of a workbook the sheets. `pages`: the letters and digits of each page or slide.
+    A workbook has `sheets` instead. `pages`: the letters and digits of each page or slide.
     """
 
     text: str = ""
@@ -56,12 +56,12 @@ class Converted:
 
 
 Convert = Callable[[Sequence[SourceFile], int], Mapping[str, Converted]]
-"""What becomes of files, by path; those of more than so many bytes are left as they are."""
+"""Converts files: the results by path; files larger than the second argument are not converted."""
 
 
 _FEW_ROWS = 5
-"""Lines of a page that are taken for a table: of 40 pages of three lines of prose 21 were, of five
-one, of six and more none. So few rows are read as a paragraph."""
+"""A table of a PDF with at most so many rows is read as a paragraph: of 40 pages with three lines
+of prose 21 were converted to tables, with five lines 1, with six and more none."""
 
 
 _ITEM = re.compile(rb"([ ]*)((?:[-*+]|#\.|\d{1,3}[.)]|\(?\w\))[ ]+)\S")
@@ -77,13 +77,13 @@ def _read_role(role: re.Match[bytes]) -> bytes:
 
 
 _FIELDS = re.compile(rb"\A(?:[A-Za-z][\w-]{0,30}: .*\n(?:[ \t]+\S.*\n){0,9}){2,40}(?=\n)")
-"""Fields at the head of a document, "Title: X", which are no text that flows."""
+"""Fields at the head of a document, "Title: X", one per line."""
 
 
 def mend_rst(source: bytes) -> bytes:
-    """RST with each item and field in a line, without roles and marks of links, which become text.
+    """RST with each item and field on one line, and roles and links replaced by their text.
 
-    Fields have blank lines between.
+    Blank lines separate the fields.
     """
     lines: list[bytes] = []
     indent = 0
@@ -102,10 +102,10 @@ def mend_rst(source: bytes) -> bytes:
 
 
 def serve(memory_bytes: int) -> None:
-    """Converts what stands on standard input, file after file, until it ends.
+    """Converts the files on standard input, one after the other, until it ends.
 
-    A file is a line of JSON, `ending` and `size`, and its bytes; the reply a line of JSON with the
-    fields of `Converted`.
+    A file is a line of JSON with `ending` and `size`, then its bytes; the reply on standard output
+    is a line of JSON with the fields of `Converted`.
     """
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     while line := sys.stdin.buffer.readline():
@@ -146,13 +146,13 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
     elif ending == ".rst":
         data = mend_rst(data)
     try:
-        found = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
+        result = extract_bytes_sync(data, CONVERTED[ending], config=ExtractionConfig(**options))
     except KreuzbergError as e:
         return _fail(e)
-    first, *slides = found.content.split(_PAGE)  # a page of PDF is given by itself
-    stated, text = found.metadata, "".join([first, *slides])
-    pages = [page["content"] for page in found.pages or ()] or slides
-    for table in found.tables:
+    first, *slides = result.content.split(_PAGE)  # a page of PDF is given by itself
+    stated, text = result.metadata, "".join([first, *slides])
+    pages = [page["content"] for page in result.pages or ()] or slides
+    for table in result.tables:
         if len(table.cells) <= _FEW_ROWS and ending == ".pdf":
             words = " ".join(cell for row in table.cells for cell in row if cell)
             text = text.replace(table.markdown.strip(), words)
@@ -167,7 +167,7 @@ def _convert(ending: str, data: bytes) -> dict[str, Any]:
 
 
 _PAGE = "\ue000page\ue001"
-"""Stands where a slide begins; no text has these characters."""
+"""Marks the beginning of a slide; no text has these characters."""
 
 
 def _fail(error: Exception) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def _fail(error: Exception) -> dict[str, Any]:
 
 
 def _read_workbook(data: bytes) -> dict[str, Any]:
-    """The sheets; a merged cell's value stands in each row that it reaches down to."""
+    """The sheets; the value of a merged cell is repeated in each of its rows."""
     from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum, SheetVisibleEnum
 
     try:

@@ -12,7 +12,7 @@ from kpyramid.keys import hash_bytes, hash_file, hash_value
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """One file of the corpus: its path below the folder, then bytes or why there are none."""
+    """One file of the corpus: its path below the folder, then its bytes or the reason for none."""
 
     path: str
     data: bytes
@@ -23,7 +23,7 @@ class SourceFile:
 class Corpus:
     """A listing of files with the sha256 of each; a file or folder that cannot be read has none.
 
-    `problems` says for a folder or a link why it is not read.
+    `problems`: the reason why a folder or a link is not read, by path.
     """
 
     root: Path
@@ -69,23 +69,22 @@ _MOST_NAMED = 3
 
 
 def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
-    """The files of a folder, or the one file given; hidden files and folders are left aside.
+    """The files of a folder, or the given file; hidden files and folders are skipped.
 
-    Links are followed within the folder, and not read where they lead out of it. `leave_out` are
-    the warehouse's folders: a corpus may lie around them or beside them, and what lies below them
-    is no part of it.
+    Links are followed within the folder, and not read where they lead out of it. `leave_out`: the
+    warehouse's folders; a corpus may contain them, but their files are no part of it.
 
     Raises:
         InputError: it does not exist, holds no file, or lies in the warehouse.
     """
-    own = [Path(os.path.realpath(folder)) for folder in leave_out]
-    if _lies_in(location, own):
+    excluded = [Path(os.path.realpath(folder)) for folder in leave_out]
+    if _lies_in(location, excluded):
         raise InputError(f"corpus {location} is inside the warehouse; move it to another folder")
     if location.is_file():
         return Corpus(location.parent, [_list_file(location.parent, location.name)])
     if not location.is_dir():
         raise InputError(f"corpus {location} does not exist; give a folder of text or one file")
-    paths, unread = _walk_folders(location, own)
+    paths, unread = _walk_folders(location, excluded)
     if "" in unread:
         raise InputError(f"corpus {location}: {unread['']}")
     if not paths and not unread:
@@ -100,11 +99,11 @@ def list_corpus(location: Path, *, leave_out: Sequence[Path] = ()) -> Corpus:
 _LEADS_OUT = "a link that leads out of the corpus folder; copy into it what shall be read"
 
 
-def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
-    """Paths of the files below a folder, and of what is not read there, with the reason.
+def _walk_folders(root: Path, excluded: Sequence[Path]) -> tuple[list[str], dict[str, str]]:
+    """Paths of the files below a folder, and the paths that are not read, with the reason.
 
-    A folder is read once: links that lead back would make the corpus endless. Links come last,
-    so that a folder that is really there goes by its own path.
+    A folder is read once: links back to it would make the corpus endless. Links are followed
+    last, so that a folder is listed by its real path.
     """
     paths: list[str] = []
     unread: dict[str, str] = {}
@@ -127,7 +126,7 @@ def _walk_folders(root: Path, own: Sequence[Path]) -> tuple[list[str], dict[str,
             continue
         for entry in entries:
             leads_away = entry.is_symlink() or _is_folder(entry)
-            if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), own)):
+            if entry.name.startswith(".") or (leads_away and _lies_in(Path(entry.path), excluded)):
                 continue
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.is_symlink() and not _lies_in(Path(entry.path), [real]):
@@ -157,9 +156,9 @@ def _lies_in(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def name_former(path: Path, digest: str) -> Path:
-    """Where who replaces a file of a corpus keeps what was there, for builds that listed it.
+    """The path for the former content of a replaced corpus file, for builds that listed it.
 
-    Hidden, so that it is no part of the corpus.
+    The file is hidden, so that it is no part of the corpus.
     """
     return path.with_name(f".{path.name}.{digest[:16]}")
 
@@ -178,7 +177,7 @@ def _read_unchanged(path: Path, digest: str) -> bytes:
 
 
 def _list_file(root: Path, path: str) -> tuple[str, str | None]:
-    """Its name and hash; a name that is not UTF-8 is escaped, and its file not read."""
+    """A file's name and hash; a name that is not UTF-8 is escaped, and the file is not read."""
     name, file = _escape_name(path), root / path
     try:
         return name, hash_file(file) if name == path and file.is_file() else None

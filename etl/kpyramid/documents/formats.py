@@ -51,13 +51,13 @@ _MARKS = (  # UTF-32 first: its little-endian mark begins with UTF-16's
 )
 _DECLARED = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.I)
 _NO_CHARSET = tuple("utf-16 utf-32 utf-7 idna punycode unicode-escape raw-unicode-escape".split())
-"""Codecs of Python that no readable page is written in; browsers take such names for UTF-8 too."""
+"""Codecs of Python that no readable page uses; browsers also read such names as UTF-8."""
 _WIDER = {
     **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
     **{"iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874"},
     **{"gb2312": "gbk", "shift-jis": "cp932", "euc-kr": "cp949"},
 }
-"""What browsers read for the name of a charset, after the Encoding Standard of WHATWG."""
+"""The encodings that browsers use for names of charsets, by the Encoding Standard of WHATWG."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.02
 """Share of control characters from which a file counts as binary; real text has next to none."""
@@ -169,20 +169,20 @@ class Refusal:
 
 
 def group_unread(refusals: Iterable[Refusal]) -> list[Unread]:
-    """What was refused by reason and ending, the most frequent first."""
+    """The refusals grouped by reason and file ending, the most frequent first."""
     groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for one in refusals:
-        kind = one.reason, name_ending(one.source.partition("#")[0])
-        groups.setdefault(kind, []).append((one.source, one.detail))
-    found = [Unread(*kind, tuple(sorted(rows))) for kind, rows in sorted(groups.items())]
-    return sorted(found, key=lambda one: -len(one.refused))
+    for refusal in refusals:
+        kind = refusal.reason, name_ending(refusal.source.partition("#")[0])
+        groups.setdefault(kind, []).append((refusal.source, refusal.detail))
+    unread = [Unread(*kind, tuple(sorted(rows))) for kind, rows in sorted(groups.items())]
+    return sorted(unread, key=lambda kind: -len(kind.refused))
 
 
 def require_readable(corpus: Corpus, *, converts: bool) -> None:
-    """Passes when there is a file that may be read, by its name.
+    """Checks that the corpus has a file whose name is of a readable format.
 
     Raises:
-        InputError: there is none; says of each kind what to do.
+        InputError: there is none; the message says for each format what to do.
     """
     refusals = []
     for path, digest in corpus.files:
@@ -209,7 +209,7 @@ def name_ending(path: str) -> str:
 
 
 def refuse_format(path: str, *, converts: bool) -> Refusal | None:
-    """Why a file of that name cannot be read whatever it holds; None where it may be.
+    """The refusal of a file by its name alone; None where its format can be read.
 
     `converts`: whether the library that converts files is installed.
     """
@@ -243,10 +243,10 @@ def read_records(
     taken: dict[str, int] | None = None,
     converted: Converted | None = None,
 ) -> Iterator[Record | Refusal]:
-    """The records of one file, the format told by its ending; each has text or is a refusal.
+    """The records of one file in the format of its ending; each has text or is a refusal.
 
-    `taken` holds the sources that the corpus has so far; new ones are added, none comes twice.
-    `converted`: what became of a file that is not read as it is.
+    `taken`: the sources of the corpus so far; new ones are added, and each is unique.
+    `converted`: the result for a file that a library converts.
     """
     ending = name_ending(path)
     refused = refuse_format(path, converts=converted is not None)
@@ -271,7 +271,7 @@ def read_records(
 
 
 def _name_source(source: str, taken: dict[str, int]) -> str:
-    """The source, or with the first free suffix when it is taken: `a`, `a~2`, `a~3`."""
+    """The source, with the first free suffix where it is in use: `a`, `a~2`, `a~3`."""
     name = source
     while name in taken:
         # counting on from the last suffix keeps a million equal names linear
@@ -414,7 +414,7 @@ def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Re
         try:
             yield _read_line(path, number, line, settings)
         except RecursionError:
-            # what can be parsed may still be too deep to be written as metadata
+            # a value that can be parsed may be nested too deep to be written as metadata
             detail = f"line {number}: nested too deep"
             yield Refusal(f"{path}#line{number}", "bad_json", detail)
         except ValueError as e:
@@ -430,7 +430,7 @@ def _read_line(path: str, number: int, line: str, settings: IngestSettings) -> R
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; a key that comes twice is refused, for the first value would be lost."""
+    """A JSON object; a repeated key is refused, because its first value would be lost."""
     repeated = _find_repeated([name for name, _ in pairs])
     if repeated is not None:
         raise ValueError(f"the key {repeated!r} comes twice in one object")
@@ -438,7 +438,7 @@ def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _find_repeated(names: Sequence[str]) -> str | None:
-    """The first name that comes a second time."""
+    """The first name that is repeated; None if all are distinct."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -450,21 +450,21 @@ def _find_repeated(names: Sequence[str]) -> str | None:
 def _read_json(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     text = decode_bytes(data, settings.fallback_encoding)
     try:
-        found = json.loads(text, object_pairs_hook=_make_object)
+        content = json.loads(text, object_pairs_hook=_make_object)
     except (ValueError, RecursionError) as e:
         detail = "nested too deep" if isinstance(e, RecursionError) else str(e)
         raise RefusedError("bad_json", detail) from e
-    if isinstance(found, dict):
-        lists = [value for value in found.values() if isinstance(value, list)]
+    if isinstance(content, dict):
+        lists = [value for value in content.values() if isinstance(value, list)]
         is_record = len(lists) != 1 or not lists[0] or not isinstance(lists[0][0], dict)
-        above = {} if is_record else {n: v for n, v in found.items() if v is not lists[0]}
+        above = {} if is_record else {n: v for n, v in content.items() if v is not lists[0]}
         if read_labels(above):
             raise RefusedError("bad_access", f"{FIELD!r} stands above the rows: write it in each")
-        found = [found] if is_record else lists[0]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        content = [content] if is_record else lists[0]
+    if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
         raise RefusedError("bad_json", "neither an object nor an array of objects")
-    columns = {name for row in found for name in row}
-    yield from _read_rows(path, columns, enumerate(found, 1), settings)
+    columns = {name for row in content for name in row}
+    yield from _read_rows(path, columns, enumerate(content, 1), settings)
 
 
 def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -485,10 +485,10 @@ def _read_csv(path: str, data: bytes, settings: IngestSettings) -> Iterator[Reco
 
 
 def _find_delimiter(text: str) -> str:
-    """The comma, unless the header has none and each of the first lines has as many others.
+    """The comma, unless the header has none and the first lines agree in another delimiter.
 
     Raises:
-        RefusedError: `bad_csv`; several would do.
+        RefusedError: `bad_csv`; several delimiters are possible.
     """
     lines = [line for line in text[:_HEAD].split("\n")[:_SNIFFED] if line.strip()]
     if not lines or "," in lines[0]:
@@ -504,7 +504,7 @@ def _find_delimiter(text: str) -> str:
 
 
 _HEAD, _SNIFFED = 100_000, 20
-"""Characters and lines that show what parts the cells."""
+"""Characters and lines of a file from which the delimiter is detected."""
 
 
 def _read_sheets(
@@ -524,7 +524,7 @@ def _read_grid(
     given: Iterable[tuple[int, Sequence[str]] | Refusal],
     settings: IngestSettings,
 ) -> Iterator[Record | Refusal]:
-    """The rows below the first of several cells, which is the header; `mark` is before a number."""
+    """The rows below the header, the first row of several cells; `mark` precedes row numbers."""
     left = (row for row in given if isinstance(row, Refusal) or any(row[1]))
     head = list(islice(left, _SNIFFED))
     widest = max((len(row[1]) for row in head if not isinstance(row, Refusal)), default=1)
@@ -569,7 +569,7 @@ def _read_rows(
     rows: Iterable[tuple[int, Mapping[str, object]] | Refusal],
     settings: IngestSettings,
 ) -> Iterator[Record | Refusal]:
-    """A record of each row where a column is a field for text; else the rows as tables."""
+    """A record per row where a column is a text field; else the rows as tables."""
     if not {*columns}.isdisjoint(settings.text_fields or TEXT_FIELDS):
         for row in rows:
             yield row if isinstance(row, Refusal) else _make_record(path, *row, settings)
@@ -632,12 +632,12 @@ def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[
 
 
 _UNHELD = (ValueError, OverflowError, pa.ArrowException)
-"""What Arrow raises at a value that Python has no object for: parts of a microsecond, years beyond
+"""Errors of Arrow at a value that Python cannot represent: fractions of a microsecond, years beyond
 9999, durations of millions of years, unknown time zones."""
 
 
 def _hold(kind: pa.DataType) -> pa.DataType:
-    """The type in microseconds: of nanoseconds Arrow makes objects of pandas, where that is."""
+    """The type in microseconds: Arrow converts nanoseconds to objects of pandas if installed."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_duration(kind) and kind.unit == "ns":
@@ -655,7 +655,7 @@ def _hold(kind: pa.DataType) -> pa.DataType:
 def _list_parquet_rows(
     path: str, table: pa.Table
 ) -> Iterator[tuple[int, dict[str, object]] | Refusal]:
-    """Each row by itself: those with a value that Python cannot hold are refused, others read."""
+    """Reads each row by itself; rows with a value that Python cannot represent are refused."""
     for number in range(table.num_rows):
         row = {}
         for name, column in zip(table.column_names, table.columns, strict=True):
@@ -672,14 +672,14 @@ def _list_parquet_rows(
 def _make_record(
     path: str, number: int, row: Mapping[str, object], settings: IngestSettings
 ) -> Record | Refusal:
-    """A record from a row of named fields; what has no place of its own is metadata.
+    """A record from a row of named fields; other fields become metadata.
 
     Without an id field the source is named by the row's content, so that inserting a row
-    above does not rename the ones below. `number` places a row that has no valid name.
+    does not rename those below it. `number` names a row that has no valid name.
     """
     try:
         check_text(_as_text(dict(row)))
-        # A text may be JSON that says anything.
+        # A text may be JSON with any fields.
         texts = [n for n in _name_texts(settings, row) if isinstance(row.get(n), str)]
         access = read_labels({n: value for n, value in row.items() if n not in texts})
     except RefusedError as e:
@@ -711,7 +711,7 @@ def _make_record(
 
 
 def _name_texts(settings: IngestSettings, row: Mapping[str, object]) -> list[str]:
-    """The fields that hold a row's text: all that the settings name, else the first usual one."""
+    """The fields with a row's text: all that the settings name, else the first usual one."""
     named = [name for name in settings.text_fields or TEXT_FIELDS if row.get(name) is not None]
     return named if settings.text_fields else named[:1]
 
@@ -720,7 +720,7 @@ def _read_paragraphs(name: str, value: object) -> str:
     """The text of a field; the texts of a list are paragraphs.
 
     Raises:
-        RefusedError: `bad_record`; it holds something else, which is no prose.
+        RefusedError: `bad_record`; the value is neither a text nor a list of texts.
     """
     given = value if isinstance(value, list | tuple) else [value]
     parts = [part for part in given if isinstance(part, str)]
@@ -731,7 +731,7 @@ def _read_paragraphs(name: str, value: object) -> str:
 
 
 def _unquote(text: str) -> str:
-    """The text of a field that holds it as a CSV file has it, its quotation marks doubled."""
+    """The text of a field that is quoted as in CSV, with doubled quotation marks."""
     if '""' in text and (quoted := _QUOTED.fullmatch(text)):
         return quoted[1].replace('""', '"')
     return text

@@ -1,7 +1,7 @@
-"""Access labels: read from the field `access`, and never lost where something is nearly that field.
+"""Access labels: read from the field `access`; fields with nearly that name are refused.
 
-A document without labels is everybody's to read. So what was meant as a label and cannot be read
-as one is refused, and never taken for none.
+Everybody may read a document without labels. So a value that was meant as a label and cannot be
+read as one is refused, and never treated as missing.
 """
 
 import re
@@ -29,8 +29,8 @@ def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
     """The access labels of a row, sorted; none where the field is missing, null or empty.
 
     Raises:
-        RefusedError: `bad_access`; a field is nearly named `access`, such a field stands within
-            another one, or the value is neither labels in a list nor labels with commas between.
+        RefusedError: `bad_access`; the name of a field, or of a field within another one, is
+            nearly `access`, or the value is neither a list of labels nor labels between commas.
     """
     for name in _find_fields(row):
         detail = f"labels are read from the field {FIELD!r}, not from {name!r}"
@@ -51,7 +51,7 @@ def read_labels(row: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _as_label(value: object) -> str:
-    """A text, or a number that is one; empty for what is no label."""
+    """A label as text; a number becomes text, and any other value is empty."""
     is_label = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value) if is_label else ""
 
@@ -95,7 +95,7 @@ _LOOKALIKES = str.maketrans(
         **dict.fromkeys("\u0455\u03c3\u03c2\ua731\u01bd\u0282\u13da\uabaa\u0585", "s"),
     }
 )
-"""Letters of other scripts that look like one of the name, in small letters."""
+"""Letters of other scripts that look like a lower-case letter of the name."""
 _DIGITS = str.maketrans("4@3€5$§¢", "aaeesssc")
 """Digits and signs that stand for a letter of the name."""
 _WORDS = frozenset(
@@ -106,7 +106,7 @@ _WORDS = frozenset(
 """Words within two edits of the name: of simplemma's English dictionary, and of two neighbours."""
 _AROUND = frozenset("doc document field fields file meta metadata record row".split())
 _AFTER = frozenset("group groups label labels list lists role roles tag tags".split())
-"""What a field with labels has besides the name: `metadata_access`, `access_labels`."""
+"""Words beside the name in fields with labels: `metadata_access`, `access_labels`."""
 _PATH = re.compile(r"[./:>|\[\]\\]+|__")
 _PARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
 
@@ -136,29 +136,29 @@ def names_labels(name: str) -> bool:
 
 
 def _fold(text: str) -> str:
-    """The letters of a text, small, without accents, and as the Latin ones that they look like."""
+    """The letters of a text: lower case, no accents, lookalikes replaced by Latin letters."""
     plain = unicodedata.normalize("NFKD", text.casefold()).translate(_LOOKALIKES)
     return "".join(filter(str.isalpha, plain))
 
 
 def _count_edits(word: str) -> int:
-    """Letters to add, drop, replace or swap to turn a word into the name of the field."""
+    """The letters to add, drop, replace or swap to turn a word into the name of the field."""
     if abs(len(word) - len(FIELD)) > 2:
         return len(FIELD)  # far away
     former: list[int] = []
     before = list(range(len(FIELD) + 1))
-    for at, letter in enumerate(word):
-        row = [at + 1]
+    for index, letter in enumerate(word):
+        row = [index + 1]
         for to, wanted in enumerate(FIELD):
             edits = min(before[to + 1] + 1, row[to] + 1, before[to] + (letter != wanted))
-            if at and to and letter == FIELD[to - 1] and word[at - 1] == wanted:
+            if index and to and letter == FIELD[to - 1] and word[index - 1] == wanted:
                 edits = min(edits, former[to - 1] + 1)
             row.append(edits)
         former, before = before, row
     return before[-1]
 
 
-# Fields at the head of a text: front matter, and what is nearly that.
+# Fields at the head of a text: front matter, and blocks that resemble it.
 
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE
@@ -174,12 +174,12 @@ _LONGEST_NAME, _LONGEST_VALUE = 4, 6
 
 
 def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
-    """A Markdown text without the YAML between `---` and `---` at its head, and that, by name.
+    """A Markdown text without the YAML between `---` and `---` at its head, and its fields.
 
-    What is no mapping there is text.
+    A head that is no mapping belongs to the text.
 
     Raises:
-        RefusedError: `bad_access`; the head says `access` where it cannot be read.
+        RefusedError: `bad_access`; the head has `access` where it cannot be read.
     """
     match = _FRONT_MATTER.match(text)
     fields = _load_mapping(match[1]) if match else None
@@ -187,7 +187,7 @@ def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
         refuse_fields(text)
         return text, {}
     lines = match[1].split("\n")
-    stated = [at for at, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")]
+    stated = [row for row, line in enumerate(lines, 2) if names_labels(_read_name(line) or "")]
     if len(stated) > (FIELD in fields):
         _refuse(stated[-1], lines[stated[-1] - 2])
     rest = text[match.end() :]
@@ -196,70 +196,70 @@ def cut_front_matter(text: str) -> tuple[str, dict[str, object]]:
 
 
 def _load_mapping(text: str) -> dict[str, object] | None:
-    """What YAML says, all values as texts, lists and mappings; None where that is no mapping."""
+    """The YAML mapping, with values as texts, lists and mappings; None for other YAML."""
     try:
         if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return None  # of aliases a few lines make gigabytes
-        found = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes neither dates nor objects
+        loaded = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes neither dates nor objects
     except (yaml.YAMLError, RecursionError):
         return None
-    is_plain = isinstance(found, dict) and all(isinstance(name, str) for name in found)
-    return found if is_plain else None
+    is_plain = isinstance(loaded, dict) and all(isinstance(name, str) for name in loaded)
+    return loaded if is_plain else None
 
 
 def refuse_fields(text: str, before: int = 0) -> None:
-    """Passes when no block of fields at the head of a text says `access`.
+    """Checks that no block of fields at the head of a text has a field `access`.
 
-    A block stands between marks such as `---`, `+++` or a brace, closed or not, or begins the text
-    without any. Sentences between rules and fields further down are no blocks. `before`: lines that
-    were cut off, for the message.
+    A block is enclosed in marks such as `---`, `+++` or a brace, closed or not, or begins the text
+    without marks. Sentences between rules, and fields further down, are no blocks. `before`: the
+    number of lines that were cut off, for the message.
 
     Raises:
-        RefusedError: `bad_access`; one does. Names the line.
+        RefusedError: `bad_access`; the message names the line of the field.
     """
     lines = text.split("\n")
-    at, is_first = 0, True
-    while at < min(len(lines), _MOST_LINES):
-        fence = _FENCE.match(lines[at])
+    row, is_first = 0, True
+    while row < min(len(lines), _MOST_LINES):
+        fence = _FENCE.match(lines[row])
         mark = fence["mark"][0] if fence else ""
         if fence:
-            end, is_closed = _find_end(lines, at, mark)
-            is_block = _holds_fields(lines[at + 1 : end])
+            end, is_closed = _find_end(lines, row, mark)
+            is_block = _holds_fields(lines[row + 1 : end])
             is_apart = (
-                is_closed or not at or _ASIDE.match(lines[at - 1])
+                is_closed or not row or _ASIDE.match(lines[row - 1])
             )  # else a title's underline
             is_read = is_first or (is_block and is_apart and mark not in "`~")
         else:
-            is_read = is_block = is_first and _read_name(lines[at]) is not None
-            end = at
+            is_read = is_block = is_first and _read_name(lines[row]) is not None
+            end = row
             while is_block and end + 1 < len(lines) and _read_name(lines[end + 1]):
                 end += 1
-        for number, line in enumerate(lines[at : end + 1] if is_read else (), before + at + 1):
+        for number, line in enumerate(lines[row : end + 1] if is_read else (), before + row + 1):
             if any(map(names_labels, _list_names(line))) and (fence or _is_short(line)):
                 _refuse(number, line)
-        is_first = is_first and (bool(fence and is_block) or mark == "<" or not lines[at].strip())
-        at = end + 1 if is_block or mark == "<" else at + 1
+        is_first = is_first and (bool(fence and is_block) or mark == "<" or not lines[row].strip())
+        row = end + 1 if is_block or mark == "<" else row + 1
 
 
 def _find_end(lines: list[str], start: int, mark: str) -> tuple[int, bool]:
-    """The line that closes a block, and that one does; else its last before a blank one."""
+    """The line that closes a block, and True; else its last line before a blank one, and False."""
     closing = {"<": "-->", "{": "}"}.get(mark, 2 * mark)
-    for at in range(start + (mark != "<"), len(lines)):
-        line = lines[at]
+    for index in range(start + (mark != "<"), len(lines)):
+        line = lines[index]
         if closing in line if mark == "<" else line.startswith(closing):
-            return at, True
+            return index, True
         if mark == "-" and line.rstrip() == "...":
-            return at, True
+            return index, True
     begun = False
-    for at in range(start + 1, len(lines)):
-        if begun and not lines[at].strip():
-            return at, False
-        begun = begun or bool(lines[at].strip())
+    for index in range(start + 1, len(lines)):
+        if begun and not lines[index].strip():
+            return index, False
+        begun = begun or bool(lines[index].strip())
     return len(lines), False
 
 
 def _holds_fields(block: list[str]) -> bool:
-    """Whether a block has a field, and besides fields only lists, comments and what is indented."""
+    """Whether a block has a field, and else only fields, lists, comments and indented lines."""
     named = [_read_name(line) for line in block]
     return any(named) and all(
         name
@@ -272,7 +272,7 @@ def _holds_fields(block: list[str]) -> bool:
 
 
 def _read_name(line: str) -> str | None:
-    """The name that a line gives a value to; None for a sentence."""
+    """The name of the field that a line sets; None for a sentence."""
     parts = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)
     name = parts[0].strip(_MARKS)
     is_field = len(parts) > 1 and not name.startswith("#")
@@ -280,7 +280,7 @@ def _read_name(line: str) -> str | None:
 
 
 def _list_names(line: str) -> Iterator[str]:
-    """What may be the name of a field in a line that is not what it should be."""
+    """The possible names of fields in a malformed line."""
     *parts, rest = _IS.split(line.lstrip(_MARKS + ":"))
     if line.lstrip().startswith("#"):
         return
@@ -292,7 +292,7 @@ def _list_names(line: str) -> Iterator[str]:
 
 
 def _is_short(line: str) -> bool:
-    """Whether the value of a line is as short as labels are, and neither sentence nor address."""
+    """Whether the value of a line is as short as a label, and neither sentence nor address."""
     value = _IS.split(line.lstrip(_MARKS + ":"), maxsplit=1)[-1].strip()
     is_sentence = value.endswith((".", "!", "?")) or "://" in value
     return len(value.split()) <= _LONGEST_VALUE and not is_sentence

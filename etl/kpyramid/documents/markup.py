@@ -17,7 +17,7 @@ from kpyramid.documents.pages import render_markdown
 
 
 class Markup(NamedTuple):
-    """The HTML of a page, its title, and the labels of who may read it."""
+    """The HTML of a page, its title and its access labels."""
 
     html: str
     title: str | None = None
@@ -28,16 +28,16 @@ class Markup(NamedTuple):
 
 
 def read_notebook(text: str) -> Markup:
-    """Cells of Markdown as they are, cells of code fenced; what code printed is left out.
+    """The page of a notebook: Markdown cells, fenced code cells; outputs of code are left out.
 
     Raises:
         RefusedError: `bad_notebook`; `bad_access`.
     """
     try:
-        found = json.loads(text)
-        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in found["cells"]]
-        about = [cell.get("metadata") for cell in found["cells"]]
-        access = read_labels({**found.get("metadata", {}), "cells": about})
+        notebook = json.loads(text)
+        cells = [(cell["cell_type"], "".join(cell["source"])) for cell in notebook["cells"]]
+        about = [cell.get("metadata") for cell in notebook["cells"]]
+        access = read_labels({**notebook.get("metadata", {}), "cells": about})
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         if isinstance(e, RefusedError):
             raise
@@ -58,7 +58,7 @@ _FENCE = "`" * 12
 
 
 class Mail(NamedTuple):
-    """A message: its page, its headers in small letters, and the names of what is attached."""
+    """A message: its page, its headers by lower-case name, and the names of its attachments."""
 
     page: Markup
     headers: dict[str, str]
@@ -70,13 +70,13 @@ _STATED = ("Date", "From", "To", "Message-ID")
 
 
 def split_mailbox(data: bytes) -> Iterator[bytes]:
-    """The messages of a file in mbox form."""
+    """The messages of a file in mbox format."""
     for message in _FROM.split(data.replace(b"\r\n", b"\n"))[1:]:
         yield re.sub(rb"(?m)^>(>*From )", rb"\1", message)
 
 
 def read_mail(data: bytes) -> Mail:
-    """The text of a message, else its page; quoted lines are Markdown's quotations.
+    """The plain text of a message, else its HTML; quoted lines become quotations of Markdown.
 
     Raises:
         RefusedError: `bad_mail`, `undecodable`; `bad_access` for a header that is nearly `access`.
@@ -122,10 +122,10 @@ _JATS_TEXTS = frozenset("abstract body".split())
 
 
 def read_jats(data: bytes) -> Markup:
-    """Title, abstract, sections, tables and captions of an article; no references.
+    """The title, abstract, sections, tables and captions of an article, without references.
 
     Raises:
-        RefusedError: `other_xml`, `bad_xml`; `bad_access` for a name that is nearly `access`.
+        RefusedError: `other_xml`; `bad_xml`; `bad_access` for a name that is nearly `access`.
     """
     article = _Article()
     parser = expat.ParserCreate()
@@ -203,7 +203,7 @@ _ADOC_ATTRIBUTE = re.compile(r":([\w!-]+):")
 
 
 def read_asciidoc(text: str) -> Markup:
-    """Headings, lists, tables and blocks of code; comments and attributes are left out.
+    """The page with headings, lists, tables and code blocks, without comments and attributes.
 
     Raises:
         RefusedError: `bad_access` for an attribute that is nearly named `access`.
@@ -237,16 +237,16 @@ def read_asciidoc(text: str) -> Markup:
 
 
 def _write_rows(lines: Sequence[str]) -> list[str]:
-    """The rows of a table; the first is the header, and has as many cells as each."""
+    """The rows of a table in HTML; the first is the header, and all have its number of cells."""
     rows = [[escape(c.strip()) for c in line.split("|")[1:]] for line in lines if "|" in line]
     if not rows:
         return []
     width, flat = len(rows[0]), [cell for row in rows for cell in row]
     parts = ["", "<table>"]
-    for at in range(0, len(flat), width):
-        tag = "td" if at else "th"
+    for start in range(0, len(flat), width):
+        tag = "td" if start else "th"
         parts.append(
-            "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in flat[at : at + width]) + "</tr>"
+            "<tr>" + "".join(f"<{tag}>{c}</{tag}>" for c in flat[start : start + width]) + "</tr>"
         )
     return [*parts, "</table>", ""]
 
@@ -262,15 +262,15 @@ _LIST_MARKS = frozenset("*#:;")
 
 
 def is_wikitext(text: str) -> bool:
-    """Whether a text is clearly written in wikitext: links, headings, bold names, templates."""
+    """Whether a text is clearly wikitext, by its links, headings, bold names and templates."""
     signs = [match[0][:2] for match in islice(_WIKITEXT.finditer(text[:20_000]), 200)]
     return len(signs) >= _MOST_SIGNS and "[[" in signs and len({*signs}) > 1
 
 
 def read_wikitext(text: str) -> Markup:
-    """The page without links, references and files; a box of named values is a list of pairs.
+    """The page without links, references and files; an infobox becomes a list of pairs.
 
-    Its title is the first name in bold letters.
+    The title is the first name in bold letters.
     """
     import mwparserfromhell
     from mwparserfromhell.nodes import (

@@ -18,7 +18,7 @@ SIZES: Mapping[str, tuple[str, float]] = {
     for units, size in sizes.items()
     for unit in units.split()
 }
-"""What a unit measures, and its size in metres, kilograms, square kilometres, seconds, percent."""
+"""The scale of a unit, and its size in metres, kilograms, square kilometres, seconds, percent."""
 _NAMES = "|".join(sorted(map(re.escape, SIZES), key=len, reverse=True))
 _UNIT = re.compile(rf"[ -]?({_NAMES})s?(?!\w)")
 _WORD = re.compile(r"[ -]?([^\W\d_]+)")
@@ -28,10 +28,10 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A number as it is written and its unit, or a date as its first and last day.
+    """A number as written with its unit, or a date as its first and last day.
 
-    A bare year such as 1950 is both, as nobody can tell it from the number. A word that is no unit
-    known here is one of its own: "13 weddings" are compared with weddings alone.
+    A bare year such as 1950 is both, because the text does not distinguish it from a number. An
+    unknown word is a unit of its own: "13 weddings" are only compared with weddings.
     """
 
     number: float | None
@@ -40,16 +40,16 @@ class Measure:
 
     @property
     def key(self) -> tuple[str, float]:
-        """The scale and the place on it."""
+        """The scale and the position on it."""
         if self.days is not None:
             return "date", self.days[0]
         scale, size = SIZES.get(self.unit, (self.unit, 1.0))
         return scale, round((self.number or 0.0) * size, 9)
 
     def compare(self, other: "Measure") -> tuple[Span, Span] | None:
-        """Where the two lie on one scale, from and to; None where they have none in common.
+        """The ranges of both measures on their common scale; None where they have none.
 
-        A number without a unit is taken to have that of the other.
+        A number without a unit is assumed to have the unit of the other.
         """
         if self.days is not None and other.days is not None:
             return self.days, other.days
@@ -65,10 +65,10 @@ class Measure:
 
 def list_measures(text: str) -> Iterator[Measure]:
     """The dates and numbers of a text, with their units, in its order."""
-    for found in find_values(text):
-        value, unit = found.value, _UNIT.match(text, found.end)
+    for stated in find_values(text):
+        value, unit = stated.value, _UNIT.match(text, stated.end)
         if not isinstance(value, Date):
-            word = unit or _WORD.match(text, found.end)
+            word = unit or _WORD.match(text, stated.end)
             yield Measure(float(value), word[1] if word else "")
         elif unit and not value.month:  # 1480 m
             yield Measure(float(value.year), unit[1])
@@ -78,9 +78,9 @@ def list_measures(text: str) -> Iterator[Measure]:
 
 @lru_cache(maxsize=65_536)
 def read_measure(text: str) -> Measure | None:
-    """The one date or number of a text, with its unit; None where there are none or several."""
-    found = [*list_measures(text)]
-    return found[0] if len(found) == 1 else None
+    """The only date or number of a text, with its unit; None where there is none or several."""
+    measures = [*list_measures(text)]
+    return measures[0] if len(measures) == 1 else None
 
 
 _SIGN = re.compile(r"[$€£¥]? ?")
@@ -91,16 +91,16 @@ _SPELT |= {word: 10 * n for n, word in enumerate(_TENS, 2)}
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What a value amounts to: a place on a scale, dates by their first and last day.
+    """The quantity of a value: a range on a scale, for dates their first and last day.
 
-    `kind` is the scale with what it is of or per, `date` of dates.
+    `kind`: the scale with the words that follow the unit, such as `per year`; `date` for dates.
     """
 
     kind: str
     extent: Span
 
     def agrees(self, other: "Quantity") -> bool:
-        """Whether both can hold: the same number, or one date within the other."""
+        """Whether both can be true: the numbers are the same, or one date is within the other."""
         (first, last), (start, end) = self.extent, other.extent
         if self.kind == "date":
             return (start <= first and last <= end) or (first <= start and end <= last)
@@ -109,9 +109,9 @@ class Quantity:
 
 @lru_cache(maxsize=65_536)
 def read_quantity(text: str) -> Quantity | None:
-    """The quantity that a text is as a whole, with its unit and what it is of or per.
+    """The quantity that a whole text states, with its unit and the words that follow it.
 
-    None of other words, of several numbers, and of estimates and bounds (`about 5`, `at least 5`).
+    None for other words, several numbers, and estimates and bounds (`about 5`, `at least 5`).
     A bare year is a date.
     """
     words = text.strip(" .")
@@ -123,15 +123,15 @@ def read_quantity(text: str) -> Quantity | None:
     measure = read_measure(body)
     if measure is None:
         return None
-    (found,) = find_values(body)
-    if found.start:
+    (stated,) = find_values(body)
+    if stated.start:
         return None
     if measure.days is not None:
-        is_whole = not sign[0] and found.end == len(body)
+        is_whole = not sign[0] and stated.end == len(body)
         return Quantity("date", measure.days) if is_whole else None
     scale, place = measure.key
     unit = "" if scale == measure.unit else scale
-    of = body[found.end :].strip().casefold()
+    of = body[stated.end :].strip().casefold()
     if unit:
         of = of.removeprefix(measure.unit.casefold()).removeprefix("s").strip()
     return Quantity(" ".join(filter(None, (sign[0].strip(), unit, of))), (place, place))

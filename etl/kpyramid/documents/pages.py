@@ -37,22 +37,22 @@ _EMPTY = frozenset(
 )
 """Elements that have no content and need no end tag."""
 _HEAD = frozenset("base link meta noscript script style template title".split())
-"""What may stand in a head; text or another tag ends it, for its end tag may be left out."""
+"""Elements allowed in a head; text or another tag ends it, because its end tag is optional."""
 _FURNITURE = frozenset("aside button dialog nav select".split())
 _FURNITURE_OF_PAGES = frozenset("footer header".split())
-"""Furniture too where it is the page's own, not that of an article or of a section."""
+"""Furniture where it belongs to the page, not to an article or a section."""
 _FURNITURE_ROLES = frozenset("banner complementary contentinfo navigation search".split())
 _CONTENT = frozenset("article blockquote main section".split())
 _STATING = frozenset("body head html meta".split())
-"""Elements that say something of the whole page."""
+"""Elements that describe the whole page."""
 _NAMING = frozenset("http-equiv itemprop name property".split())
 _CODE, _STRONG = frozenset("code kbd pre samp tt".split()), frozenset("b strong".split())
 _LISTS = frozenset("dl ol table ul".split())
 _PARTS = {"li": "li", "dt": "dt", "dd": "dt", "tr": "tr", "td": "td", "th": "td"}
-"""Parts of lists and tables: one ends where the next begins, for its end tag may be left out."""
+"""Parts of lists and tables: each ends where the next begins, because end tags are optional."""
 _NOTES = re.compile(r"(?:^|[\s_-])(?:footnotes?|endnotes?|rearnotes?)(?:$|[\s_-])", re.I)
 _BREAK = "\0"
-"""Stands for `<br>` in a line that is not ended; no page has this character."""
+"""Replaces `<br>` in an unfinished line; no page has this character."""
 _NOTE_MARK = re.compile(
     r"\[[^\[\]]{1,40}\]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4}|[*†‡§¶#]+)"
     r"(?:\s?[,;–-]\s?(?:\d{1,3}|[a-z])){0,9}\)?|TM|SM"
@@ -66,7 +66,7 @@ _SQUARE = {"2": "²", "3": "³"}
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The text of a page, its blocks, its `<title>`, the heading of it all, and its language."""
+    """The text of a page, its blocks, its `<title>`, its main heading, and its language."""
 
     text: str
     blocks: tuple[Block, ...]
@@ -76,14 +76,14 @@ class Page:
 
 
 def read_page(source: str) -> Page:
-    """The visible text: inline tags vanish, runs of white space are one space.
+    """The visible text: inline tags are removed, runs of white space become one space.
 
-    A blank line parts blocks, a line end the rows of a table, a tab their cells.
-    Of a page that marks its `<main>` part, or its navigation, headers and footers, only the main
-    text; all of it where nothing else is left, or where a tag of such a part is never closed.
+    A blank line separates blocks, a line end the rows of a table, a tab their cells.
+    Where a page marks its `<main>` part, or its navigation, headers and footers, only the main
+    text is read; all of it where nothing is left, or where a tag of such a part is never closed.
     """
     reader = _PageReader()
-    # Behind the last `>` no tag can end; the parser would search for it at every `<` there.
+    # After the last `>` no tag can end; the parser would search for it at every `<` there.
     end = source.rfind(">") + 1
     reader.feed(source[:end])
     reader.close()
@@ -98,7 +98,7 @@ def read_page(source: str) -> Page:
 
 
 def _find_stated(lines: Sequence["_Line"]) -> str | None:
-    """The title that a field above all headings states; beside a name it is a person's."""
+    """The value of a field `title` above all headings; None beside a `name`: it is a person's."""
     head = takewhile(lambda line: line.kind != "heading", lines)
     pairs = (line.text.partition(": ") for line in head if line.kind == "pair")
     stated = {key.casefold(): value for key, _, value in pairs}
@@ -107,7 +107,7 @@ def _find_stated(lines: Sequence["_Line"]) -> str | None:
 
 @dataclass(slots=True)
 class _Line:
-    """One block to be; `lead` is what it begins with in bold letters, `term` whether a `<dt>`."""
+    """A future block; `lead`: its first words in bold; `is_term`: whether it is a `<dt>`."""
 
     text: str
     kind: Kind
@@ -121,7 +121,7 @@ class _Line:
 
 
 def _join_terms(lines: Sequence[_Line]) -> Iterator[_Line]:
-    """Each `<dd>` behind the `<dt>` before it, `Key: value`, unless it is a text of its own."""
+    """Joins each `<dd>` to the `<dt>` before it, as `Key: value`, unless it is a sentence."""
     terms: list[_Line] = []
     key = ""
     for line in lines:
@@ -142,11 +142,11 @@ def _join_terms(lines: Sequence[_Line]) -> Iterator[_Line]:
 
 
 _LONGEST_KEY = 100
-"""Characters of a key, which is repeated before each of its values."""
+"""The most characters of a key, which is repeated before each of its values."""
 
 
 def _label_lines(lines: Iterator[_Line]) -> list[_Line]:
-    """The lines, with what is a pair or what a speaker says among paragraphs and items."""
+    """The lines; paragraphs and items that are pairs or speakers' turns get that kind."""
     listed = list(lines)
     labelled = [line for line in listed if line.kind in {"item", "paragraph"}]
     given = ((line.text, bool(line.lead) and _is_label(line)) for line in labelled)
@@ -165,7 +165,7 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
     """The text of lines, and the block of each."""
     parts: list[str] = []
     blocks: list[Block] = []
-    at = 0
+    position = 0
     for line in lines:
         if blocks:
             last = blocks[-1]
@@ -173,19 +173,19 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
             follows = line.column > last.column or line.row > last.row
             parted = "\n\n" if not (in_table and follows) else "\t\n"[line.row > last.row]
             parts.append(parted)
-            at += len(parted)
+            position += len(parted)
         parts.append(line.text)
-        end = at + len(line.text)
-        blocks.append(Block(line.kind, at, end, line.level, line.row, line.column))
-        at = end
+        end = position + len(line.text)
+        blocks.append(Block(line.kind, position, end, line.level, line.row, line.column))
+        position = end
     return "".join(parts), tuple(blocks)
 
 
 def _refuse_labels(tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
-    """Passes when an element neither has an attribute nor is a field that is nearly `access`.
+    """Checks that no attribute or field of an element has a name that is nearly `access`.
 
     Raises:
-        RefusedError: `bad_access`; a page has no field for labels.
+        RefusedError: `bad_access`; one has, and a page has no field for labels.
     """
     for name, value in attrs:
         field = (value or "") if name in _NAMING else name.removeprefix("data-")
@@ -198,7 +198,7 @@ def _refuse_labels(tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
 
 @dataclass(slots=True)
 class _Cell:
-    """A cell of a table, and which lines are in it."""
+    """A cell of a table, with the indices `first` to `end` of its lines."""
 
     row: int
     column: int
@@ -210,18 +210,18 @@ class _Cell:
 
 @dataclass(slots=True)
 class _List:
-    """An open list or table: at which depth its parts are open, and a table's cells."""
+    """An open list or table: the depths of its open parts, and the cells of a table."""
 
     parts: dict[str, int] = field(default_factory=dict)
     cells: list[_Cell] = field(default_factory=list)
     row: int = -1
     column: int = 0
     taken: dict[int, int] = field(default_factory=dict)
-    """Columns that a cell of an earlier row reaches down in, and the row where it ends."""
+    """For each column that a cell of an earlier row spans, the row where the cell ends."""
     is_layout: bool = False
 
     def open_cell(self, attrs: dict[str, str | None], *, is_header: bool, line: int) -> None:
-        """Takes the next free place of the row."""
+        """Places a cell in the next free column of the row."""
         self.row = max(self.row, 0)
         while self.taken.get(self.column, 0) > self.row:
             self.column += 1
@@ -234,11 +234,11 @@ class _List:
 
 
 _MOST_REACHING = 100
-"""Columns in which cells may reach down; each row goes through them."""
+"""The columns in which cells may span rows; each row iterates over them."""
 _LONGEST_REACHING = 100
-"""Characters of a cell that are repeated in the rows that it reaches down to."""
+"""The most characters of a cell that are repeated in the rows that it spans."""
 _MOST_LINES, _MOST_LETTERS = 3, 600
-"""A cell with more of both is a part of a page, which a table lays out."""
+"""A cell with more lines and letters is a part of a page whose layout is a table."""
 
 
 def _read_span(value: str | None) -> int:
@@ -246,10 +246,10 @@ def _read_span(value: str | None) -> int:
 
 
 class _PageReader(HTMLParser):
-    """Collects lines in one pass without a tree: time and memory grow with the page.
+    """Collects lines in one pass without a tree: time and memory are linear in the page.
 
     A tree would cost a kilobyte per tag, and Beautiful Soup searches all `<br>` so far at each end
-    tag. Elements nest as their tags say: an end tag closes all that was opened since its start.
+    tag. An end tag closes all elements that were opened since its start tag.
     """
 
     def __init__(self) -> None:
@@ -332,7 +332,7 @@ class _PageReader(HTMLParser):
                 self._close_last()
 
     def handle_endtag(self, tag: str) -> None:
-        # counted, because a search for a tag that is not open would go through all open ones
+        # counted, because a search for a tag that is not open would visit all open elements
         if self._count[tag]:
             while self._open[-1] != tag:
                 self._is_torn |= self._marks[-1][0]
@@ -352,14 +352,14 @@ class _PageReader(HTMLParser):
                 self._lead = self._lead or ""
 
     def parse_comment(self, i: int, report: bool = True) -> int:
-        """The comment's end; once one has none, those after it are not searched for theirs."""
+        """The comment's end; after a comment without end no further ends are searched."""
         end = -1 if "comment" in self._endless else super().parse_comment(i, report)
         if end < 0:
             self._endless.add("comment")
         return end
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """The end of `<![…]>`; where the parser would stop at an odd one, it is a comment."""
+        """The end of `<![…]>`; a malformed one, at which the parser would stop, is a comment."""
         try:
             end = -1 if "section" in self._endless else super().parse_marked_section(i, report)
         except AssertionError:
@@ -369,7 +369,7 @@ class _PageReader(HTMLParser):
         return end
 
     def close_all(self) -> None:
-        """Close what the page left open."""
+        """Closes the elements that the page left open."""
         self._is_torn |= any(aside for aside, *_ in self._marks)
         while self._open:
             self._close_last()
@@ -377,9 +377,9 @@ class _PageReader(HTMLParser):
 
     def choose_lines(self) -> list[_Line]:
         """The lines of the main text."""
-        kept = [] if self._is_torn else [line for line in self.lines if not line.is_furniture]
-        main = [line for line in kept if line.is_main]
-        return main or kept or self.lines
+        content = [] if self._is_torn else [line for line in self.lines if not line.is_furniture]
+        main = [line for line in content if line.is_main]
+        return main or content or self.lines
 
     def _leave_head(self) -> None:
         if self._open and self._open[-1] == "head":
@@ -411,10 +411,13 @@ class _PageReader(HTMLParser):
         self._strong -= tag in _STRONG
         self._count[tag] -= 1
 
-    def _lower(self, raised: list[str], at: int) -> list[str]:
-        """What is left of raised letters: nothing of a note's sign, a caret before a power."""
+    def _lower(self, raised: list[str], first: int) -> list[str]:
+        """Superscript as plain text: a note's sign is removed, a power gets a caret.
+
+        `first`: the index of its first part in the line.
+        """
         words = "".join(raised).strip()
-        base = "".join(part[-12:] for part in self._line[max(at - 4, 0) : at])[-12:]
+        base = "".join(part[-12:] for part in self._line[max(first - 4, 0) : first])[-12:]
         if len(words) > _LONGEST_MARK:
             return raised
         if words in _SQUARE and _UNIT.search(base):
@@ -424,7 +427,7 @@ class _PageReader(HTMLParser):
         return [] if _NOTE_MARK.fullmatch(words) else raised
 
     def _is_data(self, table: _List) -> bool:
-        """Whether a table has rows and columns of values; else it lays out parts of a page."""
+        """Whether a table has rows and columns of values; else it is the layout of a page."""
         headed = any(cell.is_header for cell in table.cells)
         rows = table.row + 1
         columns = max((cell.column + 1 for cell in table.cells), default=0)
@@ -440,9 +443,9 @@ class _PageReader(HTMLParser):
         return True
 
     def _join_cells(self, table: _List) -> None:
-        """Makes the lines of each cell one; a row of headers is one where none is above.
+        """Joins the lines of each cell; the first rows of header cells are the header.
 
-        The words of a cell that reaches down stand in each of its rows.
+        The words of a cell that spans rows are repeated in each of them.
         """
         rows: dict[int, bool] = {}
         for cell in table.cells:
@@ -451,7 +454,7 @@ class _PageReader(HTMLParser):
         header = next((row for row in range(table.row + 1) if not rows.get(row, True)), table.row)
         lines: list[_Line] = []
         reaching: list[tuple[int, int, int, _Line]] = []
-        start = at = table.cells[0].first
+        start = position = table.cells[0].first
 
         def repeat(row: int, column: int) -> None:
             while reaching and reaching[0][:2] < (row, column):
@@ -462,8 +465,8 @@ class _PageReader(HTMLParser):
 
         for cell in table.cells:
             repeat(cell.row, cell.column)
-            lines += self.lines[at : cell.first]
-            at = cell.end
+            lines += self.lines[position : cell.first]
+            position = cell.end
             if inside := self.lines[cell.first : cell.end]:
                 mark = " " if cell.is_header else "; "
                 text = mark.join(" ".join(line.text.split()) for line in inside)
@@ -476,11 +479,11 @@ class _PageReader(HTMLParser):
                 if last > cell.row and is_near:
                     heappush(reaching, (cell.row + 1, cell.column, last, line))
         repeat(table.row + 1, 0)
-        self.lines[start:] = [*lines, *self.lines[at:]]
+        self.lines[start:] = [*lines, *self.lines[position:]]
 
     def _end_line(self) -> None:
         if self._unread:
-            return  # nothing in there can be seen, so it does not part the text around it
+            return  # invisible elements do not separate the text around them
         raw, lead, is_code = "".join(self._line), self._lead or "", self._is_code
         self._line.clear()
         self._raised, self._lead, self._is_code = None, None, True
@@ -514,13 +517,13 @@ class _PageReader(HTMLParser):
         return ("quotation" if count["blockquote"] else "paragraph"), 0
 
     def _is_in(self, tag: str) -> bool:
-        """Whether the innermost list is at such a part."""
+        """Whether a part of that tag is open in the innermost list."""
         depth = self._lists[-1].parts.get(_PARTS[tag], 0) if self._lists else 0
         return 0 < depth <= len(self._open) and self._open[depth - 1] == tag
 
 
 def _split_breaks(raw: str, kind: Kind) -> Iterator[str]:
-    """A block's text; more than one where `<br>` ends a line that the next does not go on."""
+    """The texts of a block; `<br>` separates them unless the next line continues the sentence."""
     if kind == "code":
         yield "\n".join(line.rstrip() for line in raw.replace(_BREAK, "\n").split("\n")).strip("\n")
         return
@@ -542,17 +545,17 @@ def _split_breaks(raw: str, kind: Kind) -> Iterator[str]:
 # Markdown to HTML.
 
 _DEEPEST = 100
-"""Levels of Markdown's quotes and lists; two to three frames of Python's thousand go to each."""
+"""Levels of Markdown's quotes and lists; each takes two or three of Python's 1,000 frames."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
 _NOTE_SIGN = re.compile(r"\[\^[^\s\[\]^]{1,40}\]")
 _NOTE_TEXT = re.compile(r" {0,3}\[\^[^\s\[\]^]{1,40}\]:[ \t]*")
 
 
 def render_markdown(text: str, *, html: bool = True) -> str:
-    """The HTML of a Markdown text; `html`: whether tags in it are tags, not words.
+    """The HTML of a Markdown text; `html`: whether its tags are read as tags, not as words.
 
     Raises:
-        RefusedError: `too_deep`; the parser drops what lies below its limit without a word.
+        RefusedError: `too_deep`; the parser silently drops text nested below its limit.
     """
     parser = MarkdownIt("commonmark", {"maxNesting": _DEEPEST, "html": html})
     parser.enable("table")
@@ -571,7 +574,7 @@ def render_markdown(text: str, *, html: bool = True) -> str:
 
 
 def _break_before_labels(inline: Token) -> None:
-    """Ends the lines of a paragraph before those that are pairs or turns."""
+    """Breaks a paragraph before each line that is a pair or a turn."""
     lines = inline.content.replace("**", "").replace("__", "").split("\n")
     labels = iter(classify_labels((line, False) for line in lines)[1:])
     for child in inline.children or ():
@@ -580,7 +583,7 @@ def _break_before_labels(inline: Token) -> None:
 
 
 def _skip_note_sign(state: StateInline, silent: bool) -> bool:
-    """The sign of a footnote, `[^1]`, which is no part of a sentence."""
+    """Skips the sign of a footnote, `[^1]`, which is no part of a sentence."""
     sign = _NOTE_SIGN.match(state.src, state.pos)
     if sign is not None:
         state.pos = sign.end()
@@ -588,7 +591,7 @@ def _skip_note_sign(state: StateInline, silent: bool) -> bool:
 
 
 def _read_note(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """The text of a footnote, `[^1]: ...`, up to a blank line or the next footnote."""
+    """Reads the text of a footnote, `[^1]: ...`, up to a blank line or the next footnote."""
     sign = _NOTE_TEXT.match(state.src, state.bMarks[start], state.eMarks[start])
     if sign is None or silent:
         return sign is not None

@@ -14,40 +14,40 @@ Qualifiers = Iterable[tuple[str, str]]
 """Role and value; the role is `time`, `place`, `table`, `document` or the value's preposition."""
 
 DOCUMENT = "document"
-"""Role of the title of the one document that tells what a common noun of the fact means."""
+"""Role of the title of the only document in which a common noun of the fact has its meaning."""
 TABLE = "table"
 """Role of the caption, heading or title above the table whose row a fact is."""
 CONDITION = "condition"
-"""Role of what must be so for the fact to hold."""
+"""Role of the condition under which the fact holds."""
 CORRECTED = "corrected"
-"""Role of what holds in place of a fact, by a person's word."""
+"""Role of a person's correction of a fact."""
 _ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
 """Roles that are named before or after the others."""
 _BETWEEN = " / "
 _MOST = 5
-"""Values of one role that are kept: a fact that is stated at more times is told at any time."""
+"""The most values of a role: a fact with more times holds at any time."""
 MORE = "…"
-"""Stands for values that are left out."""
+"""Replaces values that are left out."""
 
 
 def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tuple[str, str]]:
     """The qualifiers of several statements of one fact, each role once, roles sorted.
 
-    Different values of a role are all kept, sorted, with ` / ` between; of more than five the
-    first five and an ellipsis. One whose words another value has in a row is left out: `May 2019`
-    says `2019`. United qualifiers can be united further. `whole`: others, of which the documents
-    and what is corrected are taken.
+    Different values of a role are joined by ` / `, sorted; of more than five the first five and
+    an ellipsis. A value whose words are consecutive in another is left out: `May 2019` includes
+    `2019`. United qualifiers can be united again. `whole`: further qualifiers, of which only the
+    documents and the corrected values are used.
     """
     values: dict[str, set[str]] = defaultdict(set)
     for role, text in (*qualifiers, *(pair for pair in whole if pair[0] in (DOCUMENT, CORRECTED))):
         values[role].update(text.split(_BETWEEN))
-    return [(role, _join_values(found)) for role, found in sorted(values.items())]
+    return [(role, _join_values(texts)) for role, texts in sorted(values.items())]
 
 
 def list_values(qualifiers: Qualifiers, role: str) -> list[str]:
     """The values of one role."""
-    found = (text.split(_BETWEEN) for name, text in qualifiers if name == role)
-    return [value for values in found for value in values if value != MORE]
+    parts = (text.split(_BETWEEN) for name, text in qualifiers if name == role)
+    return [value for values in parts for value in values if value != MORE]
 
 
 def write_qualifiers(qualifiers: Qualifiers) -> list[str]:
@@ -62,26 +62,26 @@ def read_qualifiers(written: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _join_values(values: set[str]) -> str:
-    kept, said = [], " "
+    retained, seen = [], " "
     for value in sorted(values - {MORE}, key=lambda value: (-len(value), value)):
         words = f" {' '.join(WORD.findall(value.casefold()))} "
-        if words not in said or not words.strip():
-            kept.append(value)
-            said += f"{_BETWEEN}{words}"
-    more = [MORE] if len(kept) > _MOST or MORE in values else []
-    return _BETWEEN.join([*sorted(kept)[:_MOST], *more])
+        if words not in seen or not words.strip():
+            retained.append(value)
+            seen += f"{_BETWEEN}{words}"
+    more = [MORE] if len(retained) > _MOST or MORE in values else []
+    return _BETWEEN.join([*sorted(retained)[:_MOST], *more])
 
 
-# Titles of documents: what tells one from its namesakes, and how one stands for its document.
+# Titles of documents: what distinguishes a title from its namesakes, and how it cites its document.
 
 BRACKET = re.compile(r"\s*\(((?:[^\s()]+\s+)?[^\s()]+|[^()]*\b[a-z]+|[a-z][^()]*)\)")
-"""What tells titles apart, "(1975 film)"; "(If You Think It's Over)" is a part of the name."""
+"""A bracket that distinguishes titles, "(1975 film)"; "(If You Think It's Over)" is no such one."""
 _LETTERS = re.compile(r"(?<!\S)\W*[^\W\d_]{2,}(?:['’-][^\W\d_]+)*\W*(?!\S)")
-"""A word of letters by itself, as file names (`Report_2.pdf`) and ids have none."""
+"""A word of letters alone; file names (`Report_2.pdf`) and ids have none."""
 _LONGEST = 80
-"""Characters of a title that stands behind a fact; half of 500 titles of medical papers fit."""
+"""The most characters of a title after a fact; half of 500 titles of medical papers are shorter."""
 OPENING = 10 * _LONGEST
-"""Characters of a title or a text that are looked at."""
+"""The characters of a title or a text that are examined."""
 _TOPIC = re.compile(
     r"(?:\b(?:aims?|purpose|objectives?|goal|intent) (?:of|was|is|were)\b[^.]{0,80}?\bto"
     r"|(?:^|[.:]\s+)To|\b[Ww]e(?: \w+){0,2}|\b(?:study|trial|review|paper)(?: \w+){0,3}) "
@@ -90,14 +90,14 @@ _TOPIC = re.compile(
     r"(?: and \w+)? (?:(?:the|an?) )?(\w[^\n]+?)(?:\.\s|\.?$|\n)",
     re.MULTILINE,
 )
-"""What a text says it is about: "To assess the yield of rye", "the aim of this study was to …"."""
+"""The stated topic of a text: "To assess the yield of rye", "the aim of this study was to …"."""
 
 
 def cite_document(title: str | None, text: str) -> str | None:
-    """What tells a document from others, on one line: its title, else its topic by its own words.
+    """A short citation of a document on one line: its title, else the topic that its text states.
 
-    One that names no topic is called as it begins. Cut at a word where it is long. A file name or
-    an id is no title; none without words at all.
+    Without a topic it is the beginning of the text. A long one is cut after a word. A file name or
+    an id is no title; None where there are no words.
     """
     topic = _TOPIC.search(text[:OPENING])
     for whole in (title or "", topic[1] if topic else "", text):

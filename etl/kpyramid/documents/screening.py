@@ -1,4 +1,4 @@
-"""Screening: which parts of a text are prose to parse, and which are dropped for which reason."""
+"""Screening: selects the prose of a text for parsing, and drops the rest with a reason."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,54 +14,54 @@ from kpyramid.documents.words import LETTERS, pick_table, read_words
 
 # Language identification: whether a text is in the configured language.
 #
-# A language is one entry of `LANGUAGES`: another one is an addition here, plus its grammar rules.
+# A language is one entry of `LANGUAGES`; a further language also needs its grammar rules.
 
 _WORDS = read_words(__file__, "language.toml")
 _LETTER = re.compile(r"[^\W\d_]")
 _SAMPLE = 2_000
-"""Characters looked at; more make no difference to the answer."""
+"""Characters that are classified; more make no difference to the result."""
 _FEW_WORDS = 5
-"""Below so many words nothing is said: names and titles of any language stand in any other."""
+"""Fewer words are not classified: names and titles of any language occur in any other."""
 _PROSE = 0.2
-"""Share of function words from which a text is in the language, whatever its names look like."""
+"""Share of function words from which a text is in the language, whatever its names."""
 _NATIVE = 0.1
-"""Share of function words from which another language must be beyond doubt."""
+"""Share of function words from which another language needs a high probability."""
 
 
 @dataclass(frozen=True)
 class Language:
-    """What extraction needs to know of a language besides its grammar rules.
+    """The data of a language that extraction needs besides its grammar rules.
 
-    `own_words`: frequent function words that its neighbours do not have, or have seldom;
-    `shared_words`: the others, which say that a text is prose but not in which language.
-    `alike`: codes of languages that the classifier cannot tell from it (its creoles).
+    `distinctive_words`: frequent function words that are rare or missing in related languages;
+    `shared_words`: the other function words, which indicate prose but not its language.
+    `alike`: codes of languages that the classifier cannot distinguish from it (its creoles).
     """
 
     foreign_letter: re.Pattern[str]
-    own_words: frozenset[str]
+    distinctive_words: frozenset[str]
     shared_words: frozenset[str]
     alike: frozenset[str]
 
     @cached_property
     def function_words(self) -> frozenset[str]:
-        """All of them: prose in the language has one in about five words at least."""
-        return self.own_words | self.shared_words
+        """All function words: at least one in about five words of prose in the language."""
+        return self.distinctive_words | self.shared_words
 
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
-        # Outside of Latin, its extensions, and the letters of formulas and ordinals.
+        # Letters other than Latin, its extensions, and the letters of formulas and ordinals.
         foreign_letter=re.compile(r"[^\W\d_A-Za-zªº\u00c0-\u02ff\u1e00-\u1eff\u2100-\u214f]"),
-        own_words=_WORDS["own.en"],
+        distinctive_words=_WORDS["own.en"],
         shared_words=_WORDS["shared.en"],
         alike=frozenset({"pcm"}),
     )
 }
 
 _NEIGHBOURS = pick_table(_WORDS, "neighbour")
-"""Function words of languages that are written with the same letters and share words with English.
+"""Function words of languages with the same letters that share words with English.
 
-Those that are other words in English ("die", "war", "son") or parts of "i.e." are left out.
+Words with another meaning in English ("die", "war", "son"), and parts of "i.e.", are left out.
 """
 _ANY_NEIGHBOUR = frozenset().union(*_NEIGHBOURS.values())
 _BORROWED = re.compile(r"\b(?:de\s(?:facto|jure|novo)|[àa]\sla\s\w+|en\s(?:route|masse|bloc))\b")
@@ -70,8 +70,8 @@ _BORROWED = re.compile(r"\b(?:de\s(?:facto|jure|novo)|[àa]\sla\s\w+|en\s(?:rout
 def detect_language(text: str, expected: str) -> str:
     """The ISO 639 code of the text's language: `expected` unless the evidence is strong.
 
-    A text in another script is in another language however short it is; "und" where the
-    classifier has no name for it.
+    A text in another script is in another language, however short it is; "und" where the
+    classifier does not know the language.
     """
     language = LANGUAGES[expected]
     sample = text[:_SAMPLE]
@@ -86,7 +86,7 @@ def detect_language(text: str, expected: str) -> str:
     words = [word.lower() for word in LETTERS.findall(sample)]
     if len(words) < _FEW_WORDS:
         return expected
-    native = sum(word in language.own_words for word in words) / len(words)
+    native = sum(word in language.distinctive_words for word in words) / len(words)
     strange = _ANY_NEIGHBOUR.intersection(words) - language.function_words
     if native >= _PROSE or (native >= _NATIVE and sample.isascii() and not strange):
         return expected  # without the classifier, which takes half a second to load
@@ -97,47 +97,47 @@ def detect_language(text: str, expected: str) -> str:
 
 
 def has_foreign_grammar(text: str, expected: str) -> bool:
-    """Whether one other language has every function word in the text, and two or more of its own.
+    """Whether another language has every function word of the text, two of them not `expected`'s.
 
-    Particles before a capital ("Juan de la Cruz") belong to a name: they alone are no sign.
+    Particles before a capital ("Juan de la Cruz") belong to a name and alone are no evidence.
     """
-    own = LANGUAGES[expected].function_words
+    function_words = LANGUAGES[expected].function_words
     present = {word.lower() for word in LETTERS.findall(text)}
-    native = present & own
-    if not native <= _ANY_NEIGHBOUR or len((present & _ANY_NEIGHBOUR) - own) < 2:
+    native = present & function_words
+    if not native <= _ANY_NEIGHBOUR or len((present & _ANY_NEIGHBOUR) - function_words) < 2:
         return False  # most texts, fast
     words = LETTERS.findall(_BORROWED.sub(" ", text))
     words[:1] = [word.lower() for word in words[:1]]
     small = {word for word in words if word.islower()}
     for code, neighbour in _NEIGHBOURS.items():
-        foreign = (small & neighbour) - own
+        foreign = (small & neighbour) - function_words
         if code == expected or len(foreign) < 2 or not native <= neighbour:
             continue
-        found = 0
+        count = 0
         outside = False
         named = False
         for word in reversed(words):
             if word in foreign:
-                found += 1
+                count += 1
                 outside |= not named
             elif word not in _ANY_NEIGHBOUR:
                 named = not word.islower()
-        if outside and found >= _PROSE * len(words):
+        if outside and count >= _PROSE * len(words):
             return True
     return False
 
 
 def is_surely(text: str, expected: str) -> bool:
-    """Whether a sentence among others in another language is in the expected one all the same."""
+    """Whether a sentence among sentences in another language is in the expected language."""
     language = LANGUAGES[expected]
-    if language.own_words.isdisjoint(word.lower() for word in LETTERS.findall(text)):
+    if language.distinctive_words.isdisjoint(word.lower() for word in LETTERS.findall(text)):
         return False
     code, confidence = classify_text(text[:_SAMPLE], language.alike)
     return code == expected and confidence > 0.5
 
 
 def classify_text(text: str, left_out: frozenset[str] = frozenset()) -> tuple[str, float]:
-    """The most likely language and its probability; "zxx" for what is no language."""
+    """The most likely language and its probability; "zxx" for text in no language."""
     code, confidence = _load_classifier(left_out).classify(text)
     return str(code), float(confidence)
 
@@ -152,12 +152,12 @@ def _load_classifier(left_out: frozenset[str]) -> Any:
 
 
 _LEAST_SHARES = ((80, 0.22), (50, 0.13), (16, 0.04))
-"""From so many words on, a smaller share of function words is no prose but a table without lines.
+"""From so many words on, a text with a smaller share of function words is a flattened table.
 
-The longer the text the surer: English prose has .4 on average, its poorest sentence of 80 words on
-two corpora .25, of 50 words .15; flattened tables lie below. Mere length is no reason: of sentences
-of 300 words, coordinated with "and", "while" or semicolons, the parser reads as many facts as of
-60 words, and as few wrong ones."""
+English prose has a share of .4 on average, its poorest sentence of 80 words on two corpora .25, of
+50 words .15; flattened tables have less. Length alone is no reason to drop: from sentences of 300
+words, coordinated with "and", "while" or semicolons, the parser reads as many facts as from
+sentences of 60 words, and as few wrong ones."""
 _LONGEST_DETAIL = 200
 _FENCE = re.compile(r"^[^\S\n]*(?:```|~~~)[^\n]*$", re.MULTILINE)
 _RULE = re.compile(r"[\s|+=_*\-–—:.#~]*")
@@ -182,14 +182,14 @@ _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 def screen_text(
     text: str, language: str, blocks: Sequence[Block] = ()
 ) -> tuple[list[Span], list[Dropped]]:
-    """The stretches of prose to parse, and what was left out; both by place.
+    """The spans of prose to parse, and the dropped spans, both in text order.
 
-    Each block that may be prose is a stretch of its own; without blocks they are guessed from the
-    lines. Of a block in another language only the sentences are kept that are surely in this one.
-    Rows of a table, code, references, and headings that are no sentence are dropped, and sentences
-    that are no prose. A speaker's label is no part of what is said.
+    Each block that may be prose is a span of its own; missing blocks are guessed from the lines.
+    A block in another language retains only sentences that are clearly in this language. Rows of
+    a table, code, references, headings without a sentence, and sentences that are no prose are
+    dropped. A speaker's label is no part of the prose.
     """
-    kept: list[Span] = []
+    prose: list[Span] = []
     dropped: list[Dropped] = []
     parts = _sort_blocks(text, blocks) if blocks else _guess_blocks(text, language)
     for reason, part in parts:
@@ -197,12 +197,12 @@ def screen_text(
             dropped.append(_drop(reason, text, part))
             continue
         for block in list_blocks(text, part.start, part.end):
-            _screen_block(text, block, language, kept, dropped)
-    return kept, dropped
+            _screen_block(text, block, language, prose, dropped)
+    return prose, dropped
 
 
 def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | None, Span]]:
-    """Each block with the reason why it is no prose, or None; the cells of a row are one."""
+    """Each block with the reason why it is no prose, or None; the cells of a row are joined."""
     for (kind, *_), group in groupby(blocks, lambda b: (b.kind, b.row, b.kind != "cell" and b)):
         row = list(group)
         start, end = row[0].start, row[-1].end
@@ -218,9 +218,9 @@ _REASONS = {"code": "code", "cell": "table", "pair": "pair", "heading": "heading
 
 
 def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]:
-    """What stands before, between and behind code and labels, which are told from prose."""
+    """The spans of code and pairs with their reason, and those between them as prose."""
     start = 0
-    told = [
+    recognised = [
         *_find_code_blocks(text, language),
         *(
             ("pair", Span(line.start, line.end))
@@ -229,7 +229,7 @@ def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]
             for line, size in list_labelled(text)
         ),
     ]
-    for reason, part in sorted(told, key=lambda each: each[1].start):
+    for reason, part in sorted(recognised, key=lambda each: each[1].start):
         if part.start < start:
             continue  # within code
         yield None, Span(start, part.start)
@@ -240,7 +240,7 @@ def _guess_blocks(text: str, language: str) -> Iterator[tuple[str | None, Span]]
 
 
 def list_labelled(text: str) -> Iterator[tuple[Block, int]]:
-    """The lines of a text without blocks that are pairs or turns, with the size of their label."""
+    """The pairs and turns among the lines of a text without blocks, with the label's length."""
     lines = [m.span(1) for m in _LINE.finditer(text)] if ": " in text else []
     labels = classify_labels((text[start:end], False) for start, end in lines)
     for (start, end), label in zip(lines, labels, strict=True):
@@ -249,12 +249,12 @@ def list_labelled(text: str) -> Iterator[tuple[Block, int]]:
 
 
 def _screen_block(
-    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+    text: str, block: Span, language: str, prose: list[Span], dropped: list[Dropped]
 ) -> None:
     body = text[block.start : block.end]
     code = detect_language(body, language)
     if code == language:
-        _screen_lines(text, block, language, kept, dropped)
+        _screen_lines(text, block, language, prose, dropped)
         return
     for native, group in groupby(
         split_sentences(body), lambda s: is_surely(body[s.start : s.end], language)
@@ -262,13 +262,13 @@ def _screen_block(
         sentences = list(group)
         part = Span(block.start + sentences[0].start, block.start + sentences[-1].end)
         if native:
-            _screen_lines(text, part, language, kept, dropped)
+            _screen_lines(text, part, language, prose, dropped)
         else:
             dropped.append(_drop("language_not_supported", text, part, f"[{code}] "))
 
 
 def _screen_lines(
-    text: str, block: Span, language: str, kept: list[Span], dropped: list[Dropped]
+    text: str, block: Span, language: str, prose: list[Span], dropped: list[Dropped]
 ) -> None:
     for reason, span in _cut_lines(text, block, language):
         if reason is not None:
@@ -280,16 +280,16 @@ def _screen_lines(
             words = text[here.start : here.end]
             reason, note = judge_sentence(words, language)
             if reason is None or (reason == "no_words" and run):
-                run.append(here)  # numbers after a stop that ended no sentence: "c. 1450 - c. 1499"
+                run.append(here)  # numbers after an abbreviation: "c. 1450 - c. 1499"
                 if not FIRM_END.search(words):
-                    continue  # a parser takes the stop of "Ltd." for no end
+                    continue  # a parser does not end a sentence at the stop of "Ltd."
             else:
                 dropped.append(_drop(reason, text, here, note))
             if run:
-                kept.append(Span(run[0].start, run[-1].end))
+                prose.append(Span(run[0].start, run[-1].end))
             run = []
         if run:
-            kept.append(Span(run[0].start, run[-1].end))
+            prose.append(Span(run[0].start, run[-1].end))
 
 
 def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
@@ -300,7 +300,7 @@ def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
 
 
 def _find_code_blocks(text: str, language: str) -> Iterator[tuple[str, Span]]:
-    """What stands between two fences, fences included, unless it is prose."""
+    """The text between two fences, fences included, unless it is prose."""
     fences = [] if "```" not in text and "~~~" not in text else list(_FENCE.finditer(text))
     for opening, closing in zip(fences[::2], fences[1::2], strict=False):
         if _share_function_words(text[opening.end() : closing.start()], language) < 0.2:
@@ -308,12 +308,12 @@ def _find_code_blocks(text: str, language: str) -> Iterator[tuple[str, Span]]:
 
 
 def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | None, Span]]:
-    """The block's stretches of lines, each with the reason why it is no prose, or None."""
+    """The block's runs of lines, each with the reason why it is no prose, or None."""
     lines: list[Span] = []
-    at = block.start
+    position = block.start
     for words in text[block.start : block.end].split("\n"):
-        lines += trim(text, at, at + len(words))
-        at += len(words) + 1
+        lines += trim(text, position, position + len(words))
+        position += len(words) + 1
     widest = max(line.end - line.start for line in lines)
     listed = _is_list(text, lines)
     stretch: tuple[str | None, Span] | None = None
@@ -335,7 +335,7 @@ def _cut_lines(text: str, block: Span, language: str) -> Iterator[tuple[str | No
 
 
 def _is_list(text: str, lines: list[Span]) -> bool:
-    """Whether these are items or lines of a title: each begins large, none ends as a sentence.
+    """Whether lines are items or parts of a title: capitalised, and none ends as a sentence.
 
     Two lines of more than 70 characters may be a broken sentence.
     """
@@ -348,9 +348,9 @@ def _is_list(text: str, lines: list[Span]) -> bool:
 
 
 def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
-    """Whether a line does not go on in the next: it ends as a sentence, or is short as a heading.
+    """Whether a line does not continue in the next: it ends a sentence, or is short as a heading.
 
-    A wrapped line is nearly as wide as its block and may well end before a name.
+    A wrapped line is nearly as wide as its block and may end before a name.
     """
     if text[before.end - 1] in ",-–":
         return False
@@ -362,7 +362,7 @@ def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
 
 
 def judge_line(line: str, language: str) -> str | None:
-    """Why a line is no prose: "no_words", "table", "code", "citation"; None for prose."""
+    """The reason why a line is no prose ("no_words", "table", "code", "citation"), or None."""
     line = line.strip().strip("`")
     if _RULE.fullmatch(line):
         return "table" if "|" in line else "no_words"
@@ -381,7 +381,7 @@ def judge_line(line: str, language: str) -> str | None:
 
 
 def _is_code(line: str, language: str) -> bool:
-    """Whether a line is a statement, mark-up, data or a formula; symbols may stand in prose too."""
+    """Whether a line is a statement, mark-up, data or a formula; prose may have symbols too."""
     marks = len(_CODE_MARK.findall(line))
     if not marks:
         return False
@@ -401,7 +401,7 @@ def _is_separated(line: str) -> bool:
 
 
 def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
-    """Why a sentence is no prose to read, None when it is, and what to say besides.
+    """The reason why a sentence is no prose, or None, and a note for the reject.
 
     Reasons: "no_words" (emoji, numbers), "language_not_supported", "address" (web and mail),
     "citation", "all_capitals", "table" (numbers), "list" (of words), "no_prose" (words without
@@ -433,7 +433,7 @@ def judge_sentence(sentence: str, language: str) -> tuple[str | None, str]:
     least = next((share for size, share in _LEAST_SHARES if len(tokens) >= size), 0.0)
     if native < least * len(tokens):
         return "no_prose", ""
-    strange = len(words) > 7 and not any(word.lower() in known.own_words for word in words)
+    strange = len(words) > 7 and not any(word.lower() in known.distinctive_words for word in words)
     if strange or has_foreign_grammar(sentence, language):
         code = detect_language(sentence, language)
         if code != language:

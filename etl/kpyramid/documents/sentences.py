@@ -23,7 +23,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A candidate fact that was given up, and why."""
+    """A rejected text or candidate fact, with the reason."""
 
     reason: str
     text: str
@@ -40,17 +40,17 @@ _END = re.compile(
     """,
     re.VERBOSE,
 )
-# Possessive runs, and none begun in its middle: a million stops or spaces cost linear time.
+# Possessive quantifiers without backtracking: a million stops or spaces cost linear time.
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Sr|Jr|Rev|Hon|Gen|Col|Lt|Sgt|Capt|Gov|Sen|Rep|Pres|Mt|Ft|No"
     r"|Nos|vs|cf|al|ca|approx|Inc|Ltd|Co|Corp|Vol|pp|Fig|Eq|Jan|Feb|Aug|Sept|Oct|Nov|Dec)"
     r"|\b[A-Z]|\b[a-z](?:\.[a-z])+)\.$"
 )
-"""What ends in a stop without ending the sentence: titles, initials, e.g., i.e."""
+"""Words that end in a stop without ending the sentence: titles, initials, e.g., i.e."""
 _NAMED = re.compile(r"(?:[A-Z][\w.&'’-]*\s+(?:(?:of|de|van|von|the)\s+)?){1,5}(?=[a-z])")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 FIRM_END = re.compile(r"\b(?:Inc|Ltd|Co|Corp)\.$")
-"""A firm's name at the end of a text, whose stop may be that of the sentence too."""
+"""A firm's name at the end of a text, whose stop may also end the sentence."""
 _FINITE = (AUXILIARIES | MODALS) - frozenset("be been being having".split())
 _OPENING = (
     FUNCTION_WORDS
@@ -59,9 +59,9 @@ _OPENING = (
         "meanwhile nobody since some then today while".split()
     )
 ) - frozenset("of and i us".split())
-"""Words that begin a sentence, where they are written large, and are no part of a firm's name."""
+"""Words that begin a sentence where they are capitalised, and are no part of a firm's name."""
 _WAITING = frozenset("that because when while if although said says say".split())
-"""Words behind which a name still has to get its verb."""
+"""Words after which a name still needs its verb."""
 _OFFICES = frozenset(
     "board ceo cfo chair chairman chairwoman chief co-founder director executive founder "
     "general head manager president senior vice".split()
@@ -69,9 +69,9 @@ _OFFICES = frozenset(
 
 
 def split_sentences(text: str) -> Iterator[Span]:
-    """The sentences in order, without the white space between them; never an empty one.
+    """The sentences in order, without the white space between them; none is empty.
 
-    They are found without a parser, in linear time for any length of text.
+    No parser is needed, and the time is linear in the length of the text.
     """
     start = 0
     for match in _END.finditer(text):
@@ -87,26 +87,26 @@ def split_sentences(text: str) -> Iterator[Span]:
 
 
 def cut_parts(text: str, blocks: "Sequence[Block]") -> Iterator[tuple[Span, bool]]:
-    """The sentences of a text, and the rows of its tables, each with whether it is a row."""
-    at = 0
+    """The sentences and table rows of a text, each with whether it is a row."""
+    position = 0
     for (is_cell, _), listed in groupby(
         blocks, key=lambda block: (block.kind == "cell", block.row)
     ):
         row = list(listed)
         if is_cell:
-            for span in split_sentences(text[at : row[0].start]):
-                yield Span(span.start + at, span.end + at), False
-            at = row[-1].end
-            yield Span(row[0].start, at), True
-    for span in split_sentences(text[at:]):
-        yield Span(span.start + at, span.end + at), False
+            for span in split_sentences(text[position : row[0].start]):
+                yield Span(span.start + position, span.end + position), False
+            position = row[-1].end
+            yield Span(row[0].start, position), True
+    for span in split_sentences(text[position:]):
+        yield Span(span.start + position, span.end + position), False
 
 
 def ends_at_firm(text: str, start: int, following: int) -> bool:
     """Whether a sentence ends in a firm's `Ltd.` and the like before the word at `following`.
 
-    It does before a word that opens sentences, or where it has a verb and a name that has one of
-    its own follows: "Marl owns Pell Ltd. Saint Mard is a village."
+    It does before a word that opens sentences, or where it has a verb and a name with another
+    verb follows: "Marl owns Pell Ltd. Saint Mard is a village."
     """
     before = text[max(start, following - _NEAR) : following].rstrip()
     if not FIRM_END.search(before):
@@ -130,11 +130,11 @@ def ends_at_firm(text: str, start: int, following: int) -> bool:
 
 
 _NEAR = 300
-"""Characters before and behind a stop that are looked at."""
+"""Characters before and after a stop that are examined."""
 
 
 def _is_verb(word: str) -> bool:
-    """Whether a small word is a finite verb by its form: an auxiliary, a past, a third person."""
+    """Whether a lower-case word is a finite verb by its form: auxiliary, past, third person."""
     if word in _FINITE:
         return True
     if len(word) < 3 or word.endswith(("ing", "er", "est", "ss", "us")):
@@ -143,7 +143,7 @@ def _is_verb(word: str) -> bool:
 
 
 def trim(text: str, start: int, end: int) -> Iterator[Span]:
-    """The span without white space at its ends, unless nothing is left."""
+    """The span without white space at its ends; none where nothing is left."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -152,16 +152,16 @@ def trim(text: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, end)
 
 
-# Passages: what is extracted at once, a whole document or a stretch of a long one.
+# Passages: the units of extraction, a whole document or a part of a long one.
 
 MAX_CHARACTERS = 20_000
-"""About eight pages: words refer back within a section, and an edit costs one passage anew."""
+"""About eight pages: words refer back within a section, and an edit invalidates one passage."""
 
 
 def cut_passages(text: str) -> Iterator[Span]:
-    """The text in stretches of at most `MAX_CHARACTERS`, cut at a blank line or a sentence's end.
+    """The text in spans of at most `MAX_CHARACTERS`, cut at a blank line or a sentence's end.
 
-    Every character that is not white space is in exactly one of them.
+    Every character that is not white space is in exactly one span.
     """
     start = 0
     while len(text) - start > MAX_CHARACTERS:

@@ -1,4 +1,4 @@
-"""Tables of rows without a field for text: written as text, a cell a block."""
+"""Tables of rows without a text field, written as text with a block per cell."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,14 +9,14 @@ from kpyramid.documents.cleaning import normalise_text
 from kpyramid.settings import ColumnSettings
 
 _MOST_ROWS, _MOST_CELLS = 1000, 100_000
-"""Of one document: memory is bounded, and an edit costs one document anew."""
+"""Limits of one document: memory is bounded, and an edit invalidates one document."""
 _PART = 700
-"""Characters, some 200 tokens: the header comes again, so that each chunk has it."""
+"""Characters, some 200 tokens, after which the header is repeated, so that each chunk has it."""
 _DEEPEST = 3
 
 
 class Row(NamedTuple):
-    """A row with its number in the file, its cells by column, and the labels of who may read it.
+    """A row with its number in the file, its cells by column, and its access labels.
 
     `named`: whether the settings name the column of its subject.
     """
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows as text: cells parted by ` | `, rows by lines, and the header before each part."""
+    """Rows as text: ` | ` between cells, a line per row, and the header before each part."""
 
     first: int
     last: int
@@ -40,7 +40,7 @@ class Table(NamedTuple):
 def make_row(
     number: int, cells: Mapping[str, str], access: tuple[str, ...], settings: ColumnSettings | None
 ) -> Row:
-    """A row by what its columns mean: the class of the subject, the properties."""
+    """A row with its columns renamed by the settings: to the subject's class and to properties."""
     if settings is None or settings.subject not in cells:
         return Row(number, cells, access, False)
     mapped: dict[str, str] = {}
@@ -52,10 +52,10 @@ def make_row(
 
 
 def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) -> Iterator[Table]:
-    """The rows in their order, in tables of one set of labels and of a size that is bounded.
+    """The rows in order, in tables of bounded size whose rows have the same access labels.
 
-    Where the settings name the column of what a row is about, its header is of level 2, where it
-    is the class of it of level 3.
+    The header of the column that the settings name as subject has level 2, or level 3 where it
+    is the subject's class.
     """
     subject = ("", 1)
     if settings is not None:
@@ -66,8 +66,8 @@ def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) ->
     for row in rows:
         wide = columns | dict.fromkeys(row.cells)
         full = len(held) == _MOST_ROWS or len(wide) * (len(held) + 1) > _MOST_CELLS
-        other = held and (row.access, row.named) != (held[0].access, held[0].named)
-        if held and (full or other):
+        differs = held and (row.access, row.named) != (held[0].access, held[0].named)
+        if held and (full or differs):
             yield _write_table([*columns], held, subject)
             held, wide = [], dict.fromkeys(row.cells)
         held.append(row)
@@ -79,29 +79,29 @@ def write_tables(rows: Iterable[Row], settings: ColumnSettings | None = None) ->
 def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str, int]) -> Table:
     text: list[str] = []
     blocks: list[Block] = []
-    at = 0
+    position = 0
     label, depth = subject if rows[0].named else ("", 1)
 
     def add(cells: Iterable[str], row: int, ending: str) -> None:
-        nonlocal at
+        nonlocal position
         for column, cell in enumerate(cells):
             mark = " | " if column else ""
-            at += len(mark)
+            position += len(mark)
             if cell:
                 level = 0 if row else depth if cell == label else 1
-                blocks.append(Block("cell", at, at + len(cell), level, row, column))
+                blocks.append(Block("cell", position, position + len(cell), level, row, column))
             text.extend((mark, cell))
-            at += len(cell)
+            position += len(cell)
         text.append(ending)
-        at += len(ending)
+        position += len(ending)
 
     header = sum(len(column) + 3 for column in columns)
     begin = number = 0
     for row in rows:
-        if not number or at - begin > max(_PART, 4 * header):
+        if not number or position - begin > max(_PART, 4 * header):
             if number:
                 add((), 0, "\n")
-            begin, number = at, 1
+            begin, number = position, 1
             add(columns, 0, "\n")
         add((row.cells.get(column, "") for column in columns), number, "\n")
         number += 1
@@ -112,7 +112,7 @@ def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str
 def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
     """The cells of a row by column, and the columns whose values are no cells.
 
-    Objects are columns of their own, lists of values have semicolons between.
+    The fields of an object become columns; the values of a list are joined by semicolons.
     """
     cells: dict[str, str] = {}
     left: list[str] = []
@@ -124,7 +124,7 @@ def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
             waiting.extend(inner)
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(one, Mapping | list | tuple | bytes) for one in values):
+        if any(isinstance(item, Mapping | list | tuple | bytes) for item in values):
             left.append(name)
         else:
             cells[" ".join(normalise_text(name).split())] = "; ".join(map(write_cell, values))
@@ -132,7 +132,7 @@ def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:
 
 
 def write_cell(value: object) -> str:
-    """A value as a reader writes it, on one line."""
+    """A value as text on one line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -146,5 +146,5 @@ def write_cell(value: object) -> str:
 
 
 def name_columns(cells: Sequence[object]) -> list[str]:
-    """Names for the columns of a header row; one without a name is its number."""
-    return [write_cell(cell) or f"Column {at}" for at, cell in enumerate(cells, 1)]
+    """The names of the columns of a header row; a column without a name is numbered."""
+    return [write_cell(cell) or f"Column {number}" for number, cell in enumerate(cells, 1)]

@@ -12,19 +12,19 @@ from kpyramid.documents.qualifiers import Qualifiers, list_values
 from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
 
 Validity = tuple[str | None, str | None]
-"""First and last date; None for an end that is not told. Both are one for what happened then."""
+"""First and last date; None for an unknown end. They are the same for an event."""
 
 Time = Validity | str
 """A time as read, its words where they are no dates."""
 
 _ROLES = ("from", "since", "to", "until", "till", "through", "between", "in", "on", "during")
-"""Prepositions that a date may stand behind as a qualifier."""
+"""Prepositions of dates as qualifiers."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
     rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"
     rf"|winter|{'|'.join(_DAYS)}),?[ -])*@"
 )
-"""A date with what makes it no other date."""
+"""Words around a date that do not change it."""
 _TO = r"(?:to|until|till|through)"
 _BETWEEN = re.compile(rf"(?:(?:from )?{_LEAD} {_TO} {_LEAD}|between {_LEAD} and {_LEAD})")
 _SINCE = re.compile(rf"(?:ever )?(?:since|from) {_LEAD}(?: on| onwards?)?|{_LEAD} onwards?")
@@ -33,17 +33,17 @@ _THEN = re.compile(rf"(?:(?:as|at|during|throughout) )?{_LEAD}")
 _FISCAL = re.compile(r"\b(?:fiscal|financial|tax|FY)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\b([12]\d)(\d\d)\s*[-\u2013\u2014]\s*([12]\d)?(\d\d)\b(?!-)")
 _SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
-"""A day and a month in either order, of which the year alone is told."""
+"""A day and a month in ambiguous order, of which only the year is used."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 
 
 def date_fact(qualifiers: Qualifiers) -> Validity:
-    """When what is qualified so holds; neither end where its times disagree."""
+    """The validity of a fact with these qualifiers; neither end where its times disagree."""
     return _unite(time for time in list_times(qualifiers) if not isinstance(time, str))
 
 
 def list_times(qualifiers: Qualifiers) -> list[Time]:
-    """Each time that qualifies a fact."""
+    """Each time among the qualifiers of a fact."""
     pairs = [*qualifiers]
     worded = [(f"{role} {value}", False) for role in _ROLES for value in list_values(pairs, role)]
     worded += [(value, True) for value in list_values(pairs, "time")]
@@ -54,20 +54,20 @@ def list_times(qualifiers: Qualifiers) -> list[Time]:
 def read_time(words: str) -> Validity | None:
     """The ends of "from 1990 to 1998", "since May 2001", "until 2003", "1998"; None for others.
 
-    A fiscal year is none of the calendar, and "about 1990" or "the 1990s" none in particular.
+    A fiscal year is no calendar year, and "about 1990" or "the 1990s" is no definite year.
     """
     if _FISCAL.search(words):
         return None
     words = _DASH.sub(" to ", _YEARS.sub(_write_years, _SLASHED.sub(r"\1", words)))
     dates: list[str] = []
-    at, frame = 0, ""
-    for found in find_values(words):
-        if not isinstance(found.value, Date):
+    position, frame = 0, ""
+    for stated in find_values(words):
+        if not isinstance(stated.value, Date):
             return None
-        dates.append(write_date(found.value))
-        frame += words[at : found.start] + "@"
-        at = found.end
-    frame = (frame + words[at:]).casefold().strip(" ,.")
+        dates.append(write_date(stated.value))
+        frame += words[position : stated.start] + "@"
+        position = stated.end
+    frame = (frame + words[position:]).casefold().strip(" ,.")
     if len(dates) == 2 and _BETWEEN.fullmatch(frame):
         return (dates[0], dates[1]) if not _precedes(dates[1], dates[0]) else None
     if len(dates) != 1:
@@ -80,52 +80,52 @@ def read_time(words: str) -> Validity | None:
 
 
 def _write_years(match: re.Match[str]) -> str:
-    """Of "1990-98" the years from 1990 to 1998; "2003-04" may be a month, and stays."""
-    century, first, other, last = match.groups()
-    later = other or (last > first and (last > "12" or "-" not in match[0]))
-    return f"{century}{first} to {other or century}{last}" if later else match[0]
+    """Replaces "1990-98" by "1990 to 1998"; "2003-04" may be a month and is unchanged."""
+    century, first, later_century, last = match.groups()
+    later = later_century or (last > first and (last > "12" or "-" not in match[0]))
+    return f"{century}{first} to {later_century or century}{last}" if later else match[0]
 
 
 def write_date(date: Date) -> str:
-    """A date in ISO 8601, as fine as it is."""
+    """A date in ISO 8601, with the parts that are known."""
     parts = [f"{date.year:04}", *(f"{part:02}" for part in (date.month, date.day) if part)]
     return "-".join(parts)
 
 
-def _precedes(one: str, other: str) -> bool:
+def _precedes(first: str, second: str) -> bool:
     """Whether a date ends before another begins."""
-    size = min(len(one), len(other))
-    return one[:size] < other[:size]
+    size = min(len(first), len(second))
+    return first[:size] < second[:size]
 
 
 def _unite(times: Iterable[Validity]) -> Validity:
-    """Ends on which all statements of a fact agree; a date within a period adds nothing to it."""
-    found = [*times]
-    bounds = [time for time in found if time[0] != time[1]] or found
-    first, last = (_agree({end for time in bounds if (end := time[at])}) for at in (0, 1))
+    """The ends on which all times of a fact agree; a date is ignored beside a period."""
+    periods = [*times]
+    bounds = [time for time in periods if time[0] != time[1]] or periods
+    first, last = (_agree({end for time in bounds if (end := time[index])}) for index in (0, 1))
     return (None, None) if first and last and _precedes(last, first) else (first, last)
 
 
 def _agree(dates: set[str]) -> str | None:
-    """The finest of dates that all say the same."""
+    """The finest of dates that agree; None where they do not."""
     finest = max(dates, key=lambda date: (len(date), date), default=None)
     return finest if finest and all(map(finest.startswith, dates)) else None
 
 
-def differ_in_time(one: Iterable[Time], other: Iterable[Time]) -> bool:
-    """Whether both facts are stated of times, of which none has a part in common."""
-    times, against = [*one], [*other]
+def differ_in_time(first: Iterable[Time], second: Iterable[Time]) -> bool:
+    """Whether both facts have times, and none of one fact overlaps a time of the other."""
+    times, against = [*first], [*second]
     return bool(times and against) and all(_are_apart(a, b) for a in times for b in against)
 
 
-def _are_apart(one: Time, other: Time) -> bool:
-    """Whether two times have no part in common.
+def _are_apart(left: Time, right: Time) -> bool:
+    """Whether two times do not overlap.
 
-    A period that begins in the year, month or day in which another ends follows it.
+    A period that begins in the year, month or day in which another ends does not overlap it.
     """
-    if isinstance(one, str) or isinstance(other, str):
-        return one != other
-    periods = one[0] != one[1] and other[0] != other[1]
+    if isinstance(left, str) or isinstance(right, str):
+        return left != right
+    periods = left[0] != left[1] and right[0] != right[1]
     return any(
         last is not None
         and first is not None
@@ -137,23 +137,23 @@ def _are_apart(one: Time, other: Time) -> bool:
                 and last.startswith(first[: len(last)])
             )
         )
-        for last, first in ((one[1], other[0]), (other[1], one[0]))
+        for last, first in ((left[1], right[0]), (right[1], left[0]))
     )
 
 
 def covers(validity: Validity, date: str) -> bool:
-    """Whether what is told of when a fact holds leaves a date in."""
+    """Whether a date is within the known ends of a fact's validity."""
     first, last = validity
     return not ((first and _precedes(date, first)) or (last and _precedes(last, date)))
 
 
-# Times that only the date of their text tells: "last year", "in March".
+# Times relative to the date of their text: "last year", "in March".
 
 _DATED = frozenset(
     "date datetime timestamp at on of day time published publication publish pub posted issued "
     "issue filed filing created creation written released release meeting sent".split()
 )
-"""Words of the names of fields that hold a document's date: `date`, `published_at`."""
+"""Words in the names of fields with a document's date: `date`, `published_at`."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|[\W_]+")
 _COUNTS = ("a", *NUMBER_WORDS)
 _POINTED = re.compile(
@@ -170,21 +170,21 @@ _POINTED = re.compile(
     re.IGNORECASE,
 )
 _AHEAD = re.compile(r"(?:by|before|until|till|through|up|to)\b", re.IGNORECASE)
-"""With a bare month or weekday, what is past or to come: "by Monday"."""
+"""Words before a bare month or weekday, which may be past or future: "by Monday"."""
 _SHIFTS = {"yesterday": -1, "last": -1, "previous": -1, "next": 1, "tomorrow": 1}
 
 
 def is_pointed(words: str) -> bool:
-    """Whether a time says when only beside the date of its text: "last year", "yesterday"."""
+    """Whether a time is relative to the date of its text: "last year", "yesterday"."""
     match = _POINTED.fullmatch(words)
     return match is not None and not match["vague"]
 
 
 def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date | None:
-    """The day of a document: of the field that names one, else of its title.
+    """The day of a document, from a field with a date, else from its title.
 
-    The first and the last year of the calendar stand for no date, as in many databases, and a
-    slashed day that may be a month is none.
+    The first and the last year of the calendar mean no date, as in many databases; a slashed date
+    with an ambiguous day and month is ignored.
     """
     fields = (
         metadata[field]
@@ -192,8 +192,8 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
         if _DATED.issuperset(_CAMEL.sub(" ", field).casefold().split())
     )
     for text in (*fields, title or ""):
-        for found in find_values(_SLASHED.sub(r"\1", re.sub(r"(?<=\d)T(?=\d)", " ", text))):
-            value = found.value
+        for stated in find_values(_SLASHED.sub(r"\1", re.sub(r"(?<=\d)T(?=\d)", " ", text))):
+            value = stated.value
             if isinstance(value, Date) and value.day and 1 < value.year < datetime.MAXYEAR:
                 try:
                     return datetime.date(value.year, value.month, value.day)
@@ -205,11 +205,11 @@ def find_date(metadata: Mapping[str, str], title: str | None) -> datetime.date |
 def place_times(
     qualifiers: Mapping[str, str], day: datetime.date | None, *, is_planned: bool = False
 ) -> dict[str, str]:
-    """Qualifiers with the date in place of a time that points from the text's day.
+    """The qualifiers with a time relative to the text's `day` replaced by its date.
 
-    Of what is planned a bare month or weekday is the next such one, else the last.
-    A time that gives no date so is left out, but for a bare month or weekday of a text without a
-    day, which stays as it is.
+    A bare month or weekday is the next one if the fact is planned, else the last one. A time
+    without a date is left out, except for a bare month or weekday of a text without a day, which
+    is unchanged.
     """
     match = _POINTED.fullmatch(qualifiers.get("time", ""))
     bare = match and (match["month"] or match["weekday"]) and not match["which"]
@@ -225,14 +225,14 @@ def place_times(
 
 
 def _resolve(match: re.Match[str], day: datetime.date, which: str) -> Date | None:
-    """The date that a time points to from a day; a bare month or weekday is the last such one.
+    """The date of a relative time, counted from a day; a bare month or weekday is the last one.
 
     `which`: `last`, `this` or `next` before a month or weekday.
 
-    A week gives the month or year that it lies in, None where it lies in two years.
+    A week becomes its month or year; None where it is in two years.
 
     Raises:
-        OverflowError, ValueError: it is outside the calendar.
+        OverflowError, ValueError: the date is outside the calendar.
     """
     which, unit = which.lower(), (match["unit"] or match["past"] or "day").lower()
     if match["month"]:

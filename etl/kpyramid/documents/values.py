@@ -1,7 +1,7 @@
 """Dates and numbers of a text, with their spans: the one parser of both.
 
-Patterns for texts that are read otherwise (literals of a datatype, brackets after a name) are made
-of the same `MONTH`, `DAY`, `YEAR` and `NUMBER`.
+Patterns for other texts (literals of a datatype, brackets after a name) use the same `MONTH`,
+`DAY`, `YEAR` and `NUMBER`.
 """
 
 import datetime
@@ -42,12 +42,12 @@ _NUMBERS = re.compile(
 )
 _DIGIT = re.compile(r"[0-9]")
 _UNIT = re.compile(r"\s?(?:%|°\s?[CFK]?|[^\W\d]+[²³23]?(?:/[^\W\d]+[²³23]?)?)?")
-"""What may stand behind a number: "%", "°C", "km2", "m³/s"."""
+"""Units after a number: "%", "°C", "km2", "m³/s"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A day, or a month or year when nothing finer is said."""
+    """A day, or a month or year where the text states nothing finer."""
 
     year: int
     month: int = 0
@@ -59,14 +59,14 @@ class Date:
 
     @property
     def days(self) -> float:
-        """Where it lies on the calendar; ValueError where it does not."""
+        """The ordinal number of its first day; ValueError for a day that does not exist."""
         return float(datetime.date(self.year, self.month or 1, self.day or 1).toordinal())
 
     def agree(self, stated: "Date") -> float:
-        """How far a stated date says this one: 1 when it does, 0 when it says another.
+        """How far a stated date agrees with this one: 1 if they are the same, 0 if they differ.
 
-        A finer date says a coarser one. The first of January often stands for a year of which no
-        day is known.
+        A finer date agrees with a coarser one. The first of January often stands for a year
+        whose day is unknown.
         """
         if self == stated:
             return 1.0
@@ -93,29 +93,29 @@ def find_values(text: str) -> tuple[Value, ...]:
     """The dates and numbers of a text in its order; a number within a date is not one."""
     if not _DIGIT.search(text):
         return ()
-    found: list[Value] = []
+    values: list[Value] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
             date = _read_date(match)
-            if date and not _overlaps(match, found):
-                found.append(Value(match.start(), match.end(), date))
+            if date and not _overlaps(match, values):
+                values.append(Value(match.start(), match.end(), date))
     for match in _YEARS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), Date(int(match["year"]))))
+        if not _overlaps(match, values):
+            values.append(Value(match.start(), match.end(), Date(int(match["year"]))))
     for match in _NUMBERS.finditer(text):
-        if not _overlaps(match, found):
-            found.append(Value(match.start(), match.end(), _read_number(match)))
-    return tuple(sorted(found, key=lambda value: value.start))
+        if not _overlaps(match, values):
+            values.append(Value(match.start(), match.end(), _read_number(match)))
+    return tuple(sorted(values, key=lambda value: value.start))
 
 
 def read_value(text: str) -> Date | Decimal | None:
-    """The one date or number that a text consists of, with a unit at most."""
+    """The date or number that a text consists of, apart from a unit; None for other texts."""
     stripped = text.strip().strip("\"'")
-    found = find_values(stripped)
-    if len(found) != 1 or found[0].start != 0:
+    values = find_values(stripped)
+    if len(values) != 1 or values[0].start != 0:
         return None
-    rest = stripped[found[0].end :]
-    return found[0].value if _UNIT.fullmatch(rest) else None
+    rest = stripped[values[0].end :]
+    return values[0].value if _UNIT.fullmatch(rest) else None
 
 
 def find_month(name: str) -> int:
@@ -127,14 +127,14 @@ def find_month(name: str) -> int:
 
 
 def agree(wanted: Date | Decimal, stated: Date | Decimal) -> float:
-    """How far a stated value says the wanted one, 0 to 1."""
+    """How far a stated value agrees with the wanted one, 0 to 1."""
     if isinstance(wanted, Date) and isinstance(stated, Date):
         return wanted.agree(stated)
     if isinstance(wanted, Decimal) and isinstance(stated, Decimal):
         return 1.0 if wanted == stated else 0.0
-    year, other = (wanted, stated) if isinstance(wanted, Date) else (stated, wanted)
-    # "1,815" members and the year 1815 are written alike, and rarely mean each other.
-    return 0.3 if isinstance(year, Date) and not year.month and year.year == other else 0.0
+    year, number = (wanted, stated) if isinstance(wanted, Date) else (stated, wanted)
+    # "1,815" members and the year 1815 are written alike, but rarely mean the same.
+    return 0.3 if isinstance(year, Date) and not year.month and year.year == number else 0.0
 
 
 def _read_date(match: re.Match[str]) -> Date | None:
@@ -154,5 +154,5 @@ def _read_number(match: re.Match[str]) -> Decimal:
     return Decimal(digits.replace(",", "")) * SCALES.get((scale or "").casefold(), 1)
 
 
-def _overlaps(match: re.Match[str], found: list[Value]) -> bool:
-    return any(value.start < match.end() and match.start() < value.end for value in found)
+def _overlaps(match: re.Match[str], values: list[Value]) -> bool:
+    return any(value.start < match.end() and match.start() < value.end for value in values)

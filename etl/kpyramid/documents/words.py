@@ -16,7 +16,7 @@ from simplemma import lemmatize
 
 from kpyramid.documents.values import Date, Value, agree, read_value
 
-# The closed classes of English words, of which the word lists of other rooms are made.
+# The closed classes of English words, from which the word lists of other rooms are built.
 ARTICLES = frozenset("a an the".split())
 BE = frozenset("is are was were be been being".split())
 HAVE = frozenset("have has had having".split())
@@ -25,9 +25,9 @@ AUXILIARIES = BE | HAVE | DO
 MODALS = frozenset("can could may might must ought shall should will would".split())
 JOINING = frozenset("and or".split())
 PREPOSITIONS = frozenset("of in on at to from by with for as".split())
-"""The ten commonest, which say little by themselves."""
+"""The ten most frequent prepositions, which mean little by themselves."""
 POINTING = frozenset("this that these those".split())
-IS_A = "be a"  # The key of the relation that files a thing under a kind.
+IS_A = "be a"  # The key of the relation between a thing and its kind.
 PRONOUNS = frozenset(
     "i me my mine we us our ours you your yours he him his himself she her hers herself "
     "it its itself they them their theirs themselves".split()
@@ -46,7 +46,7 @@ FUNCTION = (
     "about all also am among any currently done dr every exactly here if just miss mr mrs ms now "
     "out over please prof so some then there up within".split()
 )
-"""Words that hold a question together and name nothing: also those of asking politely."""
+"""Function words of questions, polite phrases among them; they name nothing."""
 STOP = (
     ARTICLES
     | AUXILIARIES
@@ -60,7 +60,7 @@ STOP = (
         "then there".split()
     )
 ) - {"having", "ought"}
-"""Words that name nothing and say nothing by themselves, in a text as in a question."""
+"""Words that name and state nothing by themselves, in texts and questions."""
 
 WORD = re.compile(r"\w+")
 """The tokeniser: a word is a run of letters, digits and low lines."""
@@ -79,36 +79,36 @@ _OVERRIDES = {
     "born": "bear", "broke": "break", "crosses": "cross", "felt": "feel", "opera": "opera",
     "operas": "opera", "shook": "shake", "swore": "swear", "won": "win",
 }  # fmt: skip
-"""Words of which the dictionary has another form, or none: an adjective, the plural of opus."""
+"""Words whose form in the dictionary is missing or of another word: adjective, plural of opus."""
 _PASTS = {"bore": "bear", "left": "leave", "shot": "shoot", "thought": "think"}
-"""Past tenses that the dictionary takes for other words, which as verbs of a relation they are."""
+"""Past tenses that the dictionary reads as other words; in a relation they are verbs."""
 _UNCHANGED = frozenset("bet bid cast cost cut hit let put quit set shed shut split".split())
 """Verbs whose past tense is their dictionary form."""
 _HOLDING = {
     "possible": "possible possibly potential potentially likely maybe perhaps probably".split(),
     "former": "former formerly previously once erstwhile longer".split(),
 }
-"""Words by which a wording says itself that it is possible or former."""
+"""Words by which a wording itself states that it is possible or former."""
 
 
 def read_words(module: str, name: str) -> Mapping[str, frozenset[str]]:
-    """The lists of words in a TOML file beside a module, by name; `table.name` in a table."""
-    found: dict[str, frozenset[str]] = {}
+    """The word lists in a TOML file beside a module, by name; `table.name` within a table."""
+    lists: dict[str, frozenset[str]] = {}
 
     def take(name: str, value: object) -> None:
         if isinstance(value, str):
-            found[name] = frozenset(value.split())
+            lists[name] = frozenset(value.split())
         else:
             pairs = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[arg-type]
             for key, inner in pairs:
                 take(f"{name}.{key}" if name else str(key), inner)
 
     take("", tomllib.loads(Path(module).with_name(name).read_text("utf-8")))
-    return found
+    return lists
 
 
 def pick_table(lists: Mapping[str, frozenset[str]], table: str) -> dict[str, frozenset[str]]:
-    """The lists of one table among those of a file, by their names in it."""
+    """The lists of one table of a file, by their names in the table."""
     start = f"{table}."
     return {n.removeprefix(start): words for n, words in lists.items() if n.startswith(start)}
 
@@ -136,22 +136,22 @@ def split_label(label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RelationForm:
-    """A relation phrase's lemmas and voice; `active` is the phrase seen from the other side."""
+    """The lemmas and voice of a relation phrase."""
 
     lemmas: tuple[str, ...]
     passive_by: bool
     passive: bool = False
-    """Whether the head undergoes the verb, but for `passive_by`: `was killed in`, `was sold to`."""
+    """Whether it is passive without an agent (`passive_by`): `was killed in`, `was sold to`."""
 
     @property
     def key(self) -> str:
-        """What phrases of one relation agree in; `killed in` and `was killed in` do not."""
+        """The same for phrases of one relation; `killed in` and `was killed in` differ."""
         voice = " <by>" if self.passive_by else " <passive>" if self.passive else ""
         return " ".join(self.lemmas) + voice
 
     @property
     def modal(self) -> str | None:
-        """The modal verb that makes it a possibility, a habit or a duty: `may` of `may cause`."""
+        """The modal verb of a possibility, habit or duty: `may` of `may cause`; None without."""
         return self.lemmas[0] if self.lemmas[0] in MODALS else None
 
     @property
@@ -165,8 +165,8 @@ def normalise_relation(phrase: str) -> RelationForm:
     """The lemma form of a relation phrase.
 
     `was founded by` and `founded` share the lemma `found` and differ in voice. A form of `be`
-    or `have` is dropped before a participle, where it only carries the tense, and kept where
-    it carries the meaning (`is capital of`, `has elevation`).
+    or `have` is dropped before a participle, where it only marks the tense, and retained where
+    it is the main verb (`is capital of`, `has elevation`).
     """
     words = _SPACE.split(unicodedata.normalize("NFKC", phrase).casefold().strip())
     if words in (["are"], ["were"]) or (words[0] in BE and words[1:] in (["a"], ["an"], ["the"])):
@@ -187,12 +187,12 @@ def normalise_relation(phrase: str) -> RelationForm:
 
 @lru_cache(maxsize=100_000)
 def lemmatise(word: str) -> str:
-    """The dictionary form of one English word in small letters."""
+    """The dictionary form of an English word in lower case."""
     return _OVERRIDES.get(word) or (lemmatize(word, lang="en") if word else "")
 
 
 def deny(phrase: str) -> str:
-    """The wording of a relation that is denied: "does not cause" of "causes"."""
+    """The negation of a relation's wording: "does not cause" for "causes"."""
     adverbs, verb, rest = _part(phrase)
     word, after = verb.casefold(), rest[0].casefold() if rest else ""
     base = _PASTS.get(word) or lemmatise(word)
@@ -211,7 +211,7 @@ def deny(phrase: str) -> str:
 def hold(phrase: str, modality: str, *, names: bool = False) -> str:
     """The wording of a relation that is `possible`, `planned` or `former`: "formerly owned".
 
-    `names`: it is what a property is called, so that "award" is a noun.
+    `names`: whether the phrase is the name of a property, so that "award" is a noun.
     """
     adverbs, verb, rest = _part(phrase)
     first, after = verb.casefold(), rest[0].casefold() if rest else ""
@@ -235,14 +235,14 @@ def hold(phrase: str, modality: str, *, names: bool = False) -> str:
 
 
 def _part(phrase: str) -> tuple[list[str], str, list[str]]:
-    """The adverbs before a wording's verb, the verb, and what follows it."""
+    """The adverbs before a wording's verb, the verb, and the words after it."""
     words = phrase.split()
-    at = next((at for at, word in enumerate(words) if not _is_adverb(word)), 0)
-    return words[:at], "".join(words[at : at + 1]), words[at + 1 :]
+    index = next((index for index, word in enumerate(words) if not _is_adverb(word)), 0)
+    return words[:index], "".join(words[index : index + 1]), words[index + 1 :]
 
 
 def word_relation(phrase: str, negated: bool) -> str:
-    """A relation as it is printed: in its own words, or denied."""
+    """A relation as it is printed: its wording, or the negation of it."""
     return deny(phrase) if negated else phrase
 
 
@@ -253,7 +253,7 @@ def word_fact(head: str, relation: str, tail: str) -> str:
 
 
 def is_past(phrase: str) -> bool:
-    """Whether the wording of a relation is told in the past: `led`, `was head of`."""
+    """Whether the wording of a relation is in the past tense: `led`, `was head of`."""
     first = phrase.casefold().split()[0]
     past = first in _PASTS or _is_participle(first)
     return first in {"was", "were", "had"} or (first not in BE | HAVE and past)
@@ -272,13 +272,13 @@ def _is_adverb(word: str) -> bool:
     return bool(_ADVERB.fullmatch(word)) and not _is_verb(word.casefold())
 
 
-# Words with their places, and names found among them.
+# Words with their positions, and the names among them.
 
 _ADVERB = re.compile(r"\w+ly|also|never|often|once|only|still", re.IGNORECASE)
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:[-.][^\W_]+)*")
 _POSSESSIVE = re.compile(r"['’]s\b|(?<=s)['’](?=\s|$)")
 _STEM = 5
-"""Letters that words of one stem begin with at least."""
+"""The least number of letters that words of one stem share."""
 _WORD_OR_INITIALS = re.compile(r"\b(?:[^\W\d_]\.){2,}(?:[^\W\d_]\b)?|\w+")
 """A word, or initials with their stops: `A.C.` is `AC`."""
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
@@ -287,7 +287,7 @@ _PART = re.compile(r"\s*[,;/]\s*")
 
 
 class Word(NamedTuple):
-    """A word's stem and plain form, its place, and whether it is written large."""
+    """A word's plain form and stem, its offsets, and whether it is capitalised (`large`)."""
 
     plain: str
     stem: str
@@ -298,7 +298,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Words `first` to `last`, exclusive, of a text, and how surely they are the name: 0 to 1."""
+    """Words `first` to `last`, exclusive, of a text; `strength`: how sure the name is, 0 to 1."""
 
     first: int
     last: int
@@ -307,7 +307,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What is looked for: forms in plain words, each with how surely it means it; or a value."""
+    """A name to match: its forms in plain words, each with its certainty, 0 to 1; or a value."""
 
     text: str
     forms: tuple[tuple[tuple[str, ...], float], ...]
@@ -316,7 +316,7 @@ class Name:
 
 @lru_cache(maxsize=4096)
 def split_words(text: str) -> tuple[Word, ...]:
-    """The words of a text without case and accents, with their places."""
+    """The words of a text without case and accents, with their offsets."""
     return tuple(
         Word(*_read_word(match.group()), match.start(), match.end(), match.group()[0].isupper())
         for match in _WORD_OR_INITIALS.finditer(text)
@@ -331,7 +331,7 @@ def _read_word(written: str) -> tuple[str, str]:
 
 
 def read_name(text: str, aliases: Collection[str] = ()) -> Name:
-    """A name with its other forms: those given, and itself without article or aside."""
+    """A name with its other forms: its aliases, and the name without article or aside."""
     return _read_name(text, tuple(aliases))
 
 
@@ -353,10 +353,10 @@ def _read_name(text: str, aliases: tuple[str, ...]) -> Name:
 
 
 def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> list[Place]:
-    """Where a text says a name, surest first; `values` are the text's dates and numbers."""
+    """The places of a name in a text, surest first; `values`: the text's dates and numbers."""
     if name.value is not None:
         return _find_places_of_value(name.value, words, values)
-    found: dict[tuple[int, int], float] = {}
+    strengths: dict[tuple[int, int], float] = {}
     for form, strength in name.forms:
         stems = tuple(_stem(word) for word in form)
         for first in range(len(words) - len(form) + 1):
@@ -371,13 +371,13 @@ def find_name(name: Name, words: Sequence[Word], values: Sequence[Value]) -> lis
                 continue
             span = (first, first + len(form))
             sure *= _weigh_neighbours(run, words, *span)
-            found[span] = max(found.get(span, 0.0), sure)
-    longest = [  # "Berrin" within "Tomas Berrin" is no place of its own
+            strengths[span] = max(strengths.get(span, 0.0), sure)
+    longest = [  # "Berrin" within "Tomas Berrin" is not a place by itself
         span
-        for span in found
-        if not any(a <= span[0] and span[1] <= b for a, b in found if (a, b) != span)
+        for span in strengths
+        if not any(a <= span[0] and span[1] <= b for a, b in strengths if (a, b) != span)
     ]
-    places = [Place(*span, found[span]) for span in longest]
+    places = [Place(*span, strengths[span]) for span in longest]
     return sorted(places, key=lambda place: (-place.strength, place.first, place.last))
 
 
@@ -394,7 +394,7 @@ def _find_places_of_value(
 
 
 def _weigh_neighbours(run: Sequence[Word], words: Sequence[Word], first: int, last: int) -> float:
-    """Less for a name that is part of a longer one: `London` in `London Bridge Company`."""
+    """A weight up to 1, less for a name within a longer one: `London` in `London Bridge`."""
     if not run[0].large:
         return 1.0
     after = words[last] if last < len(words) else None
@@ -419,12 +419,12 @@ def _stem(word: str) -> str:
 
 
 def stem_words(words: Sequence[str]) -> list[str]:
-    """Porter's stems of words in small letters, in order."""
+    """Porter's stems of lower-case words, in order."""
     return list(_STEMMER.stemWords(words))
 
 
 def list_plain_words(text: str) -> list[str]:
-    """The words of a text in small letters."""
+    """The words of a text in lower case."""
     return [word.casefold() for word in match_plain_words(text)]
 
 
@@ -433,16 +433,16 @@ def match_plain_words(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=100_000)
-def share_stem(one: str, other: str) -> bool:
-    """Whether two words are of one stem: `expert` and `expertise`, `phone` and `telephone`."""
-    if min(len(one), len(other)) < _STEM:
+def share_stem(first: str, second: str) -> bool:
+    """Whether two words share a stem: `expert` and `expertise`, `phone` and `telephone`."""
+    if min(len(first), len(second)) < _STEM:
         return False
-    if one.endswith(other) or other.endswith(one):
+    if first.endswith(second) or second.endswith(first):
         return True
-    return _count_shared(one, other) >= max(_STEM, 0.5 * max(len(one), len(other)))
+    return _count_shared(first, second) >= max(_STEM, 0.5 * max(len(first), len(second)))
 
 
-def _count_shared(one: str, other: str) -> int:
-    """The letters that both words begin with."""
-    pairs = zip(one, other, strict=False)
+def _count_shared(first: str, second: str) -> int:
+    """The number of letters that both words begin with."""
+    pairs = zip(first, second, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))

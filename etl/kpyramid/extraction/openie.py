@@ -16,13 +16,13 @@ from kpyramid.extraction.facts.nominals import find_nominal_facts
 from kpyramid.extraction.facts.propositions import list_propositions
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.syntax.parser import Parser
-from kpyramid.extraction.syntax.stance import find_told
+from kpyramid.extraction.syntax.stance import find_reported
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
 
 _PROSE = frozenset({"paragraph", "item", "quotation", "turn"})
-_TELLING, _MOST_TOLD = 100, 4000
-"""Characters of prose that tell the language of the cells and keys beside it."""
+_LEAST_PROSE, _MOST_PROSE = 100, 4000
+"""The least and most characters of prose from which the language of cells and keys is detected."""
 
 
 class DependencyExtractor:
@@ -37,50 +37,50 @@ class DependencyExtractor:
         self._language = language
 
     def extract(self, text: str, title: str = "") -> Extraction:
-        """What one text states; see `extract_all`, which is faster for many."""
+        """The extraction of one text; `extract_all` is faster for many texts."""
         return next(self.extract_all((Titled(text, title),)))
 
     def extract_all(self, texts: Iterable[str | Titled]) -> Iterator[Extraction]:
-        """What each text states, sorted by place; what is no prose in the language is dropped.
+        """The extraction of each text, in text order; text that is no prose is dropped.
 
-        The title of a text's document can be meant by its words: "the film".
+        Words of a text such as "the film" may refer to the title of its document.
         """
         waiting: deque[tuple[list[Dropped], Titled]] = deque()
 
         def screen() -> Iterator[tuple[str, Sequence[Span]]]:
             for each in texts:
                 given = Titled(each) if isinstance(each, str) else each
-                kept, dropped = screen_text(given.text, self._language, given.blocks)
+                spans, dropped = screen_text(given.text, self._language, given.blocks)
                 waiting.append((dropped, given))
-                yield given.text, kept
+                yield given.text, spans
 
         for tree in self._parser.parse_parts(screen()):
             left_out, given = waiting.popleft()
             prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in _PROSE)
-            is_read = len(prose) < _TELLING or (
-                detect_language(prose[:_MOST_TOLD], self._language) == self._language
+            is_read = len(prose) < _LEAST_PROSE or (
+                detect_language(prose[:_MOST_PROSE], self._language) == self._language
             )
             yield _extract_tree(tree, left_out, given if is_read else given._replace(blocks=()))
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
-        """The n-ary facts of each sentence as it words them, pronouns unresolved.
+        """The n-ary facts of each sentence in its own words, pronouns unresolved.
 
-        Nothing is screened: whoever gives a sentence says that it is one, and its language.
+        Nothing is screened: the caller ensures that each is a sentence in the language.
         """
         return map(list_propositions, self._parser.parse_all(sentences))
 
     def read_parts(
         self, lines: Iterable[tuple[str, Sequence[Span]]]
     ) -> Iterator[tuple[Proposition, ...]]:
-        """The n-ary facts of the given parts of each line, as screening leaves them."""
+        """The n-ary facts of the given spans of each line, without screening."""
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
 def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> Findings:
-    """What the rules propose for one text of a document."""
+    """The candidates that the rules propose for one text of a document."""
     lines = blocks or [line for line, _ in list_labelled(tree.text)]
     findings = Findings(tree, Antecedents(tree, title, lines))
-    findings.told = find_told(tree, findings.frames, blocks)
+    findings.reported = find_reported(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
     findings.drop_silent()
@@ -90,7 +90,7 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
 def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
     findings = read_findings(tree, given.title, given.blocks)
     tables = read_tables(given)
-    # Cells and pairs are no prose; what of them is no fact either has a reason of its own.
+    # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
     is_read = {"table", "pair"} if given.blocks else set()
     findings.dropped.extend(each for each in left_out if each.reason not in is_read)
     return join_extractions(assemble_extraction(findings), tables)

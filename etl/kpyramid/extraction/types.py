@@ -1,6 +1,6 @@
 """Extractions: claims, mentions, facts and rejects of one text, with character offsets into it.
 
-And what a model is given of one: a chunk of a document, with what the rules found there.
+Also the input of a model: a chunk of a document with the extraction of the rules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ MAX_RELATION_WORDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One participant of a proposition, after the first two with the words that lead to it.
+    """One participant of a proposition; after the first two the text includes its preposition.
 
     `role` is subject, object, receiver, time, place, manner, adverb, clause, purpose, circumstance
     or the preposition. The span is None where the words do not occur literally.
@@ -31,7 +31,7 @@ class Argument:
 class Proposition:
     """An n-ary fact as the sentence words it: pronouns stay, the subject comes first.
 
-    `confidence` is the probability that most of its words agree with what annotators wrote down.
+    `confidence` is the probability that most of its words agree with an annotator's fact.
     """
 
     predicate: str
@@ -45,13 +45,13 @@ class Proposition:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A short, self-contained statement and the text it rests on (`f_par`)."""
+    """A short, self-contained statement and the spans that support it (`f_par`)."""
 
     text: str
     spans: tuple[Span, ...]
     predicate: str | None = None
     arguments: tuple[Argument, ...] = ()
-    """The n-ary fact that it states, subject first; empty where a clause is no such fact."""
+    """The arguments of its n-ary fact, subject first; empty where the clause states none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Fact:
     """One head, one relation, one tail (`f_rel`); `claim` indexes `Extraction.claims`.
 
     A span is None where the words do not occur literally; the claim's spans then support it.
-    `verdict`: what a model that checked it says, see `kpyramid.extraction.cascade.review`.
+    `verdict`: of the model that checked it, see `kpyramid.extraction.cascade.review`.
     """
 
     claim: int
@@ -89,7 +89,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """All that was found in one text."""
+    """All that was extracted from one text."""
 
     claims: tuple[Claim, ...] = ()
     mentions: tuple[Mention, ...] = ()
@@ -98,7 +98,7 @@ class Extraction:
 
 
 class Titled(NamedTuple):
-    """A text, the title of its document, "" without one, and its blocks, where they are known."""
+    """A text, the title of its document ("" without one), and its blocks where they are known."""
 
     text: str
     title: str = ""
@@ -106,45 +106,45 @@ class Titled(NamedTuple):
 
 
 ExtractFunction = Callable[[Iterable[Titled]], Iterable[tuple[Titled, Extraction]]]
-"""Each distinct text with what is found in it, in no fixed order."""
+"""Yields each distinct text with its extraction, in no fixed order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A text to read and what it is known by.
+    """A text to read with its context.
 
-    `title`: its document's; it may name what the text only calls "it". `document`: the id that
-    calls are booked on. `found`: what the rules found in this text, offsets into it; its facts
-    serve where a step is the rules', and its mentions and antecedents everywhere. `context`: what
-    a window is shown of what stands before it in its document, by name.
+    `title`: its document's; it may name the referent of "it" in the text. `document`: the id that
+    calls are booked on. `extraction`: the rules' for this text, offsets into it; its facts
+    are used in steps of the rules, its mentions and antecedents in all steps. `context`: named
+    parts of the document before a window, which the model is shown.
     """
 
     text: str
     title: str | None = None
     document: str | None = None
-    found: Extraction = field(default_factory=Extraction)
+    extraction: Extraction = field(default_factory=Extraction)
     context: tuple[tuple[str, str], ...] = ()
 
 
-def cut_extraction(found: Iterable[tuple[int, Extraction]], start: int, end: int) -> Extraction:
-    """What was found between two characters of a document, offsets from the first.
+def cut_extraction(pairs: Iterable[tuple[int, Extraction]], start: int, end: int) -> Extraction:
+    """The extraction of the characters `start` to `end` of a document, offsets from `start`.
 
-    `found` are extractions with the place where their text begins. A claim belongs to where its
-    clause begins, which is its last span; what a pronoun of it refers to may lie outside. A clause
-    that goes on behind the end, as in a sentence that was cut, ends there.
+    `extractions`: each with the offset of its text. A claim belongs to the place where its clause
+    begins, which is its last span; the antecedent of its pronoun may lie outside. A clause that
+    continues after the end, as in a sentence that was cut, ends there.
     """
     parts = Extraction()
-    for offset, extraction in found:
+    for offset, extraction in pairs:
         parts = join_extractions(parts, _cut(extraction, start - offset, end - offset))
     return parts
 
 
 def find_clause(claim: Claim) -> Span:
-    """The stretch that states a claim; antecedents stand before the clause that refers to them."""
+    """The span of the clause that states a claim: its last, because antecedents precede it."""
     return max(claim.spans, key=lambda span: (span.start, span.end))
 
 
-def _cut(found: Extraction, start: int, end: int) -> Extraction:
+def _cut(extraction: Extraction, start: int, end: int) -> Extraction:
     def shift(span: Span | None) -> Span | None:
         inside = span is not None and start <= span.start and span.end <= end
         return Span(span.start - start, span.end - start) if span and inside else None
@@ -153,20 +153,20 @@ def _cut(found: Extraction, start: int, end: int) -> Extraction:
         begins = start <= span.start < end
         return Span(span.start - start, min(span.end, end) - start) if begins else None
 
-    kept = [at for at, claim in enumerate(found.claims) if clip(find_clause(claim))]
-    dropped = (replace(d, span=span) for d in found.dropped if (span := clip(d.span)))
-    return replace(_select(found, kept, shift, clip), dropped=tuple(dropped))
+    indices = [index for index, claim in enumerate(extraction.claims) if clip(find_clause(claim))]
+    dropped = (replace(d, span=span) for d in extraction.dropped if (span := clip(d.span)))
+    return replace(_select(extraction, indices, shift, clip), dropped=tuple(dropped))
 
 
 def part_extraction(
-    found: Extraction, is_apart: Callable[[Span], bool]
+    extraction: Extraction, is_apart: Callable[[Span], bool]
 ) -> tuple[Extraction, Extraction]:
-    """The claims that have a span apart, with what belongs to them, and the others."""
-    lies = [any(map(is_apart, claim.spans)) for claim in found.claims]
+    """Splits an extraction: the claims with a span that `is_apart`, and the other claims."""
+    lies = [any(map(is_apart, claim.spans)) for claim in extraction.claims]
     apart, rest = (
         replace(
-            _select(found, [at for at, it in enumerate(lies) if it is wanted]),
-            dropped=tuple(d for d in found.dropped if is_apart(d.span) is wanted),
+            _select(extraction, [index for index, it in enumerate(lies) if it is wanted]),
+            dropped=tuple(d for d in extraction.dropped if is_apart(d.span) is wanted),
         )
         for wanted in (True, False)
     )
@@ -174,28 +174,28 @@ def part_extraction(
 
 
 def _select(
-    found: Extraction,
-    kept: Sequence[int],
+    extraction: Extraction,
+    indices: Sequence[int],
     shift: Callable[[Span | None], Span | None] = lambda span: span,
     clip: Callable[[Span], Span | None] = lambda span: span,
 ) -> Extraction:
-    """Some claims with what belongs to them, their spans as the functions place them."""
-    number = {at: place for place, at in enumerate(kept)}
+    """The claims at `indices` with their mentions and facts; the functions move their spans."""
+    number = {index: place for place, index in enumerate(indices)}
     return Extraction(
         claims=tuple(
             replace(
-                found.claims[at],
-                spans=tuple(span for s in found.claims[at].spans if (span := clip(s))),
+                extraction.claims[index],
+                spans=tuple(span for s in extraction.claims[index].spans if (span := clip(s))),
                 arguments=tuple(
                     replace(argument, span=shift(argument.span))
-                    for argument in found.claims[at].arguments
+                    for argument in extraction.claims[index].arguments
                 ),
             )
-            for at in kept
+            for index in indices
         ),
         mentions=tuple(
             replace(mention, claim=number[mention.claim], span=span)
-            for mention in found.mentions
+            for mention in extraction.mentions
             if mention.claim in number and (span := shift(mention.span))
         ),
         facts=tuple(
@@ -206,18 +206,18 @@ def _select(
                 relation_span=shift(fact.relation_span),
                 tail_span=shift(fact.tail_span),
             )
-            for fact in found.facts
+            for fact in extraction.facts
             if fact.claim in number
         ),
     )
 
 
-def join_extractions(one: Extraction, other: Extraction) -> Extraction:
-    """All that two extractions of the same text hold."""
-    more = len(one.claims)
+def join_extractions(first: Extraction, second: Extraction) -> Extraction:
+    """The union of two extractions of the same text."""
+    more = len(first.claims)
     return Extraction(
-        claims=(*one.claims, *other.claims),
-        mentions=(*one.mentions, *(replace(m, claim=m.claim + more) for m in other.mentions)),
-        facts=(*one.facts, *(replace(f, claim=f.claim + more) for f in other.facts)),
-        dropped=(*one.dropped, *other.dropped),
+        claims=(*first.claims, *second.claims),
+        mentions=(*first.mentions, *(replace(m, claim=m.claim + more) for m in second.mentions)),
+        facts=(*first.facts, *(replace(f, claim=f.claim + more) for f in second.facts)),
+        dropped=(*first.dropped, *second.dropped),
     )

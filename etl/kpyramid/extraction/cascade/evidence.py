@@ -40,30 +40,30 @@ _ENDS = "\"'.,;:!? "
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """A text without differences of case, white space, quotation marks and dashes.
+    """A text normalised in case, white space, quotation marks and dashes.
 
-    `places` holds for each of its characters the offset in the text that it came from.
+    `places`: for each of its characters the offset in the original text.
     """
 
     text: str
     places: tuple[int, ...]
 
     def find(self, wanted: str, within: Span) -> Iterator[Span]:
-        """The places of a folded string in the text itself, between words, in order."""
-        at = self.text.find(wanted) if wanted else -1
-        while at >= 0:
-            end = at + len(wanted)
-            span = Span(self.places[at], self.places[end - 1] + 1)
-            whole = at == 0 or self.places[at - 1] != self.places[at]  # not half a character
+        """The spans of a folded string in the original text, in order."""
+        i = self.text.find(wanted) if wanted else -1
+        while i >= 0:
+            end = i + len(wanted)
+            span = Span(self.places[i], self.places[end - 1] + 1)
+            whole = i == 0 or self.places[i - 1] != self.places[i]  # not half a character
             whole = whole and (end == len(self.text) or self.places[end] != self.places[end - 1])
             if whole and within.start <= span.start and span.end <= within.end:
                 yield span
-            at = self.text.find(wanted, at + 1)
+            i = self.text.find(wanted, i + 1)
 
 
 @lru_cache(maxsize=1024)
 def fold(text: str) -> Folded:
-    """The text in the form in which a quotation may differ from it."""
+    """The normalised text, in which a quotation is searched."""
     characters: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
@@ -80,62 +80,62 @@ def fold(text: str) -> Folded:
 
 
 def locate_quotation(text: str, folded: Folded, quotation: str) -> tuple[Span, ...]:
-    """Where a quotation stands, part by part if it was shortened by dots; empty if it does not.
+    """The spans of a quotation, one per part between ellipses; empty where a part is missing.
 
-    It may differ from the text in what `fold` takes away and in punctuation at its ends.
+    It may differ from the text in what `fold` normalises and in punctuation at its ends.
     """
     whole = _locate(text, folded, quotation.strip(), 0)
     if whole is not None:
         return (whole,)
     spans: list[Span] = []
     for part in filter(str.strip, _ELLIPSIS.split(quotation)):
-        found = _locate(text, folded, part.strip(), spans[-1].end if spans else 0)
-        if found is None:
+        span = _locate(text, folded, part.strip(), spans[-1].end if spans else 0)
+        if span is None:
             return ()
-        spans.append(found)
+        spans.append(span)
     return tuple(spans)
 
 
 def locate_name(
     text: str, folded: Folded, name: str, within: Sequence[Span], *, exact: bool = False
 ) -> Span | None:
-    """Where a name stands first in some stretches; as written or, unless `exact`, in another case.
+    """The first occurrence of a name in some spans; unless `exact`, in another case too.
 
-    A place where the text breaks the line inside of it, or writes it with other marks, is none:
-    the words of the span are to be the name's.
+    An occurrence with a line break inside, or with other quotation marks or dashes, does not
+    count: the text of the span must be the name.
     """
     if not name:
         return None
     for span in within:
-        at = text.find(name, span.start, span.end)
-        while at >= 0:
-            if _stands_alone(text, at, at + len(name)):
-                return Span(at, at + len(name))
-            at = text.find(name, at + 1, span.end)
+        position = text.find(name, span.start, span.end)
+        while position >= 0:
+            if _stands_alone(text, position, position + len(name)):
+                return Span(position, position + len(name))
+            position = text.find(name, position + 1, span.end)
     wanted = fold(name).text.strip()
     for span in () if exact else within:
-        for found in folded.find(wanted, span):
-            words = text[found.start : found.end]
-            if words.casefold() == name.casefold() and _stands_alone(text, found.start, found.end):
-                return found
+        for place in folded.find(wanted, span):
+            words = text[place.start : place.end]
+            if words.casefold() == name.casefold() and _stands_alone(text, place.start, place.end):
+                return place
     return None
 
 
 def list_words(text: str) -> list[str]:
-    """The words in small letters, without articles."""
+    """The words in lower case, without articles."""
     words = (word.casefold() for word in WORD.findall(text))  # "İ" folds into two characters
     return [word for word in words if word not in ARTICLES]
 
 
 def list_lemmas(text: str) -> frozenset[str]:
-    """The dictionary forms of its words."""
+    """The dictionary forms of a text's words."""
     return frozenset(lemmatise(word) for word in list_words(text))
 
 
 def names(words: Sequence[str], name: Sequence[str]) -> bool:
-    """Whether the words hold the name as a run."""
+    """Whether the words contain the name as consecutive words."""
     size = len(name)
-    return bool(name) and any(words[at : at + size] == name for at in range(len(words) - size + 1))
+    return bool(name) and any(words[i : i + size] == name for i in range(len(words) - size + 1))
 
 
 def find_naming(text: str, ends: Sequence[str]) -> Span | None:
@@ -146,13 +146,13 @@ def find_naming(text: str, ends: Sequence[str]) -> Span | None:
         return None
     words = [list_words(text[span.start : span.end]) for span in sentences]
     for size in range(1, len(sentences) + 1):
-        found = [
+        runs = [
             Span(sentences[first].start, sentences[first + size - 1].end)
             for first in range(len(sentences) - size + 1)
             if all(names([*chain(*words[first : first + size])], name) for name in wanted)
         ]
-        if found:
-            return min(found, key=lambda span: (span.end - span.start, span.start))
+        if runs:
+            return min(runs, key=lambda span: (span.end - span.start, span.start))
     return None
 
 
@@ -166,7 +166,7 @@ def find_evidence(text: str, claim: str) -> str:
 def assign_triples(
     claims: Sequence[str], triples: Sequence[tuple[str, str, str]]
 ) -> list[list[tuple[str, str, str]]]:
-    """For each claim the triples that it states: the one that shares most of a triple's words.
+    """Assigns each triple to the claim that shares most of its words; a row of triples per claim.
 
     Head and tail count double. Ties go to the shorter claim, then to the first.
     """
@@ -175,8 +175,8 @@ def assign_triples(
     for head, relation, tail in triples:
         ends, verb = list_lemmas(f"{head} {tail}"), list_lemmas(relation)
         scores = [
-            (2 * len(ends & words) + len(verb & words), -len(words), -at)
-            for at, words in enumerate(lemmas)
+            (2 * len(ends & words) + len(verb & words), -len(words), -index)
+            for index, words in enumerate(lemmas)
         ]
         if scores:
             rows[-max(scores)[2]].append((head, relation, tail))
@@ -185,11 +185,11 @@ def assign_triples(
 
 def _locate(text: str, folded: Folded, quotation: str, start: int) -> Span | None:
     """The first place from `start` on: letter by letter, else folded, else without its ends."""
-    at = text.find(quotation, start) if quotation else -1
-    while at >= 0:
-        if _stands_alone(text, at, at + len(quotation)):
-            return Span(at, at + len(quotation))
-        at = text.find(quotation, at + 1)
+    position = text.find(quotation, start) if quotation else -1
+    while position >= 0:
+        if _stands_alone(text, position, position + len(quotation)):
+            return Span(position, position + len(quotation))
+        position = text.find(quotation, position + 1)
     plain = fold(quotation).text.strip()
     for wanted in (plain, plain.strip(_ENDS)):
         for span in folded.find(wanted, Span(start, len(text))):
@@ -205,10 +205,10 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return not before and not after
 
 
-def _is_inside_word(one: str, next_one: str) -> bool:
-    """Whether no word ends between two characters; where no spaces are written, any may."""
-    both = one.isalnum() and next_one.isalnum()
-    return both and not _UNSPACED.match(one) and not _UNSPACED.match(next_one)
+def _is_inside_word(left: str, right: str) -> bool:
+    """Whether no word ends between two characters; in scripts without spaces a word always may."""
+    both = left.isalnum() and right.isalnum()
+    return both and not _UNSPACED.match(left) and not _UNSPACED.match(right)
 
 
 # Types of names by their form: dates, numbers and quantities.
@@ -235,7 +235,7 @@ _PATTERNS = tuple((label, re.compile(form, re.IGNORECASE)) for label, form in _F
 
 
 def guess_literal(name: str) -> str | None:
-    """The type of a name that is a date, a number or a quantity; None for all others.
+    """The type of a name that is a date, a number or a quantity; None for other names.
 
     "May" alone is no date: it is a name as often.
     """
@@ -248,11 +248,11 @@ def guess_literal(name: str) -> str | None:
 # Support: whether a chunk has the words of a phrase.
 
 UNKNOWN = "NOUN"
-"""The type of a name that neither the rules nor its form tell."""
+"""The type of a name that neither the rules nor its form determine."""
 
 _JOINTS = ARTICLES | PREPOSITIONS | JOINING | frozenset("but not also than".split())
 _SILENT = _JOINTS | AUXILIARIES | frozenset("its his her their it that".split())
-"""Words that state nothing by themselves."""
+"""Function words, which state nothing by themselves."""
 _PRONOUNS = PRONOUNS | POINTING | frozenset("who whom whose which".split())
 
 
@@ -265,18 +265,18 @@ class Text:
     words: frozenset[str]
     title: frozenset[str]
     types: Mapping[str, Counter[str]]
-    """What the rules take each name for."""
+    """The entity types that the rules assign to each name, with their frequencies."""
 
     @property
     def whole(self) -> Span:
-        """All of it."""
+        """The span of the whole text."""
         return Span(0, len(self.chunk.text))
 
 
 def prepare_text(chunk: Chunk) -> Text:
     """The chunk, folded, with its words and the types that the rules give its names."""
     types: dict[str, Counter[str]] = {}
-    for mention in chunk.found.mentions:
+    for mention in chunk.extraction.mentions:
         if mention.type != UNKNOWN:
             types.setdefault(mention.text.casefold(), Counter())[mention.type] += 1
     words, title = list_forms(chunk.text), list_forms(chunk.title or "")
@@ -289,22 +289,22 @@ def list_forms(text: str) -> frozenset[str]:
 
 
 def quote(text: Text, spans: Sequence[Span]) -> str:
-    """The words of some stretches, one after the other."""
+    """The words of some spans, joined by spaces."""
     return " ".join(text.chunk.text[span.start : span.end] for span in spans)
 
 
 def says_something(phrase: str) -> bool:
-    """Whether it holds a word beside pronouns and function words."""
+    """Whether a phrase has a word other than pronouns and function words."""
     words = WORD.findall(phrase)
     return any(word.casefold() not in _SILENT and not is_pronoun(word) for word in words)
 
 
 def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
-    """Whether a claim's evidence states something of head and tail.
+    """Whether a claim's evidence states something about head and tail.
 
-    One of them stands there, and where only one does, something is said of it. The other one is
-    what the title or the rules' antecedents call it, or it is in the claim: as a part of the same
-    sentence, or in place of a pronoun of that.
+    The evidence names at least one of them, and more than that name. The other end is named by
+    the title or the rules' antecedents, or by the claim: in the same sentence, or in place of a
+    pronoun of it.
     """
     quoted = quote(text, claim.spans)
     words = list_forms(quoted)
@@ -325,10 +325,10 @@ def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
 
 
 def _list_referents(text: Text, claim: Claim) -> frozenset[str]:
-    """The words that a claim's evidence may mean without saying them."""
+    """The words that a claim's evidence may refer to without naming them."""
     ruled = " ".join(
         each.text
-        for each in text.chunk.found.claims
+        for each in text.chunk.extraction.claims
         if _overlaps(find_clause(each), claim.spans)  # the rules write antecedents out
     )
     around = [s for s in split_sentences(text.chunk.text) if _overlaps(s, claim.spans)]
@@ -342,8 +342,8 @@ def _list_pronouns(phrase: str) -> frozenset[str]:
     return frozenset(word.casefold() for word in WORD.findall(phrase) if is_pronoun(word))
 
 
-def _overlaps(one: Span, others: Sequence[Span]) -> bool:
-    return any(one.start < other.end and other.start < one.end for other in others)
+def _overlaps(span: Span, spans: Sequence[Span]) -> bool:
+    return any(span.start < each.end and each.start < span.end for each in spans)
 
 
 def list_strange(phrase: str, known: frozenset[str]) -> list[str]:
@@ -358,7 +358,7 @@ def list_strange(phrase: str, known: frozenset[str]) -> list[str]:
 
 
 def is_telling(word: str) -> bool:
-    """Whether it is a name or a number: what cannot be a rewording."""
+    """Whether a word is a name or a number, which cannot be a rewording."""
     return word != word.lower() or any(character.isdigit() for character in word)
 
 
@@ -372,12 +372,12 @@ def is_supported(phrase: str, known: frozenset[str]) -> bool:
 
 
 def is_pronoun(words: str) -> bool:
-    """Whether it is a pronoun and nothing else; "US" and "WHO" are names."""
+    """Whether a word is a pronoun; "US" and "WHO" are names."""
     return words.casefold() in _PRONOUNS and (len(words) == 1 or not words.isupper())
 
 
 def find_type(name: str, known: Mapping[str, Counter[str]]) -> str:
-    """What the rules most often take a name for, else what its form tells, else NOUN."""
+    """The type that the rules most often assign to a name, else that of its form, else NOUN."""
     counts = known.get(name.casefold())
     if counts:
         return min(counts, key=lambda kind: (-counts[kind], kind))

@@ -39,13 +39,13 @@ from kpyramid.extraction.types import (
 # Relations of replied triples: completed as the rules do, or rejected.
 
 _EMPTY = AUXILIARIES | ARTICLES | PREPOSITIONS
-"""A relation of these words alone says nothing about how its ends are joined."""
+"""A relation of these words alone does not state how its ends are related."""
 _JOINING = PREPOSITIONS - {"of", "as"}
-"""What "is" joins its ends by: "is with", "is in"; "is of" and "is as" leave open how."""
+"""Prepositions after "is" that state a relation: "is with", "is in", not "is of" or "is as"."""
 _KINDS = frozenset({"is a", "was a", "is an", "was an", "is one of", "was one of"})
 _BARE = frozenset("is was are were".split())
 _CLAUSAL = frozenset("he she they".split())
-"""Pronouns by which a relation has a subject of its own: "announced that he will"."""
+"""Pronouns that are the subject of a clause in a relation: "announced that he will"."""
 _NAME = re.compile(
     r" (?:in|of|at|to|from|for|on|by|with|as) (?:[A-Z][\w'’-]+ )*[A-Z][a-z][\w'’-]*$"
 )
@@ -55,20 +55,20 @@ Of 18,184 rows of GPT-3.5 and a larger model 13 end so, of 20 of a model of 1.5 
 """
 _NEGATIONS = frozenset("not never n't cannot".split())
 _OFFICE = re.compile(r"(?:the )?((?:[\w'’-]+ ){0,3}[\w'’-]+) of ((?:the )?[^\W\d_a-z].*)")
-"""What stands before a name that it belongs to: "capital of", "King of"."""
+"""A role before the name that it belongs to: "capital of", "King of"."""
 
 
 def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, bool]:
     """Relation and tail, the relation without its negation, and whether it had one.
 
-    What says nothing by itself is completed as the rules do: "is" before a kind, which has an
-    article in the evidence or names one, is "is a"; "is | king of Poland" is
-    "is king of | Poland"; "is in" before a place is "is located in".
+    An incomplete relation is completed as the rules do: "is" before a kind, which has an article
+    in the evidence or is a kind noun, becomes "is a"; "is | king of Poland" becomes
+    "is king of | Poland"; "is in" before a place becomes "is located in".
     """
-    said = _strip_ends(row)
-    kept = [word for word in said if word.casefold() not in _NEGATIONS]
-    relation, tail = " ".join(kept), row.tail
-    negated = len(kept) < len(said)
+    stripped = _strip_ends(row)
+    affirmative = [word for word in stripped if word.casefold() not in _NEGATIONS]
+    relation, tail = " ".join(affirmative), row.tail
+    negated = len(affirmative) < len(stripped)
     words = relation.casefold().split()
     if words and words[-1] in ("in", "on", "at") and set(words[:-1]) <= _BARE:
         if find_type(tail, text.types) in PLACES:
@@ -83,14 +83,14 @@ def complete_relation(row: Triple, quoted: str, text: Text) -> tuple[str, str, b
 
 
 def _lacks_article(tail: str, quoted: str) -> bool:
-    """Whether a tail is a kind whose article the text has before it, or before an item it joins.
+    """Whether a tail without article is a kind: a kind noun, or with an article in the text.
 
-    "rare", "normal" and "to replace your income" are none.
+    "rare", "normal" and "to replace your income" are not kinds.
     """
     if tail.split()[0].casefold() in ARTICLES:
         return False
-    found = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
-    return found is not None or find_kind_label(tail.split()[-1]) is not None
+    article = re.search(rf"\b(?:a|an)\s+{re.escape(tail)}", quoted, re.IGNORECASE)
+    return article is not None or find_kind_label(tail.split()[-1]) is not None
 
 
 def _strip_ends(row: Triple) -> list[str]:
@@ -104,7 +104,7 @@ def _strip_ends(row: Triple) -> list[str]:
 
 
 def find_relation_fault(relation: str, quoted: str, text: Text) -> str | None:
-    """Why a relation cannot stand, None when it can; words that say little may be the text's."""
+    """The reason to reject a relation, or None; an empty relation may quote the text."""
     words = relation.casefold().split()
     is_quoted = words[0] not in ARTICLES and f" {' '.join(words)} " in f" {quoted.casefold()} "
     if all(word in _EMPTY for word in words) and not _joins(words) and not is_quoted:
@@ -115,13 +115,13 @@ def find_relation_fault(relation: str, quoted: str, text: Text) -> str | None:
         return "pronoun"
     if len(words) > 1 and words[0] == relation.split()[0] and _NAME.search(relation):
         return "name_in_relation"  # a relation in title case has no name in it
-    # A verb phrase may be worded anew; a name or a number in it may not.
+    # A verb phrase may be reworded; a name or a number in it may not.
     strange = list_strange(relation[0].lower() + relation[1:], text.words | text.title)
     return "unsupported" if any(is_telling(word) for word in strange) else None
 
 
 def _joins(words: Sequence[str]) -> bool:
-    """Whether words that are empty one by one say how two things are joined, as examples do."""
+    """Whether function words together state a relation, as "is one of" and "has" do."""
     if " ".join(words) in _KINDS:
         return True
     match words:
@@ -135,7 +135,7 @@ def _joins(words: Sequence[str]) -> bool:
 # Statements and triples of a reply.
 
 CONFIDENCE, RESOLVED_CONFIDENCE = 0.89, 0.8
-"""Of a fact with both ends in its evidence, and of one whose end is named elsewhere.
+"""Confidence of a fact with both ends in its evidence, and of one whose end is named elsewhere.
 
 The share that is not false: of 44 triples of two small local models, chosen from given entities,
 39 were clean or awkward (19 and 20 of 22). An end that the evidence does not name was resolved,
@@ -153,7 +153,7 @@ _LEADING_NAME = re.compile(
 
 
 def count_allowed(text: str) -> int:
-    """How many facts a text may support: its length bounds what it, or who wrote it, can add.
+    """The most facts that a text may support, by its number of words.
 
     GPT-3.5 found more in 2 of 1,890 passages, 5 triples of 17,234; the median is a third of it.
     """
@@ -163,13 +163,13 @@ def count_allowed(text: str) -> int:
 def ground_statements(
     text: Text, statements: Sequence[Statement]
 ) -> tuple[list[Claim], list[Dropped]]:
-    """The claims whose evidence occurs, with pronouns at their head repaired.
+    """The claims whose evidence occurs in the text, with pronouns at their beginning resolved.
 
-    A claim that holds a name or a number which neither text nor title knows is replaced by its
-    evidence: what a model adds is not the corpus's.
+    A claim with a name or a number that neither text nor title contains is replaced by its
+    evidence: additions of a model are not part of the corpus.
     """
     chunk = text.chunk
-    kept: list[Claim] = []
+    claims: list[Claim] = []
     dropped: list[Dropped] = []
     for statement in statements:
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
@@ -181,8 +181,8 @@ def ground_statements(
         claim = statement.claim
         if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
-        kept.append(Claim(_repair_subject(claim, spans, chunk), spans))
-    return kept, dropped
+        claims.append(Claim(_repair_subject(claim, spans, chunk), spans))
+    return claims, dropped
 
 
 def ground_triples(
@@ -193,14 +193,14 @@ def ground_triples(
     *,
     facts: Sequence[Fact] = (),
 ) -> Extraction:
-    """The extraction: a row of triples per claim, the entities as mentions where they stand.
+    """The extraction: a row of triples per claim, and mentions where the entities occur.
 
-    `facts`: those of the rules that triples may be the words of; they stand as they are but for
-    their relation, which a model may have reworded. What is given up is counted with its reason:
+    `facts`: facts of the rules; a triple with the words of one is that fact, except for its
+    relation, which a model may have reworded. Rejected triples are counted with their reason:
     `not_a_triple`, `empty_relation`, `relation_too_long`, `name_in_relation` (it ends in the name
     that is its tail), `pronoun`, `head_is_literal`, `self_reference`, `unsupported` (words that the
     text does not hold, or not there), `repeated`, `too_many`; `ground_statements` adds
-    `no_evidence` (the quotation does not occur, or says nothing).
+    `no_evidence` (the quotation does not occur, or states nothing).
     """
     ruled = {(f.claim, f.head, f.tail): f for f in reversed(facts)}
     ruled_words = {(f.claim, f.head, f.relation, f.tail): f for f in reversed(facts)}
@@ -216,30 +216,30 @@ def ground_triples(
                 made = made or _ground_triple(text, number, claim, row)
                 yield made, show_row(row), cover(claim.spans)
 
-    found, dropped = take_facts(ground(), count_allowed(text.chunk.text))
-    mentions = find_mentions(text, claims, entities, found)
-    return Extraction(tuple(claims), mentions, found, dropped)
+    grounded, dropped = take_facts(ground(), count_allowed(text.chunk.text))
+    mentions = find_mentions(text, claims, entities, grounded)
+    return Extraction(tuple(claims), mentions, grounded, dropped)
 
 
 Grounded = tuple[Fact | str, str, Span]
-"""What a row of a reply comes to, a fact or the reason why it is none; its words, and where."""
+"""The result of a row of a reply: a fact or the reason of its rejection, its words, its span."""
 
 
 def take_facts(rows: Iterable[Grounded], room: int) -> tuple[tuple[Fact, ...], tuple[Dropped, ...]]:
-    """The facts, each once and at most `room`, and the rest with its reasons."""
-    kept: dict[tuple[object, ...], Fact] = {}
+    """The distinct facts, at most `room`, and the other rows with their reasons."""
+    facts: dict[tuple[object, ...], Fact] = {}
     dropped: list[Dropped] = []
     for made, shown, span in rows:
         if isinstance(made, Fact):
             words = (made.head.casefold(), made.relation.casefold(), made.tail.casefold())
             stance = (made.negated, made.modality, made.attribution)
             key = (*words, *stance, *sorted(made.qualifiers.items()))
-            if key not in kept and len(kept) < room:
-                kept[key] = made
+            if key not in facts and len(facts) < room:
+                facts[key] = made
                 continue
-            made = "repeated" if key in kept else "too_many"
+            made = "repeated" if key in facts else "too_many"
         dropped.append(Dropped(made, shown, span))
-    return tuple(kept.values()), tuple(dropped)
+    return tuple(facts.values()), tuple(dropped)
 
 
 def show_row(row: Triple) -> str:
@@ -248,12 +248,12 @@ def show_row(row: Triple) -> str:
 
 
 def cover(spans: Sequence[Span]) -> Span:
-    """From the first of some stretches to the last."""
+    """The span from the start of the first to the end of the last of some spans."""
     return Span(min(s.start for s in spans), max(s.end for s in spans))
 
 
 def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact | str:
-    """The fact, or the reason why the row is none."""
+    """The fact of a row, or the reason of its rejection."""
     if not (row.head and row.relation and row.tail):
         return "not_a_triple"
     named = _resolve_head(row.head, claim)
@@ -286,13 +286,13 @@ def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact |
 
 
 def _take_words(text: Text, name: str, within: Sequence[Span]) -> tuple[str, Span | None]:
-    """A name as the text writes it, and where; as it came, and None, where it does not stand."""
+    """A name as the text writes it, and its span; the name itself and None where it is missing."""
     span = locate_name(text.chunk.text, text.folded, name, within)
     return (name, None) if span is None else (text.chunk.text[span.start : span.end], span)
 
 
 def _resolve_head(head: str, claim: Claim) -> str | None:
-    """The head, or what the claim begins with where it is a pronoun; None where that is none."""
+    """The head; for a pronoun the name at the beginning of the claim, or None without one."""
     if not is_pronoun(head):
         return head
     name = _LEADING_NAME.match(claim.text)
@@ -300,19 +300,19 @@ def _resolve_head(head: str, claim: Claim) -> str | None:
 
 
 def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
-    """The claim with a pronoun at its head replaced by what the rules resolved it to.
+    """The claim with a pronoun at its beginning replaced by the antecedent that the rules found.
 
-    That is the head of a fact of the rules in the same stretch of text which stands outside of
-    it. Where there is none, or more than one, the claim stays: it is its triples that may not
-    name a pronoun.
+    The antecedent is the head of a fact of the rules in the same span, but lies outside the span.
+    Where there is none, or more than one, the claim is unchanged: only triples may not have a
+    pronoun.
     """
     first, _, rest = claim.partition(" ")
     if first.casefold() not in _SUBJECTS or not rest:
         return claim
     heads = {
         fact.head
-        for fact in chunk.found.facts
-        for clause in (find_clause(chunk.found.claims[fact.claim]),)
+        for fact in chunk.extraction.facts
+        for clause in (find_clause(chunk.extraction.claims[fact.claim]),)
         if any(s.start <= clause.start < s.end for s in spans)
         and (fact.head_span is None or not any(_holds(s, fact.head_span) for s in spans))
         and not is_pronoun(fact.head)
@@ -338,13 +338,13 @@ def find_mentions(
     facts: Sequence[Fact],
     types: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Mention, ...]:
-    """The entities and the ends of facts where each claim's evidence names them first.
+    """The first mentions of entities and ends of facts in each claim's evidence.
 
-    A name inside of a longer one there is part of it. The type is that of `types`, by names in
-    small letters, else what the rules know of that place or that name in the chunk, else what its
-    form tells, else NOUN.
+    A name within a longer one there is part of it. The type is that of `types`, by lower-case
+    name, else the type that the rules give the span or the name in the chunk, else the type of
+    its form, else NOUN.
     """
-    places = {(m.span.start, m.span.end): m.type for m in text.chunk.found.mentions}
+    places = {(m.span.start, m.span.end): m.type for m in text.chunk.extraction.mentions}
     mentions: list[Mention] = []
     for number, claim in enumerate(claims):
         names = {*entities, *(end for f in facts if f.claim == number for end in (f.head, f.tail))}
@@ -355,7 +355,7 @@ def find_mentions(
         }
         ends = {s for f in facts if f.claim == number for s in (f.head_span, f.tail_span) if s}
         for span in sorted(spans, key=lambda s: (s.start, s.end)):
-            inner = any(other != span and _holds(other, span) for other in spans)
+            inner = any(outer != span and _holds(outer, span) for outer in spans)
             if inner and span not in ends:
                 continue
             words = text.chunk.text[span.start : span.end]

@@ -1,4 +1,4 @@
-"""The cascade: which steps a model does, what it is asked of a chunk, what the replies come to."""
+"""The cascade: the steps that a model does for a chunk, its requests and the results of replies."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -53,7 +53,7 @@ Rows = tuple[tuple[Triple, ...], ...]
 
 
 class Progress(Protocol):
-    """What is told of long work."""
+    """Reports the progress of long work."""
 
     def expect(self, total: int) -> None: ...
 
@@ -61,7 +61,7 @@ class Progress(Protocol):
 
 
 class NoReplyError(Exception):
-    """A step of a chunk had no usable reply; the chunk's later steps are not asked."""
+    """A step of a chunk had no usable reply; its later steps are not requested."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.detail)
@@ -70,7 +70,7 @@ class NoReplyError(Exception):
 
 @dataclass
 class _Draft:
-    """What the steps so far have made of a chunk; `triples` has a row per claim."""
+    """The results of a chunk's steps so far; `triples` has a row per claim."""
 
     chunk: Chunk
     claims: tuple[Claim, ...] = ()
@@ -82,7 +82,7 @@ class _Draft:
 
     @cached_property
     def text(self) -> Text:
-        """The chunk, ready to hold replies against."""
+        """The chunk, prepared for checking replies."""
         return prepare_text(self.chunk)
 
     def write_claims(self) -> list[str]:
@@ -91,11 +91,11 @@ class _Draft:
 
 
 class Cascade:
-    """Reads chunks with a model; `model` is the name that its rows bear.
+    """Reads chunks with a model; `model` is the producer named in its rows.
 
-    In mode `merged` the chunks are windows, and `vocabulary` says what kinds and relations there
-    are. `seed` draws the facts that are checked. `concurrency` chunks are under way at a time, each
-    in one thread from its first step to its last.
+    In mode `merged` the chunks are windows, and `vocabulary` lists the kinds and relations.
+    `seed` draws the facts to check. `concurrency` chunks are processed at a time, each in one
+    thread from its first step to its last.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class Cascade:
 
     @property
     def producers(self) -> tuple[str, str]:
-        """What makes claims, and what makes facts: the model, or the rules where steps are theirs.
+        """The producers of claims and of facts: the model, or the rules for their steps.
 
-        Facts of the rules that the model disambiguated are the model's.
+        Facts of the rules that the model disambiguated count as the model's.
         """
         settings = self.settings
         relates = "llm" in (settings.relations, settings.disambiguation)
@@ -133,7 +133,7 @@ class Cascade:
         )
 
     def read(self, chunks: Sequence[Chunk]) -> list[Extraction | Failure]:
-        """What each chunk states, in order, or why there is no reply.
+        """The extraction of each chunk, in order, or the reason why there is no reply.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; the rest was not asked.
@@ -148,7 +148,7 @@ class Cascade:
                 self._progress.advance(1)
             return [future.result() for future in futures]
         finally:
-            # After a fatal error: what is under way ends and is kept, nothing more begins.
+            # After a fatal error: running chunks end and are retained, no other chunk begins.
             self._stopped = True
             pool.shutdown(cancel_futures=True)
 
@@ -182,9 +182,9 @@ class Cascade:
         return self._review(draft, self._ask(request, read_window))
 
     def _review(self, draft: _Draft, reading: Reading) -> WindowExtraction:
-        """What a reading comes to after a second look and a check, and which was not answered.
+        """The extraction of a reading after a second look and a check, and which had no answer.
 
-        Facts are checked when no second look is due any more, lest they be checked twice.
+        Facts are checked after the second look, so that none is checked twice.
         """
         form, settings = self._form, self.settings
         made, failures = ground_window(draft.text, reading, self._vocabulary), list[Failure]()
@@ -214,7 +214,7 @@ class Cascade:
             draft.claims = tuple(claims)
             draft.dropped += dropped
         else:
-            draft.claims = draft.chunk.found.claims
+            draft.claims = draft.chunk.extraction.claims
 
     def _list_entities(self, draft: _Draft) -> None:
         if not draft.claims:
@@ -223,11 +223,11 @@ class Cascade:
             request = ask_entities(draft.write_claims(), draft.chunk, self._form)
             draft.entities = self._ask(request, read_entities)
         else:
-            draft.entities = clean_items(mention.text for mention in draft.chunk.found.mentions)
+            draft.entities = clean_items(each.text for each in draft.chunk.extraction.mentions)
 
     def _relate(self, draft: _Draft) -> None:
         if self.settings.relations == "rules":
-            draft.facts = draft.chunk.found.facts
+            draft.facts = draft.chunk.extraction.facts
             draft.triples = _write_rows(draft.facts, len(draft.claims))
             return
         draft.triples = ((),) * len(draft.claims)
@@ -256,20 +256,20 @@ def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
 
 
 def _list_gone(before: Sequence[Triple], after: Sequence[Triple]) -> list[Triple]:
-    """The triples that have none left in their place: one with the same ends, for each of them.
+    """The triples before that no triple after replaces: a different one with the same ends.
 
-    Those that stayed as they are take their places first.
+    Unchanged triples are matched first.
     """
     stayed = Counter(after)
-    changed = [row for row in before if not _take_one(stayed, row)]
+    changed = [row for row in before if not _subtract(stayed, row)]
     places = Counter((row.head.casefold(), row.tail.casefold()) for row in stayed.elements())
     return [
-        row for row in changed if not _take_one(places, (row.head.casefold(), row.tail.casefold()))
+        row for row in changed if not _subtract(places, (row.head.casefold(), row.tail.casefold()))
     ]
 
 
-def _take_one(counts: Counter[T], key: T) -> bool:
-    """Takes one away, if there is one."""
+def _subtract(counts: Counter[T], key: T) -> bool:
+    """Lowers a count by 1, unless it is 0; whether it did."""
     if counts[key] < 1:
         return False
     counts[key] -= 1

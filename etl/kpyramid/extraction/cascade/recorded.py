@@ -16,7 +16,7 @@ from kpyramid.llm.task import Request, key_request
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a model once made of a passage; rows may be anything that JSON can hold."""
+    """A model's recorded extraction of a passage; rows may be any JSON."""
 
     text: str
     entities: tuple[object, ...]
@@ -49,12 +49,12 @@ class Recording:
 
 
 def open_recording(path: Path, model: Mapping[str, JsonValue]) -> Answer:
-    """What provider `replay` answers from: an exported cache, or recorded extractions.
+    """The replies of provider `replay`: from an exported cache, or from recorded extractions.
 
-    `model` as `describe_model` gives it: an export answers what was asked of the same model.
+    `model`: of `describe_model`; an export has replies to requests of the same model only.
 
     Raises:
-        InputError: the file cannot be read, or is neither.
+        InputError: the file cannot be read, or has neither format.
     """
     if _holds_extractions(path):
         return Recording(read_extractions(path)).answer
@@ -73,7 +73,7 @@ def read_extractions(path: Path) -> Iterator[Recorded]:
     """The rows of a JSON lines file: `text`, `entities`, `triples`.
 
     Raises:
-        InputError: names the first line that is no such row.
+        InputError: a line is no such row; names the first.
     """
     for number, line in enumerate(_read_text(path).splitlines(), 1):
         if line.strip():
@@ -84,8 +84,8 @@ def write_reply(passage: Recorded, text: str) -> str:
     """A valid reply of the merged task about a window of the passage.
 
     A triple cites the smallest run of the window's sentences that names head and tail; one
-    without such a run cites none, and a row that is no triple stands as it is, so that the check
-    of replies counts them as what they are.
+    without such a run cites none, and a row that is no triple is unchanged, so that the check
+    of replies rejects them with the right reason.
     """
     words = list_words(text)
     entities = [e for e in passage.entities if isinstance(e, str) and names(words, list_words(e))]

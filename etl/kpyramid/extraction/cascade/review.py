@@ -1,7 +1,7 @@
 """A window reviewed by the model that read it: a second look, and a check of facts drawn by hash.
 
-The second look is at the sentences that no fact cites though the rules find a predicate there. The
-check holds facts against their sentences; what these do not say is withheld.
+The second look is at the sentences that no fact cites, though the rules detect a predicate there.
+The check compares facts with their sentences; facts that these do not state are withheld.
 """
 
 import re
@@ -32,7 +32,7 @@ from kpyramid.settings import CascadeSettings, Settings
 # The second look.
 
 _CHARACTERS_PER_FACT = 70
-"""Of text: 8,500 characters of recorded passages gave 122 facts."""
+"""Characters of text per fact: 8,500 characters of recorded passages gave 122 facts."""
 
 
 SECOND = Task(
@@ -45,18 +45,18 @@ SECOND = Task(
     expected=Expected(reply=1.0, material=2.5, follows=lambda _, size: (0.5, size // 5)),
     without="cascade.glean = 0: a fact or two of a hundred",
 )
-"""What the sentences state that no fact cites; f_par, f_ent and f_rel once more."""
+"""A second extraction from the sentences that no fact cites: f_par, f_ent and f_rel again."""
 
 
 def _instruct_second(settings: CascadeSettings, vocabulary: Vocabulary) -> str:
-    """Begins with the instructions of the first look, which servers keep."""
+    """The instructions; they begin with those of the first look, which servers cache."""
     return write_instructions(settings, vocabulary) + render_prompt("second", settings, ())
 
 
 def list_unread(made: WindowExtraction, chunk: Chunk) -> list[int]:
-    """The numbers of sentences that no fact cites though the rules find a predicate there."""
+    """The numbers of sentences that no fact cites though the rules detect a predicate there."""
     cited = {span for fact in made.facts for span in made.claims[fact.claim].spans}
-    clauses = [find_clause(claim) for claim in chunk.found.claims if claim.predicate]
+    clauses = [find_clause(claim) for claim in chunk.extraction.claims if claim.predicate]
     return [
         number
         for number, each in enumerate(list_sentences(chunk.text), 1)
@@ -72,7 +72,7 @@ def ask_second(
     vocabulary: Vocabulary,
     max_tokens: int,
 ) -> Request:
-    """The question what the sentences of these numbers state besides the facts of a reading."""
+    """The request for further facts of the sentences with these numbers."""
     known = "; ".join(f"{number} = {thing.name}" for number, thing in reading.things.items())
     shown = {"Entities so far": known, "Sentences in question": ", ".join(map(str, numbers))}
     spans = list_sentences(chunk.text)
@@ -87,7 +87,7 @@ def ask_second(
 
 
 def join_readings(first: Reading, second: Reading) -> Reading:
-    """Both as one; what the second numbers anew is none of the first's."""
+    """The union of two readings; new entities of the second get numbers of their own."""
     most = max(first.things, default=0)
 
     def place(end: int | str) -> int | str:
@@ -99,25 +99,25 @@ def join_readings(first: Reading, second: Reading) -> Reading:
 
 
 def _list_near(numbers: Sequence[int], before: int) -> list[int]:
-    """The numbers, and so many before each."""
+    """The numbers, with the `before` numbers preceding each."""
     return sorted({n for number in numbers for n in range(max(1, number - before), number + 1)})
 
 
 # The check.
 
 STATED, PARTLY, NOT_STATED = "stated", "partly", "not_stated"
-"""What sentences say of a fact: all of it; it, while it leaves out or blurs what it takes to be
-true; something else, or nothing, and so it is withheld."""
+"""Verdicts: sentences state the fact; they state it, but it omits or blurs what makes it true; they
+do not state it, and it is withheld."""
 
 
 class Verdicts(Strict):
-    """The reply: rows of fact, evidence and verdict, in this order."""
+    """The reply: rows with fact, evidence and verdict, in this order."""
 
     verdicts: RowList
 
 
 def _expect_check(settings: Settings, characters: int) -> tuple[float, int]:
-    """Chance that a fact of a window is drawn, and the characters of those that then are."""
+    """The probability that a fact of a window is drawn, and the expected characters of these."""
     share = settings.cascade.check_share
     chance = 1 - (1 - share) ** (characters / _CHARACTERS_PER_FACT)
     return chance, round(share * characters / chance) if chance else 0
@@ -133,11 +133,11 @@ CHECK = Task(
     expected=Expected(reply=1.5, material=6.0, follows=_expect_check),
     without="cascade.check_share = 0: the measured share of facts that are right",
 )
-"""Whether sentences say the facts that cite them; the evidence stands before its verdict."""
+"""Whether sentences state the facts that cite them; the evidence precedes its verdict."""
 
 
 def draw_facts(made: WindowExtraction, share: float, seed: int) -> list[int]:
-    """The places of the facts whose hash, with their sentences and the seed, is below a share."""
+    """The indices of the facts whose hash, with their sentences and the seed, is below a share."""
 
     def draw(fact: Fact) -> float:
         words = (fact.head, fact.relation, fact.tail, fact.negated, fact.modality, fact.attribution)
@@ -145,7 +145,7 @@ def draw_facts(made: WindowExtraction, share: float, seed: int) -> list[int]:
         digest = hash_value([seed, made.claims[fact.claim].text, *words, qualifiers])
         return int(digest[:13], 16) / 16**13
 
-    return [at for at, fact in enumerate(made.facts) if draw(fact) < share] if share else []
+    return [index for index, fact in enumerate(made.facts) if draw(fact) < share] if share else []
 
 
 def ask_check(
@@ -155,12 +155,12 @@ def ask_check(
     settings: CascadeSettings,
     max_tokens: int,
 ) -> Request:
-    """The question whether the sentences of facts say them, each shown with the two before it."""
+    """The request to check facts against their sentences, each with the two before it."""
     numbers = {span: number for number, span in enumerate(list_sentences(chunk.text), 1)}
-    cited = {at: [numbers[s] for s in made.claims[made.facts[at].claim].spans] for at in drawn}
+    cited = {i: [numbers[s] for s in made.claims[made.facts[i].claim].spans] for i in drawn}
     facts = [
-        f"F{place}| {_show_fact(made.facts[at])} | {', '.join(map(str, cited[at]))}"
-        for place, at in enumerate(drawn, 1)
+        f"F{place}| {_show_fact(made.facts[i])} | {', '.join(map(str, cited[i]))}"
+        for place, i in enumerate(drawn, 1)
     ]
     near = _list_near([number for each in cited.values() for number in each], 2)
     shown = "\n".join(facts)
@@ -184,20 +184,20 @@ def _show_fact(fact: Fact) -> str:
 
 
 Verdict = tuple[str, str]
-"""The words of the text that decide, and what they come to."""
+"""The decisive words of the text, and the verdict."""
 
 
 def read_verdicts(content: str) -> Mapping[int, Verdict]:
-    """The verdicts by the number of the fact; rows that are none are left out.
+    """The verdicts by the number of the fact; invalid rows are left out.
 
     Raises:
-        ReplyError: it is no JSON of the schema.
+        ReplyError: the reply is no JSON of the schema.
     """
     verdicts: dict[int, Verdict] = {}
     for row in parse_json(content, Verdicts).verdicts:
         match clean_row(row):
-            case [int() | str() as fact, str() as evidence, str() as said]:
-                number, verdict = re.fullmatch(r"F?(\d{1,6})", str(fact)), said.replace(" ", "_")
+            case [int() | str() as fact, str() as evidence, str() as answer]:
+                number, verdict = re.fullmatch(r"F?(\d{1,6})", str(fact)), answer.replace(" ", "_")
                 if number and verdict in (STATED, PARTLY, NOT_STATED):
                     verdicts.setdefault(int(number[1]), (evidence, verdict))
     return verdicts
@@ -206,21 +206,21 @@ def read_verdicts(content: str) -> Mapping[int, Verdict]:
 def apply_verdicts(
     text: Text, made: WindowExtraction, drawn: Sequence[int], verdicts: Mapping[int, Verdict]
 ) -> WindowExtraction:
-    """The extraction with its facts marked; what sentences do not say is dropped: `not_stated`.
+    """The extraction with verdicts on its facts; those not stated are dropped: `not_stated`.
 
-    A verdict whose evidence the text does not hold is none.
+    A verdict is ignored where the text does not contain its evidence.
     """
     facts = dict(enumerate(made.facts))
     dropped = list(made.dropped)
-    for place, at in enumerate(drawn, 1):
+    for place, index in enumerate(drawn, 1):
         evidence, verdict = verdicts.get(place, ("", ""))
         if evidence and not locate_quotation(text.chunk.text, text.folded, evidence):
             continue
-        fact = facts[at]
+        fact = facts[index]
         if verdict != NOT_STATED:
-            facts[at] = replace(fact, verdict=verdict or None)
+            facts[index] = replace(fact, verdict=verdict or None)
             continue
         shown = f"{fact.head} | {fact.relation} | {fact.tail}: {evidence or '-'}"
         dropped.append(Dropped(NOT_STATED, shown, cover(made.claims[fact.claim].spans)))
-        del facts[at]
+        del facts[index]
     return replace(made, facts=tuple(facts.values()), dropped=tuple(dropped))

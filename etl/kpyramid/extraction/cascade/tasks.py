@@ -1,7 +1,7 @@
-"""What the cascade asks of a model about a chunk: each step's prompt, reply, parser and task.
+"""The cascade's requests to a model about a chunk: each step's prompt, reply, parser and task.
 
-`ask_…` gives the request of a step, `read_…` what its reply comes to. All bytes of a prompt are
-part of its requests' keys, so a change of them, of a reply or a parser raises the task's version.
+`ask_…` makes the request of a step, `read_…` parses its reply. All bytes of a prompt are part of
+its requests' keys, so a change of them, of a reply or a parser raises the task's version.
 """
 
 import tomllib
@@ -46,7 +46,7 @@ PROMPTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompts.toml")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How everything is asked in one run: the settings and the tokens of one reply."""
+    """The common parameters of a run's requests: the settings and the tokens of one reply."""
 
     settings: CascadeSettings
     max_tokens: int
@@ -54,7 +54,7 @@ class Form:
 
 @lru_cache(maxsize=32)
 def write_static(step: str, form: Form) -> str:
-    """The message that is the same for every chunk, so that servers can keep it."""
+    """The message that is the same for every chunk, so that servers can cache it."""
     examples = form.settings.examples or (BUILT_IN,)
     return render_prompt(step, form.settings, [_show_example(step, each) for each in examples])
 
@@ -62,13 +62,13 @@ def write_static(step: str, form: Form) -> str:
 def render_prompt(
     step: str, settings: CascadeSettings, examples: Sequence[Mapping[str, str]], **more: object
 ) -> str:
-    """The instructions of a step; an example has what is `given` and the `reply`."""
+    """The instructions of a step; an example has the input `given` and the `reply`."""
     named = {"domain": settings.domain, "language": settings.language, "guard": GUARD}
     return _TEMPLATES.from_string(PROMPTS[step]).render(examples=examples, **named, **more)
 
 
 def _show_example(step: str, example: Example) -> dict[str, str]:
-    """What a step is given of an example, and the reply that it asks for."""
+    """The input of a step in an example, and the expected reply."""
     evidence = [find_evidence(example.text, claim) for claim in example.claims]
     claims: list[JsonValue] = [
         {"evidence": words, "claim": claim}
@@ -103,7 +103,7 @@ def show_chunk(chunk: Chunk) -> str:
 
 
 def show_triple(head: str, relation: str, tail: str) -> dict[str, JsonValue]:
-    """A triple as replies write it."""
+    """A triple in the format of replies."""
     return {"head": head, "relation": relation, "tail": tail}
 
 
@@ -135,7 +135,7 @@ class _Triples(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A claim as it was replied, with the quotation that supports it; nothing is checked."""
+    """A claim of a reply with the quotation that supports it; nothing is checked."""
 
     claim: str
     evidence: str
@@ -154,7 +154,7 @@ def read_claims(content: str) -> tuple[Statement, ...]:
     """The claims, in the order of the reply.
 
     Raises:
-        ReplyError: it is no JSON of the schema; so do the others.
+        ReplyError: the reply is no JSON of the schema; the other readers raise it too.
     """
     return _list_statements(parse_json(content, _Claims).claims)
 
@@ -183,23 +183,23 @@ def split_commas(entities: Sequence[str]) -> tuple[str, ...]:
     parts: list[str] = []
     for entity in entities:
         start = 0
-        for at, character in enumerate(entity):
-            inside = entity[max(at - 1, 0)].isdigit() and entity[at + 1 : at + 2].isdigit()
+        for index, character in enumerate(entity):
+            inside = entity[max(index - 1, 0)].isdigit() and entity[index + 1 : index + 2].isdigit()
             if character == "," and not inside:
-                parts.append(entity[start:at])
-                start = at + 1
+                parts.append(entity[start:index])
+                start = index + 1
         parts.append(entity[start:])
     return clean_items(parts)
 
 
 def clean_items(items: Iterable[str]) -> tuple[str, ...]:
     """The items with single spaces, each once whatever its case, without empty ones."""
-    kept: dict[str, str] = {}
+    unique: dict[str, str] = {}
     for item in items:
         words = " ".join(item.split())
         if words:
-            kept.setdefault(words.casefold(), words)
-    return tuple(kept.values())
+            unique.setdefault(words.casefold(), words)
+    return tuple(unique.values())
 
 
 # Tasks, and requests for them.
@@ -238,7 +238,7 @@ def make_task(
 
 
 PARAPHRASE = make_task("paraphrase", _Claims, Expected(reply=2.6))
-"""f_par: what a text states, as short claims without pronouns, with the words they rest on."""
+"""f_par: the claims of a text, short and without pronouns, with the words that support them."""
 # GPT-3.5's entities of 1,890 MuSiQue passages have 0.33 of their characters, its triples 1.61.
 ENTITIES = make_task("entities", _Entities, Expected(reply=0.35, material=1.1))
 """f_ent: the noun entities that the claims name, each once."""
@@ -250,19 +250,19 @@ STEPS = (PARAPHRASE, ENTITIES, RELATIONS, DISAMBIGUATION)
 
 
 def ask_claims(chunk: Chunk, form: Form) -> Request:
-    """The question what a chunk states."""
+    """The request for the claims of a chunk."""
     return _ask(PARAPHRASE, show_chunk(chunk), chunk, form)
 
 
 def ask_entities(claims: Sequence[str], chunk: Chunk, form: Form) -> Request:
-    """The question which entities the claims of a chunk name."""
+    """The request for the entities that the claims of a chunk name."""
     return _ask(ENTITIES, show_parts({"Claims": claims}), chunk, form)
 
 
 def ask_relations(
     claims: Sequence[str], entities: Sequence[str], chunk: Chunk, form: Form
 ) -> Request:
-    """The question how the entities of a chunk are related."""
+    """The request for the relations between the entities of a chunk."""
     return _ask(RELATIONS, show_parts({"Claims": claims, "Entities": entities}), chunk, form)
 
 

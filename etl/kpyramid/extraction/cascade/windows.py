@@ -1,7 +1,7 @@
-"""Windows: whole blocks of a document that are read in one call; what is asked, what is replied.
+"""Windows: whole blocks of a document that are read in one call, with their requests and replies.
 
-Sentences are numbered, and a reply cites their numbers: no word of the text is written twice, and
-every span is exact. Entities stand once, with their class; facts name them by number.
+Sentences are numbered, and a reply cites their numbers: no word of the text is repeated, and
+every span is exact. Entities are listed once, with their class; facts name them by number.
 """
 
 import re
@@ -55,7 +55,7 @@ from kpyramid.settings import CascadeSettings, ChunkSettings, Example
 _LEAST = 3
 """No window is shorter than this share of the longest, where a document has more than one."""
 _OPENING = 40
-"""Characters of a block whose hash says whether a window begins there."""
+"""The first characters of a block, whose hash decides whether a window begins there."""
 _BLANK = re.compile(r"\n[^\S\n]*\n\s*")
 _FULL_NAME = re.compile(
     r"[^\W\d_a-z][\w'’-]*+(?: (?:(?:of|de|van|von) )?[^\W\d_a-z][\w'’-]*+){1,4}"
@@ -64,11 +64,11 @@ _MOST_NAMES, _MOST_ALIKE, _SENTENCES_BEFORE, _LONGEST_BEFORE = 20, 3, 2, 400
 
 
 WINDOWED = ("document_id", "title", "text", "blocks")
-"""Columns of `documents` that windows are made of."""
+"""The columns of `documents` that windows need."""
 
 
 def list_windows(rows: Iterable[Mapping[str, Any]], most: int) -> Iterator[tuple[str, int, Chunk]]:
-    """Each window of documents: its document's id, where it starts, and what is read."""
+    """Each window of the documents: the document's id, the window's offset, and its chunk."""
     for row in rows:
         document, text, title = row["document_id"], row["text"], row["title"]
         for start, window in cut_windows(text, read_blocks(row["blocks"]), title, document, most):
@@ -78,7 +78,7 @@ def list_windows(rows: Iterable[Mapping[str, Any]], most: int) -> Iterator[tuple
 def cut_windows(
     text: str, blocks: Sequence[Block], title: str | None, document: str, most: int
 ) -> Iterator[tuple[int, Chunk]]:
-    """The windows of a document, each with the character where it begins.
+    """The windows of a document, each with its offset.
 
     A window is made of whole blocks of at most `most` tokens together; a longer block is cut
     between sentences, and a longer sentence between words.
@@ -107,11 +107,11 @@ def cut_windows(
 
 
 def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Piece]:
-    """The windows: what is too long is parted before a heading or a block, and so are its parts.
+    """The windows: a text that is too long is split before a heading or a block, recursively.
 
-    The hashes of how blocks begin choose between them: so an edited paragraph changes its own
-    window, and not where later ones begin. Of blocks that begin alike those of the whole blocks
-    choose, and of the same blocks the one nearest the middle, lest every window be the shortest.
+    The hashes of the blocks' beginnings choose the place: so an edited paragraph changes its own
+    window, not the beginnings of later ones. Between equal beginnings the hashes of whole blocks
+    decide, and between equal blocks the distance from the middle, so that windows are not minimal.
     """
     starts = {heading.start for heading in headings}
     settings = ChunkSettings(max_tokens=most, overlap_tokens=0)
@@ -126,9 +126,9 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         (
             before.start in starts,
             piece.start not in starts,
-            *(hash_bytes(part.encode("utf-8", "surrogatepass")) for part in (one[:_OPENING], one)),
+            *(hash_bytes(part.encode("utf-8", "surrogatepass")) for part in (raw[:_OPENING], raw)),
         )
-        for before, piece, one in zip(pieces[:1] + pieces, pieces, shown, strict=False)
+        for before, piece, raw in zip(pieces[:1] + pieces, pieces, shown, strict=False)
     ]
     waiting = [(0, len(pieces))] if pieces else []
     while waiting:
@@ -140,12 +140,12 @@ def _join_pieces(text: str, headings: Sequence[Block], most: int) -> Iterator[Pi
         high = bisect_right(sums, sums[last] - most / _LEAST, low, last)
         middle = (sums[first] + sums[last]) / 2
         places = range(low, high) or range(first + 1, last)
-        *_, cut = min((ranks[at], abs(sums[at] - middle), at) for at in places)
+        *_, cut = min((ranks[i], abs(sums[i] - middle), i) for i in places)
         waiting += [(cut, last), (first, cut)]
 
 
 def _list_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """What stands between blank lines: paragraphs, whole tables, whole lists."""
+    """The offsets of the blocks between blank lines: paragraphs, whole tables, whole lists."""
     start = 0
     for blank in _BLANK.finditer(text):
         yield start, blank.start()
@@ -154,7 +154,7 @@ def _list_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _list_names(known: Mapping[str, Iterable[str]], text: str) -> list[str]:
-    """Full names, by their last words, of which a text has that word and not the whole."""
+    """The full names in `known`, by their last words, whose last word alone a text contains."""
     words = dict.fromkeys(LETTERS.findall(text))
     names = (name for word in words for name in known.get(word, ()) if name not in text)
     return [*islice(names, _MOST_NAMES)]
@@ -169,17 +169,17 @@ def _take_before(text: str, start: int) -> str:
 
 
 def list_sentences(text: str) -> list[Span]:
-    """The sentences that are numbered from 1, cells and headings among them."""
+    """The sentences, to be numbered from 1; cells and headings count as sentences."""
     return list(split_sentences(text))
 
 
 def show_window(chunk: Chunk) -> str:
-    """The material of a question: title, what stands before, numbered sentences."""
+    """The material of a request: title, context before the window, numbered sentences."""
     return show_lines(chunk, {}, range(1, len(list_sentences(chunk.text)) + 1))
 
 
 def show_lines(chunk: Chunk, more: Mapping[str, str], numbers: Iterable[int]) -> str:
-    """Title, what stands before, what `more` is shown, and the sentences of some numbers."""
+    """The title, the context, the parts in `more`, and the sentences with the given numbers."""
     title = flatten(chunk.title or "", 300)
     lines = [f"Title: {title}"] if title else []
     lines += [f"{name}: {words}" for name, words in (*chunk.context, *more.items()) if words]
@@ -188,7 +188,7 @@ def show_lines(chunk: Chunk, more: Mapping[str, str], numbers: Iterable[int]) ->
     return "\n".join([*lines, "Text:", *(f"{n}| {' '.join(words.split())}" for n, words in shown)])
 
 
-# Replies: rows of numbers and words, which schema and parser bound and nothing else.
+# Replies: rows of numbers and words, validated by schema and parser only.
 
 _ROW: dict[str, JsonValue] = {
     "type": "array",
@@ -205,7 +205,7 @@ RowList = Annotated[list[Any], WithJsonSchema({"type": "array", "items": _ROW})]
 
 
 class Notes(Strict):
-    """The reply; its rows are read one by one, so that a broken one costs no other."""
+    """The reply; its rows are parsed one by one, so that an invalid row affects no other."""
 
     entities: RowList = Field(default_factory=list)
     facts: RowList
@@ -232,7 +232,7 @@ class Row:
 
 
 _DIGITS = re.compile(r"(?:(?<=\d)-|(?<![-\d]))(\d{1,5})")
-"""Of a number that is not negative, or of a range."""
+"""A number that is not negative, or a range."""
 _MOST_CITED = 12
 _LONGEST_ROW = 600
 """Characters of a row that a reject shows."""
@@ -240,7 +240,7 @@ _LONGEST_ROW = 600
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What was replied about a window; `broken` are the rows that are none, as text."""
+    """The parsed reply about a window; `broken`: the invalid rows, as text."""
 
     things: Mapping[int, Thing]
     rows: tuple[Row, ...]
@@ -251,7 +251,7 @@ def read_window(content: str) -> Reading:
     """Entities by number and facts in the order of the reply.
 
     Raises:
-        ReplyError: it is no JSON of the schema.
+        ReplyError: the reply is no JSON of the schema.
     """
     notes = parse_json(content, Notes)
     things: dict[int, Thing] = {}
@@ -277,7 +277,7 @@ def read_window(content: str) -> Reading:
 
 
 def clean_row(row: object) -> list[Any]:
-    """The parts of a row, words with single spaces; a subject in digits is a number."""
+    """The parts of a row, with single spaces between words; a subject in digits is a number."""
     if not isinstance(row, list):
         return []
     parts = [" ".join(part.split()) if isinstance(part, str) else part for part in row]
@@ -288,8 +288,8 @@ def clean_row(row: object) -> list[Any]:
 
 
 def _read_numbers(cited: object) -> tuple[int, ...]:
-    """The numbers of sentences, however they are written, each once and in order."""
-    numbers = {int(found) for found in _DIGITS.findall(str(cited))}
+    """The numbers of sentences in any notation, distinct and in order."""
+    numbers = {int(digits) for digits in _DIGITS.findall(str(cited))}
     return tuple(sorted(numbers))[: _MOST_CITED + 1]
 
 
@@ -297,15 +297,15 @@ def _show(row: object) -> str:
     return flatten(str(row), _LONGEST_ROW) or "an empty row"
 
 
-# What is asked: the ontology in words, and the window behind it.
+# Requests: the ontology in words, then the window.
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """An ontology in words: what kinds and relations a reply may name.
+    """An ontology in words: the kinds and relations that a reply may name.
 
     `classes`: label, comment and entity type of each, "" without one. `properties`: label of the
-    domain, label, and what a value is.
+    domain, label, and the kind of value.
     """
 
     classes: tuple[tuple[str, str, str], ...] = ()
@@ -313,17 +313,17 @@ class Vocabulary:
 
     @property
     def types(self) -> dict[str, str]:
-        """Entity types by class in small letters."""
+        """Entity types by lower-case class."""
         return {label.casefold(): kind for label, _, kind in self.classes}
 
     @property
     def relations(self) -> frozenset[str]:
-        """The labels of the properties in small letters."""
+        """The labels of the properties in lower case."""
         return frozenset(label.casefold() for _, label, _ in self.properties)
 
     def name_class(self, kind: str, noun: str) -> str:
-        """The class of an entity type; without one the noun, as a reply would say it."""
-        named = (label for label, _, found in self.classes if found == kind)
+        """The class of an entity type; without one the noun, in the format of a reply."""
+        named = (label for label, _, entity_type in self.classes if entity_type == kind)
         return next(named, f"other: {noun}")
 
 
@@ -332,7 +332,7 @@ NO_VOCABULARY = Vocabulary()
 
 @lru_cache(maxsize=8)
 def write_instructions(settings: CascadeSettings, vocabulary: Vocabulary) -> str:
-    """The message that is the same for every window of a build, so that servers can keep it."""
+    """The message that is the same for every window of a build, so that servers can cache it."""
     return render_prompt(
         "merged",
         settings,
@@ -359,7 +359,7 @@ MERGED = make_task(
 def ask_window(
     chunk: Chunk, settings: CascadeSettings, vocabulary: Vocabulary, max_tokens: int
 ) -> Request:
-    """The question what a window states; a reply may have a token per character of it."""
+    """The request for the facts of a window; a reply may have a token per character of it."""
     return MERGED.request(
         write_instructions(settings, vocabulary),
         show_window(chunk),
@@ -370,7 +370,7 @@ def ask_window(
 
 
 def _show_example(example: Example) -> dict[str, str]:
-    """A text and its reply in the form of a window's; entities of an example have no class."""
+    """A text and its reply in the format of a window; entities of an example have no class."""
     chunk = Chunk(example.text)
     names = list(split_commas(example.entities))
     number = {name.casefold(): place for place, name in enumerate(names, 1)}
@@ -398,21 +398,21 @@ def cite(text: str, ends: Iterable[str]) -> JsonValue:
     return cited[0] if len(cited) == 1 else cited
 
 
-# A reply held against its window.
+# A reply checked against its window.
 
 _HELD = {"possible", "planned", "former"}
 _FLAGS = _HELD | {"reported"}
 _FIRST = frozenset("i me my we us our".split())
 _LEAD = {"time": re.compile(r"\A(?i:in|on|at|during) "), "place": re.compile(r"\A(?i:in|at) ")}
-"""Prepositions that say nothing more than the time or the place does; the rules leave them out."""
+"""Prepositions that add nothing to a time or a place; the rules leave them out."""
 _KEYS = {"time": "time", "place": "place", "if": CONDITION, "amount": "quantity", "by": "by"}
 
 
 @dataclass(frozen=True, slots=True)
 class WindowExtraction(Extraction):
-    """What a window states; `kinds` are mentions of its entities with their class, as replied.
+    """The extraction of a window; `kinds`: mentions of its entities with the replied class.
 
-    `unanswered`: why there was no usable reply to its second look or its check; details name these.
+    `unanswered`: why its second look or its check had no usable reply; details name these.
     """
 
     kinds: tuple[tuple[Mention, str], ...] = ()
@@ -421,7 +421,7 @@ class WindowExtraction(Extraction):
 
 @dataclass(slots=True)
 class _Window:
-    """A window with its reply, and what has been made of it so far."""
+    """A window with its reply, and the results so far."""
 
     text: Text
     reading: Reading
@@ -437,7 +437,7 @@ class _Window:
     def name(self, end: int | str, cited: frozenset[str]) -> Thing | str | None:
         """The entity of a number, or the words of a value; None for a number that has none.
 
-        Digits in quotation marks are a number where the sentences do not hold them.
+        Digits in quotation marks are a number where the sentences do not contain them.
         """
         if isinstance(end, str) and end.isascii() and end.isdigit() and end not in cited:
             end = int(end[:6])
@@ -483,7 +483,7 @@ def _show_end(end: int | str, reading: Reading) -> str:
 
 
 def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
-    """The fact, or the reason why the row is none."""
+    """The fact of a row, or the reason of its rejection."""
     text = window.text
     quoted = " ".join(text.chunk.text[span.start : span.end] for span in spans)
     cited = list_forms(quoted)
@@ -502,7 +502,7 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
         return "self_reference"
     if relation.casefold() not in window.vocabulary.relations:
         fault = find_relation_fault(relation, quoted, text)
-        # A copula or "has" is the text's way to join two ends, and what they are is known.
+        # A copula or "has" is the text's relation between two ends, and their classes are known.
         joins = fault == "empty_relation" and relation.split()[0].casefold() in BE | HAVE
         if fault is not None and not joins:
             return fault
@@ -543,7 +543,7 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
 
 
 def _is_named(end: Thing | str, cited: frozenset[str]) -> bool:
-    """Whether sentences hold an end: a name of it, a telling word of one, or most words."""
+    """Whether sentences contain an end: a name or number of it, or most of its words."""
     names = (end.name, *end.others) if isinstance(end, Thing) else (end,)
     telling = [
         word.casefold() for name in names for word in LETTERS.findall(name) if is_telling(word)
@@ -554,19 +554,19 @@ def _is_named(end: Thing | str, cited: frozenset[str]) -> bool:
 
 
 def _refers(quoted: str) -> bool:
-    """Whether sentences speak of something by a pronoun or an article: "it", "the company"."""
+    """Whether sentences refer to something by a pronoun or an article: "it", "the company"."""
     words = LETTERS.findall(quoted)
     return any(is_pronoun(word) or word.casefold() == "the" for word in words)
 
 
 def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, str]:
-    """Qualifiers by name, and flags; one that is none, or not the text's, is a reject by itself."""
-    found: dict[str, str] = {}
+    """Qualifiers and flags by name; an unknown or unsupported one is rejected by itself."""
+    qualifiers: dict[str, str] = {}
     for mark in row.marks:
         name, _, words = (part.strip() for part in mark.partition(":"))
         name = name.casefold()
         if not words and (name == "not" or name in _FLAGS):
-            found.setdefault(name, name)
+            qualifiers.setdefault(name, name)
         elif not words and name == "fact":
             continue
         elif name not in _KEYS or not words:
@@ -575,8 +575,8 @@ def _read_marks(window: _Window, row: Row, cited: frozenset[str]) -> dict[str, s
             window.drop("unsupported", flatten(f"{row.relation}: {mark}", _LONGEST_ROW))
         else:
             bare = _LEAD[name].sub("", words, count=1) if name in _LEAD else words
-            found.setdefault(_KEYS[name], bare)
-    return found
+            qualifiers.setdefault(_KEYS[name], bare)
+    return qualifiers
 
 
 def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) -> WindowExtraction:
@@ -611,7 +611,7 @@ def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) 
 
 
 def _find_type(thing: Thing, types: Mapping[str, str]) -> str | None:
-    """The entity type of its class, else of its noun; None where they have none."""
+    """The entity type of a thing's class, else of its noun; None where they have none."""
     kind = thing.kind.casefold()
     noun = kind.removeprefix("other").strip(" :-").rpartition(" ")[2]
     of_noun = (find_kind_label(noun) or UNKNOWN) if noun else None

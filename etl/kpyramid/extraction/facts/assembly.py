@@ -60,7 +60,7 @@ _CHUNK_HEADS = frozenset("nsubj nsubjpass dobj pobj pcomp dative attr appos oprd
 
 def list_phrases(tree: Tree) -> list[Phrase]:
     """Return the entities of the text, split at commas unless a comma belongs to a date."""
-    found: dict[Span, Phrase] = {}
+    phrases: dict[Span, Phrase] = {}
     for start, last in tree.list_entities():
         first = start
         literal = tree[start].entity in {"DATE", "MONEY", "QUANTITY", "CARDINAL", "TIME"}
@@ -68,23 +68,23 @@ def list_phrases(tree: Tree) -> list[Phrase]:
             if i == last + 1 or (tree[i].text == "," and not literal):
                 phrase = build_phrase(tree, first, i - 1, i - 1) if i > first else None
                 if phrase is not None:
-                    found.setdefault(phrase.span, phrase)
+                    phrases.setdefault(phrase.span, phrase)
                 first = i + 1
-    covered = {i for p in found.values() for i in range(p.first, p.last + 1)}
+    covered = {i for p in phrases.values() for i in range(p.first, p.last + 1)}
     for node in tree.nodes:
         if node.pos not in {"NOUN", "PROPN"} or node.i in covered or not _heads_chunk(node):
             continue
         phrase = find_phrase(node)
         if phrase is not None and phrase.literal and "," not in phrase.text:
-            found.setdefault(phrase.span, phrase)
-    return sorted(found.values(), key=lambda p: (p.span.start, p.span.end))
+            phrases.setdefault(phrase.span, phrase)
+    return sorted(phrases.values(), key=lambda p: (p.span.start, p.span.end))
 
 
 def _heads_chunk(node: Node) -> bool:
-    at = node
-    while at.dep == "conj" and at.head is not at:
-        at = at.head
-    return at.dep in _CHUNK_HEADS
+    top = node
+    while top.dep == "conj" and top.head is not top:
+        top = top.head
+    return top.dep in _CHUNK_HEADS
 
 
 def assign_mentions(
@@ -101,12 +101,12 @@ def assign_mentions(
     for number, claim in enumerate(claims):
         inside: set[int] = set()
         for span in claim.spans:
-            at = bisect_left(starts, span.start)
-            while at < len(ordered) and starts[at] < span.end:
-                if ordered[at].span.end <= span.end:
-                    inside.add(at)
-                at += 1
-        mentions += (_write_mention(number, ordered[at]) for at in sorted(inside))
+            index = bisect_left(starts, span.start)
+            while index < len(ordered) and starts[index] < span.end:
+                if ordered[index].span.end <= span.end:
+                    inside.add(index)
+                index += 1
+        mentions += (_write_mention(number, ordered[index]) for index in sorted(inside))
     return tuple(mentions)
 
 
@@ -126,7 +126,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
     """The proposition of a clause in plain order, its subject and its pronouns spelled out."""
     frame = findings.frames[verb.i]
     clause = (*frame.chain, verb)
-    subject = next((c for at in clause for c in at.children if c.dep in SUBJECTS | {"expl"}), None)
+    subject = next((c for v in clause for c in v.children if c.dep in SUBJECTS | {"expl"}), None)
     spans = {_cover(frame, subject)}
     rename = _spell_pronouns(findings, spans)
     named = None
@@ -146,7 +146,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
 
 
 def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
-    """What a pronoun is called instead; `spans` takes in where its antecedent stands."""
+    """A function that replaces pronouns by antecedents, whose spans it adds to `spans`."""
 
     def rename(token: Node) -> str | None:
         antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
@@ -163,7 +163,7 @@ _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
 def _lower_lead(argument: Argument) -> str:
-    """The text of an argument that may have opened its sentence, as it stands inside one."""
+    """The text of an argument as written within a sentence, without an initial capital."""
     text = argument.text
     first = text.partition(" ")[0]
     led = argument.role == "circumstance" or text.lower().startswith(f"{argument.role} ")
@@ -195,31 +195,31 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
 
 
 def _cover(frame: Frame, subject: Node | None) -> Span:
-    """The stretch of text from the first to the last word of a clause and its arguments."""
+    """The span from the first to the last word of a clause and its arguments."""
     verbs = [*frame.chain, frame.verb]
     phrases = [part.root for part in frame.parts if part.gap is None]
     phrases += [subject] if subject is not None else []
     links = [node for part in frame.parts if part.gap is None for node in part.link]
-    nodes = [*verbs, *links, *(n for at in phrases for n in (at.left_edge, at.right_edge))]
+    nodes = [*verbs, *links, *(n for root in phrases for n in (root.left_edge, root.right_edge))]
     last = max(nodes, key=lambda node: node.i)
     return Span(min(node.idx for node in nodes), last.end)
 
 
 def _list_advice(findings: Findings) -> list[Node]:
-    """The clauses addressed to the reader that are no part of another."""
+    """The clauses addressed to the reader that are not part of another such clause."""
     verbs = {verb.i for verb in findings.advice}
-    found = []
+    outermost = []
     for verb in findings.advice:
-        at = verb.head
-        while at.i not in verbs and at.head is not at:
-            at = at.head
-        if verb.head is verb or at.i not in verbs:
-            found.append(verb)
-    return found
+        ancestor = verb.head
+        while ancestor.i not in verbs and ancestor.head is not ancestor:
+            ancestor = ancestor.head
+        if verb.head is verb or ancestor.i not in verbs:
+            outermost.append(verb)
+    return outermost
 
 
 def _write_advice(verb: Node, findings: Findings) -> Claim:
-    """A clause addressed to the reader with its conditions, as it stands."""
+    """The claim of a clause addressed to the reader, in its own words with its conditions."""
     span = Span(verb.left_edge.idx, verb.right_edge.end)
     frame = findings.frames[verb.i]
     subject = None if frame.subjects else Argument("subject", "you", None)
@@ -232,7 +232,7 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 
 
 _DATING = frozenset("in on at during of for".split())
-"""Prepositions before a time that say nothing more than the time does."""
+"""Prepositions before a time that add nothing to it."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
 _EACH = frozenset("a an every each".split())
@@ -241,37 +241,35 @@ _WORDED_ONLY = frozenset({"possessive", "place"})
 
 
 _Judged = tuple[Candidate, str | None, float]
-"""A candidate that stands, who says so when the text does not, and how sure it is."""
+"""An accepted candidate, the source if the text attributes it, and its confidence."""
 
 
 def assemble_extraction(findings: Findings) -> Extraction:
-    """The facts that stand, in the order of the text, with their claims and mentions."""
-    kept: dict[tuple[object, ...], _Judged] = {}
+    """The accepted facts in text order, with their claims and mentions."""
+    best: dict[tuple[object, ...], _Judged] = {}
     for candidate in _list_standing(findings):
         source = _name_source(candidate, findings)
         words = (candidate.head.text, candidate.relation, candidate.tail.text)
         key = (*words, candidate.negated, candidate.modality, source)
         fact = (candidate, source, score_candidate(candidate, findings, source is not None))
-        # A clause comes first, since it has qualifiers, then what is surer.
-        kept[key] = max(
-            kept.get(key, fact), fact, key=lambda each: (each[0].clause is not None, each[2])
+        # Candidates of clauses are preferred, since they have qualifiers, then the most confident.
+        best[key] = max(
+            best.get(key, fact), fact, key=lambda each: (each[0].clause is not None, each[2])
         )
-    ordered = sorted(kept.values(), key=lambda fact: _place(fact[0]))
+    ordered = sorted(best.values(), key=lambda fact: _place(fact[0]))
     claims, numbers = _number_claims([candidate for candidate, _, _ in ordered], findings)
     claims += tuple(_write_advice(verb, findings) for verb in _list_advice(findings))
     facts = tuple(
         _write_fact(fact, claim, findings) for fact, claim in zip(ordered, numbers, strict=True)
     )
-    arguments = {
-        p.span: p for found, _, _ in ordered for p in (found.head, found.tail) if p.literal
-    }
+    arguments = {p.span: p for each, _, _ in ordered for p in (each.head, each.tail) if p.literal}
     mentions = assign_mentions(list_phrases(findings.tree), claims, arguments)
     dropped = sorted(set(findings.dropped), key=lambda d: (d.span.start, d.span.end, d.reason))
     return Extraction(claims, mentions, facts, tuple(dropped))
 
 
 def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict[str, float]]]:
-    """Head, relation and tail of each candidate that stands, with its traits."""
+    """Head, relation and tail of each accepted candidate, with its traits."""
     for candidate in _list_standing(findings):
         attributed = _name_source(candidate, findings) is not None
         words = (candidate.head.text, _fit_relation(candidate), candidate.tail.text)
@@ -279,13 +277,13 @@ def draft_facts(findings: Findings) -> Iterator[tuple[tuple[str, str, str], dict
 
 
 def _list_standing(findings: Findings) -> Iterator[Candidate]:
-    """The candidates without a fault; what has one is dropped with its reason."""
+    """The candidates without a fault; the others are dropped with their reason."""
     depths = count_brackets(findings.tree)
     spoken = is_personal_text(findings)
-    for found in findings.candidates:
-        if found.construction in _WORDED_ONLY:
+    for original in findings.candidates:
+        if original.construction in _WORDED_ONLY:
             continue
-        candidate = _drop_own_name(found)
+        candidate = _drop_repeated_owner(original)
         reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         ends = (candidate.head, candidate.tail)
@@ -296,8 +294,8 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         ):
             reason = reason or "unplaced_argument"
         if reason is None:
-            told = _find_told(candidate, findings)
-            mood = candidate.modality or (told.mood if told is not None else None)
+            stance = _find_reported_stance(candidate, findings)
+            mood = candidate.modality or (stance.mood if stance is not None else None)
             yield replace(candidate, modality=mood)
             continue
         first = min(candidate.tail.first, *candidate.tokens, candidate.tail.last)
@@ -305,7 +303,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
 
 
 def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
-    """The fault of a clause one of whose arguments is only an aside to it: "(p = 0.002)"."""
+    """The fault of a candidate with an argument in brackets in its clause: "(p = 0.002)"."""
     if candidate.clause is None:
         return None
     ends = (candidate.head, candidate.tail)
@@ -314,9 +312,9 @@ def _find_bracket(candidate: Candidate, depths: list[int]) -> str | None:
 
 
 def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
-    """The fault of a tail that stands before the subject: "in conclusion", "from my view".
+    """The fault of a tail before the subject: "in conclusion", "from my view".
 
-    It says when, where or of whom the whole clause holds; dates and names of places tell more.
+    It qualifies the whole clause; only dates and names of places are facts.
     """
     frame = findings.frames.get(-1 if candidate.clause is None else candidate.clause)
     tail = candidate.tail
@@ -327,23 +325,23 @@ def _find_opening(candidate: Candidate, findings: Findings) -> str | None:
     return "opening" if opens else None
 
 
-def _drop_own_name(candidate: Candidate) -> Candidate:
-    """The candidate with "degree" as its tail where that is the head's own: "her degree"."""
+def _drop_repeated_owner(candidate: Candidate) -> Candidate:
+    """The candidate without the head's name in its tail: "degree" for "her degree"."""
     head, tail = candidate.head.text, candidate.tail.text
     if candidate.tail.is_named and candidate.tail.literal:
         return candidate  # "Macy founded Macy's Department Store"
     for mark in ("'s ", "' "):
-        owner, found, owned = tail.partition(mark)
-        if found and (head == owner or head in owner.split(" and ")):
+        owner, separator, owned = tail.partition(mark)
+        if separator and (head == owner or head in owner.split(" and ")):
             text = owned.removeprefix("own ")
             return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
     return candidate
 
 
 def _name_source(candidate: Candidate, findings: Findings) -> str | None:
-    """Who says it, by name where a pronoun tells; None when the text says it itself."""
+    """The source of an attributed candidate, pronouns resolved; None if the text states it."""
     clause = -1 if candidate.clause is None else candidate.clause
-    stances = (findings.stances.get(clause), _find_told(candidate, findings))
+    stances = (findings.stances.get(clause), _find_reported_stance(candidate, findings))
     source = next((s.source for s in stances if s is not None and s.source is not None), None)
     if source is None:
         return None
@@ -352,14 +350,14 @@ def _name_source(candidate: Candidate, findings: Findings) -> str | None:
     return phrase.text if phrase is not None else source.text
 
 
-def _find_told(candidate: Candidate, findings: Findings) -> Stance | None:
-    """How the text around has it; what a name is short for or lies in holds whoever tells it."""
+def _find_reported_stance(candidate: Candidate, findings: Findings) -> Stance | None:
+    """The stance of the surrounding quotation or plot; None for abbreviations and locations."""
     real = candidate.clause is None and candidate.construction not in {"apposition", "relation"}
-    return None if real else findings.told.get(_anchor(candidate))
+    return None if real else findings.reported.get(_anchor(candidate))
 
 
 def _anchor(candidate: Candidate) -> int:
-    """The token by which the place of a candidate is known."""
+    """The token that gives the position of a candidate."""
     return candidate.tail.first if candidate.clause is None else candidate.clause
 
 
@@ -412,13 +410,13 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
 
 
 def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
-    """What opens the first of coordinated clauses and holds for this one too.
+    """The opening parts of the first of coordinated clauses that also qualify this one.
 
-    One that has an opening or a time of its own, or stands in contrast, shares it not.
+    A clause with an opening or a time of its own, or in contrast to the first, does not share it.
     """
-    verb, own = frame.verb, frame.subjects[0].left_edge.i if frame.subjects else 0
+    verb, start = frame.verb, frame.subjects[0].left_edge.i if frame.subjects else 0
     turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
-    if turned or any(verb.head.i < part.place < own for part in frame.parts):
+    if turned or any(verb.head.i < part.place < start for part in frame.parts):
         return []
     dated = any(part.role == "time" for part in frame.parts)
     opening = list_fronted(frame, findings.frames, shared=False)
@@ -426,7 +424,7 @@ def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
 
 
 def _word_manner(part: Part, candidate: Candidate) -> str | None:
-    """An adverb or rate that the triple has not: "often", "more easily", "twice a year"."""
+    """An adverb or rate that is not in the triple: "often", "more easily", "twice a year"."""
     root, tree = part.root, part.root.tree
     nodes = tree.nodes[root.left_edge.i : root.right_edge.i + 1]
     rate = part.role == "manner" and any(n.word in _EACH and n.dep == "det" for n in nodes)
@@ -435,14 +433,14 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
     if not (rate or (part.role == "adverb" and root.pos == "ADV")) or part.link or linking:
         return None
     words = write_words(tree, [n.i for n in nodes])[0].lower()
-    told = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
+    repeated = root.i in candidate.tokens or words.replace(" ", "_") in CONNECTIVES
     long = len(nodes) > _MAX_MANNER or not all(n.word.isalnum() for n in nodes)
     denied = any(n.word in {"no", "not"} for n in nodes)  # "no longer"
-    return None if told or long or denied else words
+    return None if repeated or long or denied else words
 
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
-    """The words of a short clause, pronouns spelled out; None where one cannot be."""
+    """The words of a short clause, pronouns resolved; None where one is unresolved."""
     tokens, rename = collect_clause(verb), _spell_pronouns(findings, set())
     nodes = [findings.tree[i] for i in tokens]
     text, _ = write_words(findings.tree, tokens, rename)
@@ -465,21 +463,21 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
 
 
 def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> dict[str, str]:
-    """The parts of the clause that the triple does not say: time, place or their preposition.
+    """The parts of the clause that the triple omits, by role: time, place or their preposition.
 
-    Its adverbs are manners, "often"; a clause that says when or why stands behind its
-    conjunction. Of several in one role the first.
+    The role of an adverb, "often", is manner, that of an adverbial clause its conjunction. The
+    first of several parts with the same role is used.
     """
     tail = candidate.tail
-    found: dict[str, str] = {}
+    roles: dict[str, str] = {}
     manners: list[str] = []
-    for node in (frame.verb.tree[at] for at in candidate.tokens):
+    for node in (frame.verb.tree[i] for i in candidate.tokens):
         for child in node.children:
             measured = child.dep == "npadvmod" and child.entity not in TIMES
             measured = measured and any(c.dep == "nummod" for c in child.children)
             phrase = find_phrase(child) if measured and node.pos in {"ADV", "ADP"} else None
             if phrase is not None and not tail.first <= child.i <= tail.last:
-                found["distance"] = phrase.text
+                roles["distance"] = phrase.text
     qualities = [part.root for part in frame.parts if part.role == "quality"]
     led = [p for quality in qualities for p in list_led(quality)]
     graded = [c for quality in qualities for c in quality.children if c.word.endswith("ly")]
@@ -489,7 +487,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if part.role == "circumstance" and clause is not None:
             mark, _, rest = clause.partition(" ")
             if mark.lower() in WORDS["circumstantial"]:
-                found.setdefault(mark.lower(), rest)
+                roles.setdefault(mark.lower(), rest)
         if (manner := _word_manner(part, candidate)) is not None:
             manners.append(manner)
         named = find_close_name(part.root) or part.root
@@ -501,7 +499,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
             continue
         listed = [each.i for each in list_conjuncts(part.root)]
-        if any(tail.first <= at <= tail.last for at in listed):
+        if any(tail.first <= i <= tail.last for i in listed):
             continue
         if len(listed) > 1:  # "in 1990, 1994 and 1998"
             end = find_phrase(frame.verb.tree[listed[-1]]) or phrase
@@ -517,26 +515,26 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
-        if words in ENDING and dated and found.get("time", "").startswith("from "):
+        if words in ENDING and dated and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
-            found["time"] = f"{found['time'].partition(' to ')[0]} to {until}"
+            roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             time = f"{lead}{phrase.text}"
-            found.setdefault("time", time)
+            roles.setdefault("time", time)
         elif part.role == "manner" and part.link:
-            found.setdefault("manner", f"{words} {phrase.text}")
+            roles.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            found.setdefault("place" if is_place else words, clause or phrase.text)
+            roles.setdefault("place" if is_place else words, clause or phrase.text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():
             phrase = find_phrase(place)
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
-                found.setdefault("place", phrase.text)
+                roles.setdefault("place", phrase.text)
     if manners:
-        found["manner"] = ", ".join([*([found["manner"]] if "manner" in found else []), *manners])
-    # A slash between blanks parts united values.
-    return {role: text.replace(" / ", "/") for role, text in sorted(found.items())}
+        roles["manner"] = ", ".join([*([roles["manner"]] if "manner" in roles else []), *manners])
+    # A slash between blanks separates united values.
+    return {role: text.replace(" / ", "/") for role, text in sorted(roles.items())}

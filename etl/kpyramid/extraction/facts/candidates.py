@@ -1,4 +1,4 @@
-"""Candidate facts: what the grammar rules propose, and reasons to reject them."""
+"""Candidate facts: the proposals of the grammar rules, and reasons to reject them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ WORDS = read_words(__file__, "words.toml")
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A proposed fact; `clause` is the token whose clause it comes from, None if from a phrase.
+    """A proposed fact; `clause` is the verb's token of its clause, None if from a phrase.
 
-    `construction` is what in a noun phrase says it: "apposition", "title" or "noun"; "relation"
-    is a part of an apposition, which the n-ary fact has in full; "possessive" and "place" say too
-    little for a triple.
+    `construction` of a noun phrase: "apposition", "title" or "noun"; "relation" is a part of an
+    apposition that the n-ary fact has as a whole; "possessive" and "place" are too vague for a
+    triple.
     """
 
     clause: int | None
@@ -58,15 +58,15 @@ class Candidate:
 _COMPARING = frozenset({"than", "to", "with"})
 _ANY = SUBJECTS | {"dobj", "pobj", "attr"}
 _TELLING = frozenset("younger older elder current chief".split())
-"""Adjectives that a noun in a relation keeps."""
+"""Adjectives that a noun in a relation retains."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
-"""Pronouns of a reader who may be anybody."""
+"""Pronouns for a reader, who may be anybody."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What the rules share while they read one document."""
+    """The shared state of the rules while they read one document."""
 
     tree: Tree
     antecedents: Antecedents
@@ -74,11 +74,11 @@ class Findings:
     dropped: list[Dropped] = field(default_factory=list)
     claim_heads: dict[int, Phrase] = field(default_factory=dict)
     advice: list[Node] = field(default_factory=list)
-    """Verbs of clauses addressed to the reader, which are claims and no facts."""
+    """Verbs of clauses addressed to the reader, which are claims, not facts."""
     stances: dict[int, Stance] = field(default_factory=dict)
-    """How the clauses that yield candidates are meant, by their verb's token."""
-    told: dict[int, Stance] = field(default_factory=dict)
-    """How the tokens are meant that stand in quotations and plots."""
+    """The stance of the clauses that yield candidates, by their verb's token."""
+    reported: dict[int, Stance] = field(default_factory=dict)
+    """The stance of the tokens in quotations, plots and supposed cases."""
     frames: dict[int, Frame] = field(init=False)
     """The clauses by their verb's token."""
 
@@ -94,13 +94,13 @@ class Findings:
             self.dropped.append(Dropped(reason, text, Span(start, end)))
 
     def drop_silent(self) -> None:
-        """Record each sentence of which nothing is proposed and nothing was rejected."""
+        """Reject each sentence without a candidate or a reject, as `no_statement`."""
         sentences = self.tree.sentences
         anchors = (c.tail.root if c.clause is None else c.clause for c in self.candidates)
-        told = {self.tree[at].sentence for at in anchors}
+        covered = {self.tree[index].sentence for index in anchors}
         starts = [self.tree[first].idx for first, _ in sentences]
-        told |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
-        for number in set(range(len(sentences))) - told:
+        covered |= {bisect_right(starts, each.span.start) - 1 for each in self.dropped}
+        for number in set(range(len(sentences))) - covered:
             self.drop("no_statement", sentences[number][0], sentences[number][1] - 1)
 
     def add(
@@ -115,17 +115,18 @@ class Findings:
         negated: bool = False,
         indirect: bool = False,
     ) -> None:
-        """Add a candidate of the verb's clause, denied and modal as its verb group is.
+        """Add a candidate of the verb's clause, with the negation and modality of its verb group.
 
-        What "they" do together each of them does; what two do respectively, each does its own.
+        A plural pronoun gives one candidate per member. Respective arguments are only paired in
+        order.
         """
         if _is_crossed(verb, head, tail):
             self.drop("respective_values", head.root, tail.root)
             return
-        for one in self._part_resolved(head):
+        for member in self._part_resolved(head):
             self.candidates.append(
                 Candidate(
-                    *(verb.i, one, relation, tail, tuple(tokens)),
+                    *(verb.i, member, relation, tail, tuple(tokens)),
                     negated or (group.negated and not is_instead(self.tree[tail.root])),
                     group.modality,
                     indirect,
@@ -133,7 +134,7 @@ class Findings:
             )
 
     def _part_resolved(self, phrase: Phrase) -> list[Phrase]:
-        """The members of what a pronoun stands for, each as resolved as it."""
+        """The members of a pronoun's antecedent, each marked as resolved; else the phrase."""
         together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
         return [replace(each, resolved=True) for each in together] or [phrase]
 
@@ -143,7 +144,7 @@ class Findings:
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
-        found: list[Phrase] = []
+        phrases: list[Phrase] = []
         tokens: list[Node] = []
         for each in list_conjuncts(root):
             name = find_close_name(each)
@@ -155,8 +156,8 @@ class Findings:
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
             if phrase is not None:
-                found += self._part_resolved(phrase)
-        return found
+                phrases += self._part_resolved(phrase)
+        return phrases
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         among = [g for c in token.children if c.word == "of" for g in c.children]
@@ -182,7 +183,7 @@ class Findings:
         return phrase
 
     def name_compared(self, token: Node) -> Phrase | None:
-        """Return "rates of urban farms" behind "higher than those", as the subject has them."""
+        """Return "rates of urban farms" for "those" after "higher than", from the subject."""
         if token.word not in {"that", "those"} or token.head.word not in _COMPARING:
             return None
         verb = token
@@ -209,7 +210,7 @@ class Findings:
     def _name_owner(self, noun: Node, phrase: Phrase) -> Phrase:
         """Return "X's municipalities" for "its municipalities"; such words are not literal.
 
-        An unsure owner is left out: the municipalities are still some.
+        An unresolved owner is left out.
         """
         pronoun = next((c for c in noun.children if c.tag in {"PRP$", "WP$"}), None)
         if pronoun is None or pronoun.i >= phrase.first:
@@ -225,7 +226,7 @@ class Findings:
         return replace(phrase, text=text, resolved=True, literal=False)
 
     def find_owner(self, noun: Node) -> Phrase | None:
-        """Return who "X's noun" or "its noun" belongs to."""
+        """Return the owner in "X's noun" or "its noun"."""
         for child in noun.children:
             if child.dep == "poss":
                 if child.tag == "PRP$":
@@ -236,31 +237,31 @@ class Findings:
 
 
 def is_respective(verb: Node) -> bool:
-    """Whether a clause gives each of several subjects its own: "in 1180 and 1242, respectively"."""
+    """Whether the arguments of a clause are paired: "in 1180 and 1242, respectively"."""
     first, last = verb.tree.sentences[verb.sentence]
     return any(node.word == "respectively" for node in verb.tree.nodes[first:last])
 
 
 def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
-    """Whether a respective tail is that of another head, or of one of those that a plural names."""
+    """Whether a respective tail belongs to another head, or to one member of a plural head."""
     if not is_respective(verb):
         return False
     places = []
-    for at in (head.root, tail.root):
-        first = verb.tree[at]
+    for root in (head.root, tail.root):
+        first = verb.tree[root]
         while first.dep == "conj" and first.head is not first:
             first = first.head
         listed = [each.i for each in list_conjuncts(first)]
-        places.append((len(listed), listed.index(at) if at in listed else 0))
-    one, other = places
-    shared = one[0] == 1 < other[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
-    return shared or (one[0] == other[0] > 1 and one != other)
+        places.append((len(listed), listed.index(root) if root in listed else 0))
+    left, right = places
+    shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
+    return shared or (left[0] == right[0] > 1 and left != right)
 
 
 def _find_alternative(root: Node) -> int | None:
-    """The last token of "a house, apartment or flat", any of which may be meant; examples hold.
+    """The last token of alternatives, "a house, apartment or flat"; None for other lists.
 
-    What a general clause says of either subject holds of both: "salt or sand melts ice".
+    Examples are no alternatives, nor are subjects of a general clause: "salt or sand melts ice".
     """
     nouns, verb = list(list_conjuncts(root)), root.head
     marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
@@ -274,13 +275,13 @@ def _find_alternative(root: Node) -> int | None:
 
 
 def _lists_verbs(noun: Node) -> bool:
-    """Whether a noun without "and" is one of a list of verbs: "kill X, move Y, and reduce Z"."""
-    at = noun
-    while at.dep == "conj" and at.head is not at:
-        at = at.head
-        if any(c.dep == "cc" for c in at.children):
+    """Whether a noun without "and" is in a list of verbs: "kill X, move Y, and reduce Z"."""
+    node = noun
+    while node.dep == "conj" and node.head is not node:
+        node = node.head
+        if any(c.dep == "cc" for c in node.children):
             return False
-    return at is not noun and any(c.dep == "conj" and c.i > noun.i for c in at.head.children)
+    return node is not noun and any(c.dep == "conj" and c.i > noun.i for c in node.head.children)
 
 
 def name_owner(text: str) -> str:
@@ -289,7 +290,7 @@ def name_owner(text: str) -> str:
 
 
 def word_noun(noun: Node) -> tuple[str, list[int]]:
-    """Return a common noun with its compounds and superlatives, as it stands in a relation."""
+    """Return a common noun with its compounds and superlatives, as a relation words it."""
     tokens, nodes = [noun], noun.tree.nodes
     while is_inside_word(nodes, tokens[-1].i - 1):  # "vice-chairman"
         tokens += [nodes[tokens[-1].i - 1], nodes[tokens[-1].i - 2]]
@@ -314,30 +315,30 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
 
 # Reasons to reject a candidate.
 
-# A relation of these words alone says nothing about how its arguments are joined.
+# A relation of these words alone does not state how its arguments are related.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
-"""What no verb or preposition is written with; the parser takes formulas for clauses."""
+"""Characters outside verbs and prepositions; the parser reads formulas as clauses."""
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
-"""What stands in formulas, not in names."""
+"""Characters of formulas, not of names."""
 _ADDRESS = re.compile(r"https?://|www\.")
 _EMPTY_NOUNS = WORDS["empty_nouns"]
-"""Nouns and pronouns that say nothing without what completes them."""
+"""Nouns and pronouns without meaning unless something completes them."""
 _SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
-"""A subject that picks one of several and does not name it."""
+"""A subject that selects one of several without naming it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
-"""Names of nobody, by which examples are told."""
+"""Names of fictitious people in examples."""
 _GROUP = re.compile(
     r"((all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
     r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+))( (in|at|for|with respect to)\b|$)",
     re.IGNORECASE,
 )
-"""What a study calls those that it compares; the text alone tells who they are."""
+"""A study's names for its groups, which are only meaningful within the text."""
 _NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
 _POINTING = frozenset("this these that those such my your".split())
-"""Determiners of what only the text around can place."""
+"""Determiners of things that only the context identifies."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
-"""Pronouns of who writes and who reads; "we" may be all mankind."""
+"""Pronouns for writer and reader; "we" may be all mankind."""
 _UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
@@ -346,7 +347,7 @@ _ABOUT_THE_TEXT = re.compile(
     r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
     re.IGNORECASE,
 )
-"""Subjects by which a text speaks of itself and of what it sets out to do."""
+"""Subjects by which a text refers to itself and its aims."""
 DIRECTIONS = WORDS["directions"]
 _WHERE = WORDS["where"]
 _DEICTIC = WORDS["deictic"]
@@ -358,17 +359,17 @@ _RELATIVE = re.compile(
     r"|.{1,40}(?<! or)(?<! and) (ago|earlier|later|before|after)",
     re.IGNORECASE,
 )
-"""Times that only the date of the text, or what it told before, turns into a date."""
+"""Times relative to the date of the text or to earlier events."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
-"""What "for the first time" and "at the time" hold: a circumstance without a date."""
+"""Nouns of circumstances without a date: "for the first time", "at the time"."""
 _DISCOURSE = WORDS["discourse"]
 _PHRASAL = WORDS["phrasal"]
-"""Nouns that are half of a preposition when they stand bare: "in recognition of"."""
+"""Nouns that are part of a preposition when they stand alone: "in recognition of"."""
 _KIND_RELATIONS = WORDS["kind_relations"]
 
 
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
-    """The reason to reject a candidate, None when it stands."""
+    """The reason to reject a candidate, or None."""
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
@@ -408,37 +409,37 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "unplaced_argument"
     if _ABOUT_THE_TEXT.fullmatch(head.text):
         return "about_the_text"
-    # "40 percent of the workers" are workers; a number alone is nothing to state facts about.
+    # "40 percent of the workers" are workers; a number alone is no subject of a fact.
     part = " of " in head.text and head.label != "DATE"
     if (head.label in LITERALS and head.label != "ORDINAL" and not part) or _FISCAL.search(
         head.text
     ):
         return "head_is_literal"
-    told = tail.text.lower()
-    if is_deictic(told):
+    tail_text = tail.text.lower()
+    if is_deictic(tail_text):
         return "deictic"
     if candidate.construction == "apposition" and tail.label in LITERALS:
         return "empty_argument"  # "2.1 mm in men, 2.2 mm in women"
-    if tail.label == "ORDINAL" or is_bare_half(words[-1], told):
+    if tail.label == "ORDINAL" or is_bare_half(words[-1], tail_text):
         return "bare_circumstance"
-    towards = words[-1] == "to" and told.split()[0] in DIRECTIONS and not tail.is_named
-    if told in DIRECTIONS or towards:
+    towards = words[-1] == "to" and tail_text.split()[0] in DIRECTIONS and not tail.is_named
+    if tail_text in DIRECTIONS or towards:
         return "bare_direction"
-    if head.text.lower() == told:
+    if head.text.lower() == tail_text:
         return "self_reference"
     if head.resolved or tail.resolved:
         return None
-    # What a clause says of the noun that it narrows down holds of those things: "eight patients
-    # treated with terbutaline" were treated with it.
-    own = candidate.clause is not None and head.first < candidate.clause < head.last
-    inside = head.first <= tail.first <= tail.last <= head.last and not own
+    # A restrictive clause is a fact about the things of its noun: "eight patients treated with
+    # terbutaline" were treated with it.
+    is_narrowed = candidate.clause is not None and head.first < candidate.clause < head.last
+    inside = head.first <= tail.first <= tail.last <= head.last and not is_narrowed
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
 
 
 def is_empty(text: str) -> bool:
-    """Whether an argument only counts what says nothing: "various factors"."""
+    """Whether an argument is an empty noun with quantities at most: "various factors"."""
     *before, noun = text.lower().split()
     return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
 
@@ -446,24 +447,24 @@ def is_empty(text: str) -> bool:
 _FISCAL = re.compile(
     r"\b(?:FY|(?:fiscal|financial|tax) (?:year )?)(?:ended? )?\d{2,4}$", re.IGNORECASE
 )
-"""The year of a budget, which is a time and no name: "FY2019", "the end of fiscal 2019"."""
+"""A fiscal year, which is a time and no name: "FY2019", "the end of fiscal 2019"."""
 
 
 def is_bare_half(preposition: str, text: str) -> bool:
-    """Whether a noun only completes a preposition and names no circumstance: "in addition to X"."""
-    said = text.lower()
-    if f"{preposition} {said}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(said):
+    """Whether a noun is only part of a preposition: "in addition to X"."""
+    words = text.lower()
+    if f"{preposition} {words}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(words):
         return True
-    return preposition == "in" and said.partition(" to ")[0] in _PHRASAL
+    return preposition == "in" and words.partition(" to ")[0] in _PHRASAL
 
 
 def is_deictic(text: str) -> bool:
-    """Whether a time or place says nothing without its text: "today", "last year"."""
+    """Whether a time or place is relative to its text: "today", "last year"."""
     return text.lower() in _DEICTIC or _RELATIVE.fullmatch(text) is not None
 
 
 def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
-    """Whether only the text around can place an argument: "my bank", "people who need it"."""
+    """Whether only the context identifies an argument: "my bank", "people who need it"."""
     if phrase.resolved:
         return False
     noun = tree[phrase.root]
@@ -489,11 +490,11 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
 
 
 def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
-    """Whether something happened to some of a kind that only the text can name.
+    """Whether a clause is about some unnamed members of a kind.
 
-    "221 elderly patients were treated", "a number of carers fell ill", "shares were sold"; what
-    holds in general is true of the kind, "butterflies lay eggs", and a name beside it tells which
-    they are: "Vikings raided Velm".
+    "221 elderly patients were treated", "a number of carers fell ill", "shares were sold". General
+    statements are about the kind, "butterflies lay eggs", and a name in the clause identifies the
+    members: "Vikings raided Velm".
     """
     noun = tree[head.root]
     if head.label != "NOUN" or noun.head.i != clause or not is_episodic(noun):
@@ -514,7 +515,7 @@ _PERSONAL = frozenset({"PRP", "PRP$"})
 
 
 def is_personal(phrase: Phrase, tree: Tree) -> bool:
-    """Whether an argument speaks of who writes or reads: "my bank", "the fees you pay"."""
+    """Whether an argument refers to writer or reader: "my bank", "the fees you pay"."""
     noun = tree[phrase.root]
     owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
     nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
@@ -522,7 +523,7 @@ def is_personal(phrase: Phrase, tree: Tree) -> bool:
 
 
 def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
-    """Whether a pronoun of the argument means something outside of it: "the fact that it fell"."""
+    """Whether a pronoun of the argument refers outside of it: "the fact that it fell"."""
     if node.i == phrase.first:
         return node.tag == "PRP" or (node.word in _ASKING and phrase.words > 1)
     if node.tag != "PRP" or node.word in {"we", "us"} or node.word.endswith(("self", "selves")):
@@ -532,7 +533,7 @@ def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
 
 
 def _is_owned(head: Phrase, tree: Tree) -> bool:
-    """Whether a subject belongs to who it does not name: "its value", "remission of her rash"."""
+    """Whether a subject has an unnamed owner: "its value", "remission of her rash"."""
     if any(c.word in _OWNED for c in tree[head.root].children):
         return True
     for node in tree.nodes[head.first : head.last + 1]:
@@ -546,30 +547,30 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
 
 
 def is_personal_text(findings: Findings) -> bool:
-    """Whether who writes it speaks to somebody: "the car" is then yours or mine."""
+    """Whether the writer addresses the reader: "the car" is then yours or mine."""
     nodes = [n for n in findings.tree.nodes if n.tag in _PERSONAL and n.word in _SPEAKING]
-    said = sum(findings.antecedents.resolve(n) is None for n in nodes)
-    return said >= _FEWEST_SPOKEN and said * _LEAST_SPOKEN >= len(findings.tree)
+    count = sum(findings.antecedents.resolve(n) is None for n in nodes)
+    return count >= _FEWEST_SPOKEN and count * _LEAST_SPOKEN >= len(findings.tree)
 
 
 _FEWEST_SPOKEN, _LEAST_SPOKEN = 3, 100
-"""Pronouns of who writes or reads in posts and manuals: how many, and one in how many tokens."""
+"""Least pronouns for writer and reader in posts and manuals, and most tokens per pronoun."""
 
 
 def is_bare_definite(phrase: Phrase, tree: Tree) -> bool:
-    """Whether a common noun has nothing but "the" to tell which of its things is meant."""
+    """Whether a common noun is identified by "the" alone."""
     noun = tree[phrase.root]
     bare = phrase.label == "NOUN" and not phrase.resolved and phrase.words == 1
     return bare and noun.tag == "NN" and any(c.word == "the" for c in noun.children)
 
 
 def is_location(words: Sequence[str]) -> bool:
-    """Whether the relation is "is in": it says where, if what follows is a place."""
+    """Whether the relation is "is in", which states a location before a place."""
     return len(words) == 2 and words[0] in {"is", "was", "are", "were"} and words[1] in _WHERE
 
 
 def _names_place(candidate: Candidate) -> bool:
-    """Whether the tail is a place, or a name that can hardly be anything else: X is in Kent."""
+    """Whether the tail is a place, or a name that is probably a place: X is in Kent."""
     if candidate.tail.label in PLACES:
         return True
     named = candidate.tail.is_named and candidate.tail.label != "PERSON"

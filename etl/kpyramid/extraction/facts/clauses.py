@@ -1,4 +1,4 @@
-"""Facts that a clause states: its frame cut down to pairs of a subject and one other argument."""
+"""Facts of clauses: pairs of a subject and another argument of the clause's frame."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ _MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
-"""Words of an object that a relation can hold: "sold Beta Holdings to"."""
+"""The most words of an object within a relation: "sold Beta Holdings to"."""
 _COMPLEMENTS = frozenset("to as into onto upon".split())
-"""Prepositions whose object a verb cannot do without, "turned to", "served as"; behind a verb
+"""Prepositions whose object a verb cannot do without, "turned to", "served as"; after a verb
 without an object "of" is one too: "consists of"."""
 _BOUND = {
     "with": frozenset("associate correlate compare concern".split()),
@@ -94,25 +94,25 @@ _BOUND = {
     "from": frozenset("result derive suffer".split()),
     "in": frozenset("result participate involve".split()),
 }
-"""Prepositions by whose object alone these verbs say something: "was associated with age"."""
+"""Prepositions that complete these verbs: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
-"""What has a year is a value that is asked for: "founded the mill in | 1904"."""
+"""A year is a value, which queries ask for: "founded the mill in | 1904"."""
 _STATES = frozenset({"at", "without", "under"})
-"""Prepositions before a bare noun that names no thing: "at risk"."""
+"""Prepositions before a bare noun for a state: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
 _DITRANSITIVE = VERBS["ditransitive"]
 _ASIDES = WORDS["asides"]
-"""What these lead to is no part of what the verb says."""
+"""Phrases that introduce an aside, which is no argument of the verb."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
-"""Prepositions behind a verb whose objects can be said of what the verb is done to."""
+"""Prepositions after a verb whose objects apply to the verb's object too."""
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
 _UNDERGOING = frozenset({"undergo", "receive"})
-"""Verbs whose subject is not who does what they name."""
+"""Verbs whose subject is not the agent."""
 _HELPING = frozenset({"help", "let", "make"})
-"""Verbs of "help them track": a plain verb coordinated with them is theirs."""
+"""Verbs as in "help them track": a coordinated base form depends on them."""
 _COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
-"""Singular nouns that take either number of a verb."""
+"""Singular nouns that agree with a verb in either number."""
 _RESULTING = VERBS["resulting"]
 
 
@@ -128,7 +128,7 @@ def find_clause_facts(findings: Findings) -> None:
 def _govern(frame: Frame, findings: Findings) -> Frame:
     """The frame of "helps farmers to plan" for that of "to plan", whose subject is an object.
 
-    Who is hired to coach is told as that, of a name.
+    A name that is hired to coach gets the relation "was hired to coach".
     """
     verb = frame.verb
     while verb.dep == "conj" and verb.tag == "VB" and verb.head is not verb:
@@ -148,7 +148,7 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
 
 
 def _is_purpose(frame: Frame) -> bool:
-    """Whether the clause says what something is for, not that it came about: "to win time"."""
+    """Whether the clause states a purpose, not an event: "to win time"."""
     verb = frame.verb
     if frame.chain:  # "to be able to follow them, patients should listen"
         verb = frame.chain[0]
@@ -223,10 +223,10 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                 words = f"{_MANY.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
             relation = " ".join(f"{words} {held} {led}".split())
-            at = sorted((*group.tokens, *tokens))
+            indices = sorted((*group.tokens, *tokens))
             indirect = frame.way != "own"
             findings.add(
-                verb, group, head, relation, phrase, at, negated=negated, indirect=indirect
+                verb, group, head, relation, phrase, indices, negated=negated, indirect=indirect
             )
     _add_undergone(frame, group, findings)
     if len(findings.candidates) == before and not aside and not _has_complement(frame):
@@ -234,7 +234,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
 
 
 def _is_advice(frame: Frame) -> bool:
-    """Whether the clause tells the reader what to do: "you can deduct", "keep your receipts"."""
+    """Whether the clause is advice to the reader: "you can deduct", "keep your receipts"."""
     if frame.subjects:
         you = frame.subjects[0]
         return you.word in ADDRESSED and you.pos == "PRON" and is_general(frame.top)
@@ -245,11 +245,11 @@ def _is_advice(frame: Frame) -> bool:
 
 
 def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
-    """Who "you" are in "if you are a sole trader" and "as a landlord", and the part saying so."""
-    at = frame.top
+    """The role of "you" in "if you are a sole trader" or "as a landlord", and the part with it."""
+    verb = frame.top
     for _ in range(MAX_HOPS):
-        for part in at.children:
-            if part.i > at.i:
+        for part in verb.children:
+            if part.i > verb.i:
                 break
             nouns = [c for c in part.children if c.dep in {"attr", "pobj"} and c.pos == "NOUN"]
             you = any(c.word in ADDRESSED and c.dep == "nsubj" for c in part.children)
@@ -259,21 +259,21 @@ def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
                 continue  # "as a result, you need"
             if indefinite and (named or (part.dep == "prep" and part.word == "as")):
                 return nouns[0], part
-        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+        if verb.dep != "conj" or verb.head.pos not in {"VERB", "AUX"}:
             break
-        at = at.head
+        verb = verb.head
     return None, None
 
 
 def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
-    """Why what the clause says of its subject cannot be told from the parse, None if it can."""
+    """The reason why the parse leaves the clause's subject or verb in doubt, or None."""
     if _tells_which(frame, heads):
         return "restrictive_clause"
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
-    if any(one.pos == "NOUN" and _is_beside(one, other) for one, other in pairwise(nouns)):
+    if any(first.pos == "NOUN" and _is_beside(first, second) for first, second in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
@@ -287,27 +287,27 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     return None
 
 
-def _is_beside(noun: Node, other: Node) -> bool:
-    """Whether nothing but a bracket or a preposition parts a noun from another of its verb.
+def _is_beside(noun: Node, second: Node) -> bool:
+    """Whether at most a bracket or a preposition separates two subject nouns of a verb.
 
-    A name may stand behind what it is: "director Milan Kos".
+    A name may follow its kind: "director Milan Kos".
     """
-    last = other.tree[other.left_edge.i - 1]
+    last = second.tree[second.left_edge.i - 1]
     joined = last.pos in {"CCONJ", "PUNCT"}
     led = last.pos in {"ADP", "SCONJ"} or last.text == ")"
     return (
-        other.text.isalnum()
-        and not other.text.istitle()
+        second.text.isalnum()
+        and not second.text.istitle()
         and (led or (last is noun.right_edge and not joined))
     )
 
 
 def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
-    """Whether the clause only tells which things are meant: "patients who received it".
+    """Whether the clause is restrictive: "patients who received it".
 
-    It is then a part of the argument and no fact about all patients. What it says of a name, or
-    behind "X is a town that", holds of the name. A participle behind a comma seldom belongs to the
-    noun before it.
+    It is then part of the argument and no fact about all patients. After a name, or after
+    "X is a town that", it is a fact about the name. A participle after a comma seldom belongs to
+    the noun before it.
     """
     clause = frame.clause
     if frame.way != "antecedent" or clause is None or _is_existent(clause):
@@ -319,9 +319,9 @@ def _tells_which(frame: Frame, heads: list[Phrase]) -> bool:
 
 
 def _agrees(frame: Frame) -> bool:
-    """Whether a present verb agrees with a subject of its own, else another word is the verb.
+    """Whether a verb in the present agrees with its subject; else another word is the verb.
 
-    Names ("Arts is"), amounts, and what is coordinated go with both numbers.
+    Names ("Arts is"), amounts and coordinated subjects agree with both numbers.
     """
     top = frame.top
     helpers = [*frame.kids.get("aux", ()), *frame.kids.get("auxpass", ())]
@@ -345,9 +345,9 @@ def _agrees(frame: Frame) -> bool:
 
 
 def _skips_subject(frame: Frame) -> bool:
-    """Whether a noun that is no part of a coordinated clause stands where its subject would.
+    """Whether a noun outside a coordinated clause is at the position of its subject.
 
-    In "the scope was passed and puncture was done" the parser joins "puncture" to what precedes.
+    In "the scope was passed and puncture was done" the parser attaches "puncture" to "passed".
     """
     verb = frame.verb
     if verb.dep != "conj" or frame.way == "own":
@@ -358,58 +358,58 @@ def _skips_subject(frame: Frame) -> bool:
         before = before.tree.nodes[before.i - 1]
     if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
         return False
-    at = before
+    node = before
     for _ in range(MAX_HOPS):
-        if at is verb:
+        if node is verb:
             return False
-        at = at.head
+        node = node.head
     return True
 
 
 def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
-    """Whether the subject of a participle is a guess.
+    """Whether the subject of a participle is uncertain.
 
-    What a passive clause is done by is not its subject ("was measured using X"), what leads to
-    something is the whole clause ("..., leading to panic"), and in front of the subject a
-    participle says under which conditions the rest holds, but for a name's own past.
+    The agent of a passive clause is not its subject ("was measured using X"), a result has the
+    whole clause as its subject ("..., leading to panic"), and a participle before the subject is a
+    condition of the clause, unless it states the past of a name.
     """
     means = frame.top.lemma in MEANS  # "was measured by using X to find Y"
     verb = frame.top if means else frame.verb
-    at = verb
-    while at.dep == "conj" and at.tag == verb.tag and at.head is not at:
-        at = at.head
-    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and at.dep == "acl":
-        fragment = at.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
+    top = verb
+    while top.dep == "conj" and top.tag == verb.tag and top.head is not top:
+        top = top.head
+    if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and top.dep == "acl":
+        fragment = top.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         # "STAR voting for boards reduces ties"
-        fragment |= verb.tag == "VBG" and at.head.dep in SUBJECTS and at.i == at.head.i + 1
+        fragment |= verb.tag == "VBG" and top.head.dep in SUBJECTS and top.i == top.head.i + 1
         return fragment or (verb.tag == "VBG" and verb.lemma.lower() in _RESULTING)
-    main = _find_verb_above(at)
+    main = _find_verb_above(top)
     passive = not is_stative(main) and any(c.dep == "auxpass" for c in main.children)
     if means and verb.tag == "VBG" and frame.way != "own":
         passive = passive or main.tag == "VBN" or main.lemma in _UNDERGOING
         if passive:
             return True  # "improvement measured using X", "patients underwent surgery using X"
-    if frame.way != "shared" or at.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
+    if frame.way != "shared" or top.dep not in {"advcl", "pcomp"} or verb.tag not in {"VBN", "VBG"}:
         return False
-    if verb.tag == "VBG" and verb.tree[at.left_edge.i - 1].text == "(":
+    if verb.tag == "VBG" and verb.tree[top.left_edge.i - 1].text == "(":
         return True  # "to 47.8% (bleeding on exertion)"
-    named = all(head.is_named for head in heads) or at.head.word == "by"
-    if at.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
+    named = all(head.is_named for head in heads) or top.head.word == "by"
+    if top.head.word in {"after", "before"} and not named and not _is_person(frame.subjects[0]):
         return True  # "the symptoms had an influence after adjusting for age"
     if frame.subjects[0].i > verb.i and not named:
         return True
     if verb.tag == "VBN":
         return False
-    if at.dep == "pcomp" and at.head.word in {"of", "for", "from", "about", "against"}:
-        return False  # "accused of": it need not have happened
-    finite = main  # a gerund has the mood of the clause around: "can help in driving change by"
+    if top.dep == "pcomp" and top.head.word in {"of", "for", "from", "about", "against"}:
+        return False  # "accused of": the event is uncertain
+    finite = main  # a gerund has the mood of its main clause: "can help in driving change by"
     while finite.tag == "VBG" and finite.head is not finite and "aux" not in group_kids(finite):
         finite = _find_verb_above(finite)
     if read_means(verb) is not None:
         return passive or is_negated(main)
     if read_modal(group_kids(finite)) or find_infinitive_mark(main) is not None:
         return True  # "by choosing X, firms can save"
-    return passive or is_negated(main) or (at.dep == "advcl" and verb.lemma.lower() in _RESULTING)
+    return passive or is_negated(main) or (top.dep == "advcl" and verb.lemma.lower() in _RESULTING)
 
 
 def _is_person(noun: Node) -> bool:
@@ -418,16 +418,16 @@ def _is_person(noun: Node) -> bool:
 
 def _find_verb_above(clause: Node) -> Node:
     """The verb that a participle or the object of a preposition depends on."""
-    at = clause.head
+    node = clause.head
     for _ in range(MAX_HOPS):
-        if at.pos in {"VERB", "AUX"} or at.head is at:
+        if node.pos in {"VERB", "AUX"} or node.head is node:
             break
-        at = at.head
-    return at
+        node = node.head
+    return node
 
 
 def _is_plural(head: Phrase, heads: list[Phrase], frame: Frame) -> bool:
-    """Whether the verb takes its plural: the noun's own number, but for "Arts is a journal"."""
+    """Whether the verb is plural: by the noun's number, except for "Arts is a journal"."""
     if not frame.subjects or frame.subjects[0].tree[head.root].tag not in PLURAL:
         return False
     return not (_is_singular(frame) and frame.way == "own" and len(heads) == 1)
@@ -442,8 +442,8 @@ def _is_singular(frame: Frame) -> bool:
 def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
     """The resolved subjects of a clause.
 
-    A noun that only says what kind of thing another is hands the role on: in "X is a book
-    written by Y" it is X that was written.
+    A noun that only states the kind of another is replaced by it: in "X is a book written by Y"
+    X was written.
     """
     heads: list[Phrase] = []
     for subject in frame.subjects:
@@ -465,23 +465,23 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
         if frame.way == "antecedent" and _is_existent(frame.clause):
             heads += [_word_some(p, subject) for p in findings.read_arguments(subject)]
             continue
-        # "belief in ghosts" is not belief: a common noun keeps what it governs.
-        found = findings.read_arguments(subject, full=subject.pos == "NOUN")
-        # "The study of shapes, angles, and dimensions plays": what plays is one thing.
+        # "belief in ghosts" is not belief: a common noun retains its complements.
+        phrases = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        # "The study of shapes, angles, and dimensions plays": the subject is singular.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
         top = findings.frames.get(frame.top.i, frame)
-        own = frame.way == "own" or bool(frame.chain)
-        alone = subject.pos == "NOUN" and own and _is_singular(top) and not chosen
-        found = found[:1] if alone else found
+        has_subject = frame.way == "own" or bool(frame.chain)
+        alone = subject.pos == "NOUN" and has_subject and _is_singular(top) and not chosen
+        phrases = phrases[:1] if alone else phrases
         if is_partly_denied(subject):  # "not all mills"
             share = [c.word for c in subject.children if c.dep in {"neg", "det", "predet"}]
-            found = [replace(p, text=" ".join([*share, p.text]), literal=False) for p in found]
-        heads += found
+            phrases = [replace(p, text=" ".join([*share, p.text]), literal=False) for p in phrases]
+        heads += phrases
     return heads
 
 
 def _is_existent(clause: Node | None) -> bool:
-    """Whether a clause tells of what things there are: "there are mosses that live on bark"."""
+    """Whether a clause restricts an existential noun: "there are mosses that live on bark"."""
     if clause is None or clause.tree[clause.left_edge.i - 1].text in {",", "("}:
         return False
     verb = clause.head.head
@@ -491,7 +491,7 @@ def _is_existent(clause: Node | None) -> bool:
 
 
 def _word_some(phrase: Phrase, noun: Node) -> Phrase:
-    """Return "some mosses" for what there are, unless it says how many: others may not do so."""
+    """Return "some mosses" for an existential noun without a quantity: others may differ."""
     inside = [c for c in noun.children if c.i >= phrase.first or c.word == "no"]
     few = any(c.dep in {"nummod", "det"} or c.word in WORDS["quantities"] for c in inside)
     known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
@@ -499,7 +499,7 @@ def _word_some(phrase: Phrase, noun: Node) -> Phrase:
 
 
 def _read_existent(noun: Node, findings: Findings) -> list[Phrase]:
-    """Return "a chapel" for "there is a chapel in the wood", whose place is said of it."""
+    """Return "a chapel" for "there is a chapel in the wood", whose place is its fact."""
     preps = [c.i for c in noun.children if c.dep == "prep" and c.word != "of"]
     if not preps:
         return findings.read_arguments(noun)
@@ -518,9 +518,9 @@ def _read_gerund(verb: Node, findings: Findings) -> list[Phrase]:
 
 
 def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGroup:
-    """The verb group, with what governs it: "began to play", "was hired to coach".
+    """The verb group with its governing verbs: "began to play", "was hired to coach".
 
-    What a finite verb governs is worded as in the proposition, without adverbs and articles.
+    The governed verbs are worded as in the proposition, without adverbs and articles.
     """
     group = word_group(frame, frames, plural)
     if not frame.chain:
@@ -531,14 +531,14 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
         return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
     top = frames[frame.top.i]
     outer = word_group(top, frames, plural)
-    own = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
+    auxiliaries = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
     left_out = {"ADV", "DET"}
     inner = [
         n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough"
     ]
     inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
-    inner = [n for n in inner if n is not frame.top and n.i not in own]
+    inner = [n for n in inner if n is not frame.top and n.i not in auxiliaries]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))
     return replace(group, text=f"{outer.text} {words}", tokens=tokens, modality=outer.modality)
@@ -547,18 +547,18 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
 def _word_control(frame: Frame) -> str | None:
     """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
     head = frame.verb.head
-    # Only regular participles can be read off the past tense.
+    # Only regular participles have the form of the past tense.
     regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
     return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
-    """What the subject is joined with, part by part; the plain prepositions come last.
+    """The tails of a clause, part by part; those of the verb's own prepositions come last.
 
-    What a verb with an object has besides is joined by words that hold the object: "sold Beta to".
-    Where the object is too long for that, it is only a qualifier of the main triple.
+    The relations of a clause's other parts include its object: "sold Beta to". Where the object is
+    too long for that, these parts are only qualifiers of the main triple.
     """
-    found: list[Tail] = []
+    tails: list[Tail] = []
     copula = is_copula(frame.verb)
     base: list[str] = []
     base_tokens: list[int] = []
@@ -571,35 +571,35 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
-            found += [
+            tails += [
                 (phrase, " ".join([*base, words]), [*base_tokens, *tokens], negated)
                 for each in list_led(word)
                 for phrase, words, tokens, negated in _read_prepositional(each, findings)
             ]
         elif role == "object" or (role == "attribute" and not copula):
-            found += _list_object(part, frame, findings)
+            tails += _list_object(part, frame, findings)
         elif role == "receiver":
-            found += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
+            tails += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
         elif role in _PREPOSITIONAL and not _belongs_above(part, frame):
             later.append(part)
     if copula and any(part.role == "attribute" for part in frame.parts):
-        return found
+        return tails
     folded = _fold_object(frame, findings)
     if folded is None or any(part.role == "clause" for part in frame.parts):
-        return found
+        return tails
     denied = any(is_denied(part.root) for part in _list_objects(frame))
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
     needed = None if folded[0] or base else _find_complement(later, frame)
     objects = {part.root.i for part in _list_objects(frame)}
-    apart = [t for t, *_ in found if objects and not t.first <= frame.verb.i <= t.last]
+    apart = [t for t, *_ in tails if objects and not t.first <= frame.verb.i <= t.last]
     reflexive = folded[0].endswith(("self", "selves"))
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     ends = {part.place: end for part in later for end in later if _is_period(part, end)}
     closing = {end.place for end in ends.values()}
     for part in (p for p in later if p.place not in closing):
-        before, at, told = base, base_tokens, whole
+        before, ids, object_stated = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
@@ -609,12 +609,12 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             words = _fold_complement(needed, findings)
             if words is None:
                 continue
-            before, at = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
-            told = not (coming or copula) or not _is_state(needed.root)
+            before, ids = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
+            object_stated = not (coming or copula) or not _is_state(needed.root)
         for phrase, prep, tokens, negated in _read_circumstance(part, findings):
-            stated = told and not is_respective(frame.verb)
+            stated = object_stated and not is_respective(frame.verb)
             if stated and _is_circumstance(phrase, prep, findings.tree):
-                continue  # it qualifies what the object says
+                continue  # it qualifies the fact with the object
             held = " ".join(before).split()
             if held and held[-1:] == prep.split()[:1]:
                 held.pop()  # "brought the party back to": the adverb is in both
@@ -622,12 +622,12 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             if (end := ends.get(part.place)) is not None:
                 last = end.root.right_edge.i
                 phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
-            found.append((phrase, relation, [*at, *tokens], negated or denied))
-    return found
+            tails.append((phrase, relation, [*ids, *tokens], negated or denied))
+    return tails
 
 
 def _is_period(part: Part, end: Part) -> bool:
-    """Whether two dates are one time, from when to when: "from 1995 to 1998"."""
+    """Whether two dates are the ends of a period: "from 1995 to 1998"."""
     dated = all(
         p.link and (p.root.entity == "DATE" or _YEAR.fullmatch(p.root.text)) for p in (part, end)
     )
@@ -638,7 +638,7 @@ def _is_period(part: Part, end: Part) -> bool:
 
 
 def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
-    """The part right behind the verb that it cannot do without: "turned to Rome in 1990"."""
+    """The part right after the verb that completes it: "turned to Rome in 1990"."""
     edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
     active = not {"auxpass", "dobj"} & frame.kids.keys()
     for part in parts:
@@ -655,12 +655,12 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
 
 
 def _is_state(noun: Node) -> bool:
-    """Whether a bare noun says with its preposition what state something is in: "in force"."""
+    """Whether a bare noun with its preposition is a state: "in force"."""
     return noun.tag == "NN" and not noun.children
 
 
 def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
-    """Whether a tail says when, how many or in what state, and names no thing: "much potential"."""
+    """Whether a tail is a time, a quantity or a state, not a thing: "much potential"."""
     *counts, _ = tail.text.split()
     if words.rpartition(" ")[2] in {"in", "on"} and _YEAR.search(tail.text):
         return False
@@ -671,7 +671,7 @@ def _is_circumstance(tail: Phrase, words: str, tree: Tree) -> bool:
 
 
 def _fold_complement(part: Part, findings: Findings) -> str | None:
-    """The words of a complement, None where they are too many for a relation."""
+    """The words of a complement; None where they are too many for a relation."""
     tails = _read_prepositional(part, findings)
     if len(tails) != 1 or tails[0][0].words > _MAX_FOLDED:
         return None
@@ -679,10 +679,10 @@ def _fold_complement(part: Part, findings: Findings) -> str | None:
 
 
 def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
-    """Whether the tail is no fact of the subject: "the nectar that bees collect in spring".
+    """Whether the tail makes no fact about the subject: "the nectar that bees collect in spring".
 
-    A relative clause with a subject of its own says something of a name before it, "for whom a
-    ship was named"; what "there is" has a place where that has a name.
+    A relative clause with its own subject is a fact about a name before it, "for whom a ship was
+    named"; an existential noun has a place only if the place has a name.
     """
     if frame.way == "existential":
         return words not in LOCATIVE or not (tail.is_named or tail.label in PLACES)
@@ -695,7 +695,7 @@ def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
 
 
 def _belongs_above(part: Part, frame: Frame) -> bool:
-    """Whether the part hangs on a verb above that states it: of "relies on X to live", "on X"."""
+    """Whether the part depends on a verb above that states it: "on X" in "relies on X to live"."""
     apart = frame.noun is not None or frame.verb.dep not in {"xcomp", "conj"}
     lead = part.link[0] if part.link else part.root
     return apart and lead.head in frame.chain
@@ -718,10 +718,10 @@ def _list_objects(frame: Frame) -> list[Part]:
 
 
 def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | None:
-    """The words of the only object, none without one; None where they are too many for a relation.
+    """The words of the only object, "" without one; None where they are too many for a relation.
 
-    A relation that forgets the object says something else: who sold Beta in 2003 sold nothing
-    in 2003 that we know of.
+    A relation without the object has another meaning: "sold in 2003" is no fact about who sold
+    Beta in 2003.
     """
     objects = _list_objects(frame)
     if not objects:
@@ -738,28 +738,28 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if root.tag == "PRP" and root.word.endswith(("self", "selves")):
         return root.word, [root.i]
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):
-        return None  # whose country she represented is no part of the relation
+        return None  # the owner in "represented her country" is no part of the relation
     tokens = [] if phrase.resolved else list(range(phrase.first, phrase.last + 1))
     ways = _list_directions(root, frame.verb)
     return " ".join([phrase.text, *(c.word for c in ways)]), [*tokens, *(c.i for c in ways)]
 
 
 def _list_directions(noun: Node, verb: Node) -> list[Node]:
-    """The adverb behind an object that belongs to its verb: "bring people together".
+    """The adverb after an object that belongs to its verb: "bring people together".
 
-    "Together with Ann" belongs to her.
+    In "together with Ann" it belongs to the preposition.
     """
     after = [c for c in verb.children if c.i > noun.right_edge.i]
     adverbs = [*after, *(c for prep in after if prep.dep == "prep" for c in prep.children)]
     leading = {c.i - 1 for c in after if c.word == "with"}
-    found = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
-    return [c for c in found if c.i == noun.right_edge.i + 1]
+    directions = [c for c in adverbs if c.word in _DIRECTIONS and c.i not in leading]
+    return [c for c in directions if c.i == noun.right_edge.i + 1]
 
 
 def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
     """Add "Hans Lund was killed in 1990" for "Berg killed Hans Lund in 1990".
 
-    Only for verbs that change, make or move what they are done to: its time and place are theirs.
+    Only for verbs that change, make or move their object: it shares their time and place.
     """
     verb = frame.verb
     if frame.chain or group.passive or group.modality:
@@ -788,7 +788,7 @@ def _add_undergone(frame: Frame, group: VerbGroup, findings: Findings) -> None:
 
 
 def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
-    """Return the direct object; "has" takes the object's noun into the relation."""
+    """Return the direct object; after "has" its noun becomes part of the relation."""
     noun = part.root if part.gap is None else lift_kind(part.root, findings.frames)
     if part.gap is not None:
         return [(p, "", [], is_denied(noun)) for p in findings.read_arguments(noun)]
@@ -799,8 +799,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("doubtful_object", noun.i, noun.i)
         return []
     single = is_singled_out(noun) or any(c.word in _SOLE for c in noun.children)
-    told = any(c.dep in {"acl", "relcl"} for c in noun.children) or "xcomp" in frame.kids
-    if part.role == "attribute" and single and told:
+    narrowed = any(c.dep in {"acl", "relcl"} for c in noun.children) or "xcomp" in frame.kids
+    if part.role == "attribute" and single and narrowed:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "became the first European to reach it"
     controlled = any(c.dep == "xcomp" and c.tag == "VB" and c.i > noun.i for c in verb.children)
@@ -809,15 +809,15 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
     ways = _list_directions(noun, verb)
-    direction, at_way = " ".join(c.word for c in ways), [c.i for c in ways]
+    direction, way_tokens = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
-    found: list[Tail] = []
-    # What is had is told apart by what follows it: "has a tool that parts lines".
-    full = not having or _is_told_apart(noun)
+    tails: list[Tail] = []
+    # The object of "has" retains its restrictive clause: "has a tool that parts lines".
+    full = not having or _is_distinguished(noun)
     for phrase in findings.read_arguments(noun, full) or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
         if having and (amount := _read_amount(root, phrase)) is not None:
-            found.append((*amount, negated))
+            tails.append((*amount, negated))
             continue
         words, tokens = word_noun(root)
         preps: list[Tail] = []
@@ -829,21 +829,21 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             ]
         if having and root.pos == "NOUN" and (negated or not is_scant(root)):
             # "has degrees in law" holds all of "has degrees: degrees in law".
-            said = phrase.text.lower()
-            repeated = preps and said.startswith(f"{words} {preps[0][1].split()[-1]} ")
-            bare = said in {words, root.word}  # "has no plans"
+            text = phrase.text.lower()
+            repeated = preps and text.startswith(f"{words} {preps[0][1].split()[-1]} ")
+            bare = text in {words, root.word}  # "has no plans"
             if negated or not (bare or repeated):
-                found.append((phrase, "" if bare else words, [] if bare else tokens, negated))
+                tails.append((phrase, "" if bare else words, [] if bare else tokens, negated))
         elif not _is_light(root, frame):
-            found.append((phrase, direction, at_way, negated))
-        found += preps
-    return found
+            tails.append((phrase, direction, way_tokens, negated))
+        tails += preps
+    return tails
 
 
-def _is_told_apart(noun: Node) -> bool:
-    """Whether a clause or an adjective behind a noun says which, in words that stand alone.
+def _is_distinguished(noun: Node) -> bool:
+    """Whether a clause or an adjective after a noun restricts it, without reference to the context.
 
-    In "had the tower built" it says what was done.
+    In "had the tower built" the participle is the predicate.
     """
     behind = noun.tree.nodes[noun.i + 1 : noun.right_edge.i + 1]
     points = any(n.tag == "PRP" or (n.tag == "DT" and n.dep != "det") for n in behind)
@@ -855,7 +855,7 @@ _TELLING = frozenset({"relcl", "acl", "amod"})
 
 
 def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:
-    """What is had in units, with how much: of "has 27 days of annual leave" the leave."""
+    """The amount and the measured thing: "27 days" and "leave" of "27 days of leave"."""
     what = phrase.text.partition(f"{unit.text} of ")[2]
     measured = is_counted(unit) and unit.lemma.lower() in SIZES
     amount = build_phrase(unit.tree, phrase.first, unit.i, unit.i)
@@ -865,13 +865,13 @@ def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | 
 
 
 def _list_completions(noun: Node, having: bool, negated: bool, findings: Findings) -> list[Tail]:
-    """What prepositions join to an object, whose words the relation holds: "improved access to".
+    """The tails of an object's prepositions, with the object in the relation: "improved access to".
 
-    What stands between belongs to the object: "caused an increase in activity in" rats.
+    Phrases between them become part of it: "caused an increase in activity in" rats.
     """
-    words, at = _word_whole(noun)
+    words, indices = _word_whole(noun)
     held: list[str] | None = []
-    found: list[Tail] = []
+    completions: list[Tail] = []
     parts = [p for c in noun.children if c.dep == "prep" for p in list_prepositional(c)]
     leads = {part.link[0].word for part in parts}
     ranged = _CHAINED if leads >= _CHAINED else frozenset()  # "from business to education"
@@ -882,18 +882,18 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
         for phrase, prep, tokens, denied in tails:
             if prep != "per" and (prep not in {"of", "than"} or having):
                 led = " ".join([words, *held, prep])
-                found.append((phrase, led, [*at, *tokens], negated or denied))
+                completions.append((phrase, led, [*indices, *tokens], negated or denied))
         first, prep, tokens, _ = tails[0]
-        at = [*at, *tokens, *range(first.first, first.last + 1)]
+        indices = [*indices, *tokens, *range(first.first, first.last + 1)]
         whole = len(tails) == 1 and first.words <= MAX_HELD and not first.resolved
         held = [*held, prep, first.text] if whole else None
-    return found
+    return completions
 
 
 def _word_whole(noun: Node) -> tuple[str, list[int]]:
-    """The noun with its adjectives as a relation holds it: "had adverse effects on"."""
-    kept = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
-    phrase = build_phrase(noun.tree, min([noun.i, *kept]), noun.i, noun.i)
+    """The noun with its adjectives as part of a relation: "had adverse effects on"."""
+    starts = [c.left_edge.i for c in noun.children if c.i < noun.i and c.dep in _NARROWING]
+    phrase = build_phrase(noun.tree, min([noun.i, *starts]), noun.i, noun.i)
     if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
         return word_noun(noun)
     nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
@@ -912,7 +912,7 @@ def _is_light(noun: Node, frame: Frame) -> bool:
 
 
 def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
-    """The object of a preposition, and what contains it, with the words that lead to it."""
+    """The object of a preposition, and the places that contain it, with the preposition's words."""
     link = [node for node in part.link if node.dep != "neg"]
     parted = any(c.word in {"neither", "nor"} for node in link for c in node.children)
     negated = len(link) < len(part.link) or parted or is_denied(part.root)
@@ -929,33 +929,33 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     items = list(list_conjuncts(root))
     if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):
         return []  # "with X and Y leading": a clause of its own
-    found: list[Tail] = []
+    tails: list[Tail] = []
     tokens = [node.i for node in link]
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
         lacks = lacking and is_denied(findings.tree[argument.root])
-        found.append((phrase, "without" if lacks else words, tokens, negated))
+        tails.append((phrase, "without" if lacks else words, tokens, negated))
         if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
-            at = [] if within != words else tokens
-            found += [
-                (place, within, at, negated) for place in list_containers(phrase, findings.tree)
+            ids = [] if within != words else tokens
+            tails += [
+                (place, within, ids, negated) for place in list_containers(phrase, findings.tree)
             ]
-    return found
+    return tails
 
 
 def _is_instead(part: Part) -> bool:
-    """Whether the part tells what does not hold: "rather than"."""
+    """Whether the part is the denied alternative: "rather than"."""
     compared = any(node.head.tag in {"JJR", "RBR"} for node in part.link)
     return part.link[0].word == "than" and not compared
 
 
 def _cut_lead(phrase: Phrase, part: Part, findings: Findings) -> Phrase:
-    """The argument behind its preposition: of "between 1829 and 1830" the years."""
-    at = part.link[-1].i
-    if phrase.resolved or part.gap is not None or not phrase.first <= at < phrase.last:
+    """The argument without its preposition: the years in "between 1829 and 1830"."""
+    index = part.link[-1].i
+    if phrase.resolved or part.gap is not None or not phrase.first <= index < phrase.last:
         return phrase
-    return build_phrase(findings.tree, at + 1, phrase.last, phrase.root) or phrase
+    return build_phrase(findings.tree, index + 1, phrase.last, phrase.root) or phrase
 
 
 def _has_complement(frame: Frame) -> bool:

@@ -29,7 +29,7 @@ from kpyramid.extraction.syntax.tree import (
 _RELATIONAL = WORDS["relational"]
 """Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
-"""What a word behind a quantity measures: "64 km long", "64 m above sea level"."""
+"""The dimension for each word after a quantity: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
@@ -42,13 +42,13 @@ _MAX_KIND = 6
 MAX_HELD = 4
 """Words of what a noun is of that a relation can hold: "is director of Holm Holding from"."""
 _WEIGHING = WORDS["weighing"]
-"""Adjectives that say how much something matters, and nothing of what it is."""
+"""Adjectives of degree or importance, which do not describe a kind."""
 _PERFECT = {"has been": "is", "have been": "are"}
 _MULTIPLES = frozenset("half twice double triple thrice".split())
 _BROAD = frozenset("people person individual thing place".split())
-"""Nouns of whoever and whatever a clause behind them tells."""
+"""Nouns whose meaning only a following clause gives."""
 _SHARES = frozenset("part member piece portion half majority rest".split())
-"""Nouns that say nothing without what they are of."""
+"""Nouns without meaning unless an of-phrase completes them."""
 
 
 def list_copula_facts(
@@ -127,7 +127,7 @@ def add_attribute_value(
 ) -> bool:
     """Add "owner has noun value" for "X's elevation is 3189 feet"; return whether it applied.
 
-    "The symptoms of X include fever" is said alike.
+    Applies to "the symptoms of X include fever" too.
     """
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and is_office(subject.word)
@@ -188,12 +188,12 @@ def _add_kind(
     if _is_cut_off(noun, tail):
         findings.drop("incomplete_object", noun.i, noun.i)
         return
-    one_of = noun.word == "one"
+    is_partitive = noun.word == "one"
     rated = any(c.word == "per" for c in noun.children)
     # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
     counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
     several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not one_of:
+    if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not is_partitive:
         if head.label == "NOUN" and findings.tree[head.root].text.islower():
             several = several or "respectively" in (
                 c.word for c in (*verb.children, *noun.children)
@@ -219,18 +219,18 @@ def _add_kind(
     be = group.text
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
-    found = [*list_kind_relations(noun, findings)]
+    relations = [*list_kind_relations(noun, findings)]
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
     if _holds_office(findings.tree[head.root], noun):
         findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
         return
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
-    elif noun.tag == "NNS" and _is_one_of_several(findings.tree[head.root]):
+    elif noun.tag == "NNS" and _is_coordinated(findings.tree[head.root]):
         relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
-        one = tail.text.replace(noun.text, noun.lemma, 1)
-        tail = replace(tail, text=one, literal=one == tail.text)
-    elif one_of or shared or noun.word in DIRECTIONS:
+        singular = tail.text.replace(noun.text, noun.lemma, 1)
+        tail = replace(tail, text=singular, literal=singular == tail.text)
+    elif is_partitive or shared or noun.word in DIRECTIONS:
         relation = None
     if relation is not None:
         findings.add(verb, group, head, relation, tail, group.tokens, **common)
@@ -238,34 +238,34 @@ def _add_kind(
     words, _ = word_kind(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
         findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
-    found += list_kind_relations(noun, findings, verb)
-    if one_of:
-        found = [(p, w, t) for p, w, t in found if w == "one of"]
-        found += _list_group_preps(noun, findings)
-    for phrase, rest, at_all in found:
-        if (relation is not None or len(found) > 1) and phrase.label in {"DATE", "TIME"}:
+    relations += list_kind_relations(noun, findings, verb)
+    if is_partitive:
+        relations = [(p, w, t) for p, w, t in relations if w == "one of"]
+        relations += _list_group_preps(noun, findings)
+    for phrase, rest, prepositions in relations:
+        if (relation is not None or len(relations) > 1) and phrase.label in {"DATE", "TIME"}:
             continue  # when it is so qualifies the kind
-        tokens_at = (*group.tokens, *at_all)
+        tokens = (*group.tokens, *prepositions)
         if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
-        findings.add(verb, group, head, f"{be} {rest}", phrase, tokens_at, **common)
+        findings.add(verb, group, head, f"{be} {rest}", phrase, tokens, **common)
 
 
 def _is_cut_off(noun: Node, kind: Phrase) -> bool:
-    """Whether a kind lacks what tells which it is: "the first country [to sign]"."""
+    """Whether a kind lacks its restrictive part: "the first country [to sign]"."""
     definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
     after = [c for c in noun.children if c.i > kind.last]
     cut = any(map(is_restrictive, after)) or (definite and any(c.dep == "prep" for c in after))
     return cut and (definite or noun.lemma.lower() in _BROAD)
 
 
-def _is_one_of_several(name: Node) -> bool:
-    """Whether a name is one of those that a clause is about."""
+def _is_coordinated(name: Node) -> bool:
+    """Whether a name is one of coordinated names."""
     return name.tag == "NNP" and (name.dep == "conj" or any(c.dep == "conj" for c in name.children))
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:
-    """Whether a plural verb lists what its subject holds: "the criteria were age and weight"."""
+    """Whether a plural verb lists items of its subject: "the criteria were age and weight"."""
     first = noun.head if noun.dep == "conj" else noun
     bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
@@ -274,7 +274,7 @@ def _lists_items(verb: Node, noun: Node) -> bool:
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:
-    """The value with what it holds for: "63% in the second group"."""
+    """The value with the group that it applies to: "63% in the second group"."""
     end = value.last
     for prep in verb.children:
         if prep.dep == "prep" and prep.left_edge.i == end + 1 and prep.word in _GROUPING:
@@ -287,11 +287,11 @@ def _keep_group(value: Phrase, verb: Node) -> Phrase:
 
 
 def word_kind(noun: Node) -> tuple[str, list[int]]:
-    """The noun as it stands in "is a noun of": with what singles it out or takes it back.
+    """The noun as worded in "is a noun of", with the adjectives that change its meaning.
 
-    A former district is none, and the second largest is not the largest; an old district is one.
-    A noun of no known kind of thing keeps its adjectives, "is good idea for", but those that only
-    say how much it matters: "is metabolite of".
+    A former district is no district, and the second largest is not the largest; an old district
+    is a district. A noun of no known kind retains its adjectives, "is good idea for", except those
+    of degree or importance: "is metabolite of".
     """
     text = noun.tree.text
     taken = any(text[c.left_edge.idx : c.end].lower() in TAKING_BACK for c in noun.children)
@@ -311,7 +311,7 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
 
 
 def _word_graded(noun: Node) -> tuple[str, list[int]]:
-    """The noun with its adjectives, but those that only say how much it matters."""
+    """The noun with its adjectives, except those of degree or importance."""
     words, tokens = word_noun(noun)
     graded = [
         c.left_edge.i
@@ -327,10 +327,10 @@ def _word_graded(noun: Node) -> tuple[str, list[int]]:
 def list_kind_relations(
     noun: Node, findings: Findings, verb: Node | None = None
 ) -> list[tuple[Phrase, str, tuple[int, ...]]]:
-    """Return what "is a noun of X in Y" relates its subject to, each with the words and tokens.
+    """Return the objects of "is a noun of X in Y" with the relation's words and their tokens.
 
-    A director of X is not a director: what stands beside "of X" is joined by words that hold it.
-    With `verb`, what hangs on the verb.
+    A director of X is not just a director: the relation of a phrase beside "of X" includes "of X".
+    With `verb`, the phrases that depend on the verb.
     """
     words, tokens = word_kind(noun)
     whole = next((c for c in noun.children if c.word == "of" and c.dep == "prep"), None)
@@ -338,26 +338,26 @@ def list_kind_relations(
     narrowed = single and any(is_restrictive(c) for c in noun.children)
     placed = find_kind_label(noun.lemma.lower()) in {*PLACES, "ORG"}
     first = next((c.i for c in noun.children if c.dep == "prep"), None)
-    found: list[tuple[Phrase, str, tuple[int, ...]]] = []
+    relations: list[tuple[Phrase, str, tuple[int, ...]]] = []
     held: list[tuple[Phrase, list[int]]] = []
-    for phrase, prep, at in list_noun_preps(verb or noun, findings):
-        if (narrowed and prep != "of") or (single and first not in {None, *at}):
+    for phrase, prep, ids in list_noun_preps(verb or noun, findings):
+        if (narrowed and prep != "of") or (single and first not in {None, *ids}):
             continue  # "the first country to join in 1990", "the oldest town of Kent in 1990"
         lone = phrase.label in PLACES and any(of.words > MAX_HELD for of, _ in held)
-        there = (placed or lone) and not single and (not at or prep in LOCATIVE)
+        there = (placed or lone) and not single and (not ids or prep in LOCATIVE)
         if whole is None or prep == "of" or there:
-            if prep == "of" and at:
-                held.append((phrase, at))
-            found.append((phrase, f"{words} {prep}", (*tokens, *at)))
+            if prep == "of" and ids:
+                held.append((phrase, ids))
+            relations.append((phrase, f"{words} {prep}", (*tokens, *ids)))
             continue
-        if not at:
+        if not ids:
             continue  # where what it is of lies
         if verb is not None:
             held = [(p, a) for p, w, a in list_noun_preps(noun, findings) if w == "of" and a]
         if len(held) == 1 and held[0][0].words <= MAX_HELD:
-            (of, of_at) = held[0]
-            found.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_at, *at)))
-    return found
+            (of, of_ids) = held[0]
+            relations.append((phrase, f"{words} of {of.text} {prep}", (*tokens, *of_ids, *ids)))
+    return relations
 
 
 def _word_kind(noun: Node, be: str) -> str:
@@ -369,7 +369,7 @@ def _word_kind(noun: Node, be: str) -> str:
 
 
 def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
-    """Return the relation to a name: an office is held, else both are one thing."""
+    """Return the relation to a name: "in the office of" before an office, else identity."""
     if any(c.word in {"a", "an"} for c in name.children):
         return f"{be} a"
     if name.entity != "PERSON" and is_office(name.word):
@@ -379,13 +379,13 @@ def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
 
 
 def _holds_office(office: Node, name: Node) -> bool:
-    """Whether a clause says who holds an office that has a name: "the Data Officer is Ann Lee"."""
+    """Whether a clause names the holder of an office: "the Data Officer is Ann Lee"."""
     called = office.pos == "PROPN" and any(c.dep in {"det", "poss"} for c in office.children)
     return called and name.entity == "PERSON" and is_office(office.word)
 
 
 def lead_time(words: str) -> str:
-    """The preposition that a time without one would have; a span or rate has none: "20 weeks"."""
+    """The preposition for a time without one; "" for a span or rate: "20 weeks"."""
     date = next((v.value for v in find_values(words) if isinstance(v.value, Date)), None)
     if _WEEKDAY.search(words) or (date is not None and date.day):
         return "on"
@@ -393,7 +393,7 @@ def lead_time(words: str) -> str:
 
 
 def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, tuple[int, ...]]]:
-    """Return what holds for a member: "one of the districts in Hainaut" is a "district in" it."""
+    """Return relations of a member: "one of the districts in Hainaut" is a "district in" it."""
     of = [c for c in one.children if c.word == "of"]
     group = next((g for c in of for g in c.children if g.dep == "pobj"), None)
     if group is None:
@@ -406,13 +406,13 @@ def _list_group_preps(one: Node, findings: Findings) -> list[tuple[Phrase, str, 
 
 
 def _is_area(noun: Node) -> bool:
-    """Whether what it is of also holds it: a district of Leeds, England, is in England."""
+    """Whether "of" implies "in" after the noun: a district of Leeds, England, is in England."""
     return noun.pos == "PROPN" or find_kind_label(noun.word) in PLACES
 
 
 def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, list[int]]]:
-    """Return (object, preposition, its token) under a noun, chains of places unrolled."""
-    found: list[tuple[Phrase, str, list[int]]] = []
+    """Return (object, preposition, its tokens) under a noun, chains of places expanded."""
+    objects: list[tuple[Phrase, str, list[int]]] = []
     above = noun.head.children if noun.dep == "conj" else ()
     shared = [c for c in above if c.dep == "prep" and c.i > noun.right_edge.i]
     for prep in [*noun.children, *shared]:  # "founder and president of Acme"
@@ -424,15 +424,15 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
             if child.dep != "pobj":
                 continue
             for phrase in findings.read_arguments(child, full=True):
-                found.append((phrase, prep.word, [prep.i]))
+                objects.append((phrase, prep.word, [prep.i]))
                 if prep.word in LOCATIVE or (prep.word == "of" and _is_area(noun)):
-                    found += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
+                    objects += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
                 if prep.word in {"in", "of"}:
                     inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
                     for deep in inner:
                         for grandchild in deep.children:
                             if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
-                                found += [
+                                objects += [
                                     (p, "in", []) for p in findings.read_arguments(grandchild)
                                 ]
-    return found
+    return objects

@@ -1,4 +1,4 @@
-"""Coreference: what pronouns and definite nouns refer to."""
+"""Coreference: the antecedents of pronouns and definite nouns."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kpyramid.extraction.syntax.tree import (
     list_conjuncts,
 )
 
-# Entities that can be referred to, what a first mention tells of them, and referring words.
+# Entities that can be referred to, their properties by the first mention, and referring words.
 
 PERSON = frozenset("he she him her his hers himself herself".split())
 PLURAL = frozenset({"they", "them", "their", "theirs", "themselves"})
@@ -55,12 +55,12 @@ _NOT_PERSON = frozenset(
     {"GPE", "LOC", "FAC", "WORK_OF_ART", "EVENT", "PRODUCT", "LAW", "LANGUAGE", "NORP"}
 )
 _UNSURE = frozenset({"MISC", "NOUN", "ORG"})
-"""Types of names of which the recogniser knows little, or errs."""
+"""Types of names for which the recogniser is unreliable."""
 _GROUP_NOUNS = LABEL_NOUNS["ORG"] | frozenset(
     "family couple crew staff cast police public majority army population people".split()
 )
 COUNTING = frozenset("lot number majority variety couple series range handful plenty total".split())
-"""Nouns that only count what follows them behind "of"."""
+"""Nouns that only count the noun after "of"."""
 _NAMING = frozenset({"attr", "appos", "oprd", "conj", "ROOT"})
 _PLACING = frozenset({"prep", "relcl", "acl", "compound", "poss"})
 _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod"})
@@ -68,9 +68,9 @@ _NARROWING = frozenset({"prep", "relcl", "acl", "appos", "conj", "cc", "npadvmod
 
 @dataclass(slots=True, eq=False)
 class Antecedent:
-    """An entity spoken of: its fullest name so far, and what is known of it.
+    """A mentioned entity with its fullest name so far and its known properties.
 
-    `person` and `gender` are None while nothing tells; `kinds` are the nouns it was called.
+    `person` and `gender` are None while unknown; `kinds` are the nouns that refer to it.
     """
 
     phrase: Phrase
@@ -85,17 +85,17 @@ class Antecedent:
     last: int = -1
     """The token that named it last."""
     repeated: bool = False
-    """Whether several sentences, or the title, speak of it."""
+    """Whether several sentences, or the title, mention it."""
 
 
 _NO_NAME = re.compile(
     r"(lists?|outline|index|timeline|comparison|table) of |(how|what|why|when|where|who|which) ",
     re.IGNORECASE,
 )
-"""Titles that tell what a text does, and name nothing."""
+"""Titles that describe a text and name nothing."""
 _ARTICLES = frozenset({"The", "A", "An"})
 _TELLING = frozenset("north south east west upper lower new old little great".split())
-"""What tells two places of one name apart: "South Newbury" is not Newbury."""
+"""Words that distinguish places of the same name: "South Newbury" is not Newbury."""
 _WITHIN = frozenset("in at on for".split())
 _LINKING = frozenset("of in at for on from by to and with".split())
 
@@ -104,23 +104,23 @@ _ABOUT = re.compile(
     r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)"
     r"(?: to| with| of)? (?=[^\Wa-z])"
 )
-"""What leads to the name in titles that are none: "Introducing X", "About X", "Interview: X"."""
+"""Words before the name in titles that are no names: "Introducing X", "About X", "Interview: X"."""
 
 
 def find_named(title: str, text: str) -> str:
-    """The part of a title that the text names, where it names but what an opening leads to."""
+    """The part of a title after an opening such as "About", if the text names only that part."""
     lead = _ABOUT.match(title)
-    said = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
-    if lead is None or title.casefold() in said:
+    body = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
+    if lead is None or title.casefold() in body:
         return title
     rest = title[lead.end() :]
-    return rest if rest.casefold() in said else title
+    return rest if rest.casefold() in body else title
 
 
 def read_title(title: str) -> Antecedent | None:
-    """Return what a document's title names, "Jaws" of "Jaws (1975 film)"; None when it is no name.
+    """Return the entity of a document's title, "Jaws" of "Jaws (1975 film)"; None without a name.
 
-    What is in brackets and the name's head word tell its kinds.
+    Its kinds are the noun in brackets and the head word of the name.
     """
     name = BRACKET.sub("", title).strip()
     words = name.split()
@@ -128,8 +128,8 @@ def read_title(title: str) -> Antecedent | None:
         return None
     if not any(word[0].isupper() or word[0].isdigit() for word in words):
         return None
-    said = BRACKET.search(title)
-    kinds = {said.group(1).split()[-1].lower()} if said else set[str]()
+    bracket = BRACKET.search(title)
+    kinds = {bracket.group(1).split()[-1].lower()} if bracket else set[str]()
     kinds &= LABEL_BY_NOUN.keys()
     if "," not in name:  # "Fall River, Massachusetts" is no river
         kinds |= {find_head_word(words)} if len(words) > 1 else set[str]()
@@ -138,17 +138,17 @@ def read_title(title: str) -> Antecedent | None:
 
 
 def _is_office(label: str) -> bool:
-    """Whether a label ends in a word for persons: "Managing Director"; "Okafor" only looks so."""
+    """Whether a label ends in a noun for persons, "Managing Director", and not in a name."""
     word = label.split()[-1].lower()
     return is_person_noun(word) and is_known(word, lang="en")
 
 
 def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase]]:
-    """The turns in their order, each with the name of its speaker.
+    """The turns in text order, each with the name of its speaker.
 
-    A label is a name when it has several capital words before a comma or a bracket, one where that
-    tells an office ("Ann (Chair)"), or is part of such a label of the text: "Q", "Moderator" and
-    "Ann" alone name nobody.
+    A label is a name if it has several capitalised words before a comma or a bracket, or one before
+    an office ("Ann (Chair)"), or if it is part of another such label: "Q", "Moderator" and "Ann"
+    alone name nobody.
     """
     turns = [Span(block.start, block.end) for block in blocks if block.kind == "turn"]
     labels = [text[turn.start : turn.end].partition(":")[0] for turn in turns]
@@ -171,9 +171,9 @@ def list_speakers(text: str, blocks: Iterable[Block]) -> list[tuple[Span, Phrase
 
 
 def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Antecedent | None]]:
-    """Where each section begins, and what its heading names, or the next one above it.
+    """The offset of each section, and the entity of its heading or of the next heading above.
 
-    A heading names a thing by a noun for its kind and a name: "Project Harrow", "Kelp Tower".
+    A heading names an entity by a kind noun and a name: "Project Harrow", "Kelp Tower".
     """
     path: list[tuple[int, Antecedent | None]] = []
     for block in blocks:
@@ -191,19 +191,19 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
             while path and path[-1][0] >= block.level:
                 path.pop()
             path.append((block.level, named))
-            yield block.start, next((one for _, one in reversed(path) if one), None)
+            yield block.start, next((thing for _, thing in reversed(path) if thing), None)
 
 
 def find_head_word(words: list[str]) -> str:
-    """Return the head of a name in small letters: "battle" of "Battle of Hastings"."""
+    """Return the head of a name in lower case: "battle" of "Battle of Hastings"."""
     end = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
     return words[end - 1].lower()
 
 
 def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
-    """Return the first token before `end` of what an acronym's letters stand for, else None.
+    """Return the first token before `end` of an acronym's long form, else None.
 
-    They are the first letters of its words, but for a word left out, or else letters in their
+    The letters are the first letters of its words, of which one may be omitted, or else letters in
     order, the first at the start of a word (Schwartz and Hearst, "A simple algorithm for
     identifying abbreviation definitions", PSB 2003).
     """
@@ -216,11 +216,11 @@ def find_long_form(nodes: list[Node], end: int, short: str) -> int | None:
 
 
 def _match_initials(words: list[Node], letters: list[str]) -> int | None:
-    at, left_out = len(letters) - 1, 0
+    index, left_out = len(letters) - 1, 0
     for node in reversed(words):
-        if node.word[0] == letters[at] and (at or node.word not in _LINKING):
-            at -= 1
-            if at < 0:
+        if node.word[0] == letters[index] and (index or node.word not in _LINKING):
+            index -= 1
+            if index < 0:
                 return node.i
         elif node.word not in _LINKING:
             left_out += 1
@@ -230,18 +230,18 @@ def _match_initials(words: list[Node], letters: list[str]) -> int | None:
 
 
 def _match_letters(words: list[Node], letters: list[str]) -> int | None:
-    at = len(letters) - 1
+    index = len(letters) - 1
     for node in reversed(words):
         where = len(node.word)
-        while at > 0 and (where := node.word.rfind(letters[at], 0, where)) >= 0:
-            at -= 1
-        if at == 0 and where != 0 and node.word[0] == letters[0]:
+        while index > 0 and (where := node.word.rfind(letters[index], 0, where)) >= 0:
+            index -= 1
+        if index == 0 and where != 0 and node.word[0] == letters[0]:
             return node.i
     return None
 
 
 def list_name_words(text: str) -> list[str]:
-    """Return the words of a name by which two of them are compared."""
+    """Return the words of a name for comparison with another name."""
     words = (word.strip(".,'\"\u2019`").lower() for word in text.split())
     return [word for word in words if word and word != "the"]
 
@@ -251,10 +251,10 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     kinds = list_kinds(token)
     words = {w.lower().strip(".") for w in phrase.text.split()}
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
-    own = token.word
+    head = token.word
     full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
     person: bool | None
-    named = LABEL_BY_NOUN.get(own) if phrase.is_named else None
+    named = LABEL_BY_NOUN.get(head) if phrase.is_named else None
     if named == "ORG":  # "Dovra Paper Company" is a manufacturer
         person = False
     elif any(is_person_noun(k) for k in kinds) or (
@@ -269,22 +269,22 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     else:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
-    told = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
-    for word in (own, phrase.text.split()[0].lower()) if phrase.is_named else ():
+    labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
+    for word in (head, phrase.text.split()[0].lower()) if phrase.is_named else ():
         label = LABEL_BY_NOUN.get(word)
-        if told and label not in told:
+        if labels and label not in labels:
             continue  # "Castle Dunnet is a town"
         work = phrase.label in {"WORK_OF_ART", "MISC"}
         open_kind = label is None and person is not True and phrase.words > 1
         open_kind = open_kind and phrase.label not in {"GPE", "NORP"} and word.isalpha()
-        if (word == own and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
+        if (word == head and (work or open_kind)) or label not in {None, "WORK_OF_ART"}:
             kinds.add(word)
     if person is None and not kinds.isdisjoint(LABEL_BY_NOUN):
         person = False
     if not phrase.is_named:
-        kinds.add(own)
+        kinds.add(head)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
-    many = is_many(token) and not list_said_kinds(token)  # "The Lanterns are a band": one thing
+    many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band"
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     plural = True if many else None if group else False
@@ -293,16 +293,16 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
 
 
 def is_many(noun: Node) -> bool:
-    """Return whether the noun is plural, by its form or by what it counts: "a lot of stores"."""
+    """Return whether the noun is plural, by its form or by its of-phrase: "a lot of stores"."""
     if noun.tag in {"NNS", "NNPS"}:
         return True
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
-    told = {each for g in counted for each in (g.tag, g.entity)}
-    return noun.word in COUNTING and not told.isdisjoint({"NNS", "NNPS", "CARDINAL"})
+    tags = {each for g in counted for each in (g.tag, g.entity)}
+    return noun.word in COUNTING and not tags.isdisjoint({"NNS", "NNPS", "CARDINAL"})
 
 
 def list_kinds(token: Node) -> set[str]:
-    """Return the nouns that the clause or an apposition calls the mention."""
+    """Return the kind nouns of the mention in its clause or an apposition."""
     nouns: list[Node] = []
     if token.dep == "nsubj" and token.head.lemma == "be":
         nouns += [c for c in token.head.children if c.dep == "attr" and c.pos == "NOUN"]
@@ -321,17 +321,17 @@ def find_bearer(noun: Node) -> Node | None:
     if noun.pos != "NOUN" or noun.tag == "NNS" or find_kind_label(noun.word) == "WORK_OF_ART":
         return None
     names = [c for c in noun.head.children if c.dep == "attr" and c.pos == "PROPN"]
-    told = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
-    return names[0] if told and names and noun.left_edge.word != "a" else find_close_name(noun)
+    same = noun.dep == "nsubj" and noun.head.lemma == "be" and is_person_noun(noun.word)
+    return names[0] if same and names and noun.left_edge.word != "a" else find_close_name(noun)
 
 
 def is_predicate_noun(token: Node) -> bool:
-    """Return whether the noun only says what the subject is: "Aster is a company"."""
+    """Return whether the noun is a predicate of the subject: "Aster is a company"."""
     return token.dep == "attr" and any(c.dep in SUBJECTS for c in token.head.children)
 
 
-def list_said_kinds(token: Node) -> set[str]:
-    """Return the nouns that the clause says the subject to be one of: "a metal" of "gold"."""
+def list_stated_kinds(token: Node) -> set[str]:
+    """Return the kinds of the subject that its clause states: "a metal" for "gold"."""
     if token.dep != "nsubj" or token.head.lemma != "be":
         return set()
     nouns = (c for c in token.head.children if c.dep == "attr" and c.tag == "NN")
@@ -344,11 +344,11 @@ def find_title_noun(name: Node) -> Node | None:
     for child in name.children:
         if child.dep in {"compound", "nmod"} and child.i < start.i:
             start = child
-    at = start.tree[start.i - 1] if start.i > 0 else start
+    before = start.tree[start.i - 1] if start.i > 0 else start
     if start.pos == "NOUN" and start is not name and start.text.islower():
         return start
-    near = at.head is name or name.head is at
-    return at if at.pos == "NOUN" and at.text.islower() and near else None
+    near = before.head is name or name.head is before
+    return before if before.pos == "NOUN" and before.text.islower() and near else None
 
 
 def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
@@ -356,7 +356,7 @@ def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
 
 
 def is_bare_definite(token: Node) -> bool:
-    """Return whether the noun stands with "the" or "this" and nothing that narrows it down."""
+    """Return whether the noun has "the" or "this" and no restrictive modifier."""
     if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
         return False
     generic = token.word in GENERIC_NOUNS
@@ -374,7 +374,7 @@ def is_bare_definite(token: Node) -> bool:
 
 
 def is_episodic(token: Node) -> bool:
-    """Return whether many are the subject of what happened: "patients underwent it"."""
+    """Return whether a plural noun is the subject of an event: "patients underwent it"."""
     if token.pos == "PROPN" or token.dep not in SUBJECTS or not is_many(token):
         return False
     auxiliaries = {c.word for c in token.head.children if c.dep in {"aux", "auxpass"}}
@@ -382,39 +382,39 @@ def is_episodic(token: Node) -> bool:
 
 
 def find_clause(token: Node) -> int:
-    """Return the verb of the token's clause, the first one where several are coordinated."""
-    at = token
+    """Return the verb of the token's clause, the first of coordinated verbs."""
+    node = token
     for _ in range(12):
-        if at.head is at or (at.pos in {"VERB", "AUX"} and at.dep not in {"conj", "xcomp"}):
+        if node.head is node or (node.pos in {"VERB", "AUX"} and node.dep not in {"conj", "xcomp"}):
             break
-        at = at.head
-    return at.i
+        node = node.head
+    return node.i
 
 
 def is_inside(pronoun: Node, noun: int) -> bool:
-    """Return whether it stands in the noun's own phrase: "its" in "the bulk of its debts"."""
-    at = pronoun.head
-    while at.dep in {"pobj", "prep"} and at.head is not at:
-        at = at.head
-        if at.i == noun:
+    """Return whether a pronoun is in the noun's own phrase: "its" in "the bulk of its debts"."""
+    node = pronoun.head
+    while node.dep in {"pobj", "prep"} and node.head is not node:
+        node = node.head
+        if node.i == noun:
             return True
     return False
 
 
 def list_governors(token: Node) -> set[int]:
-    """Return what an object depends on, up to the verb whose subject acts: "X wants to set it"."""
-    at, verbs = token.head, set[int]()
+    """Return the ancestors of an object up to the verb with the subject: "X wants to set it"."""
+    node, verbs = token.head, set[int]()
     for _ in range(12):
-        verbs.add(at.i)
-        own = any(c.dep in SUBJECTS for c in at.children)
-        if own or at.head is at or at.dep not in _CONTROLLED:
+        verbs.add(node.i)
+        has_subject = any(c.dep in SUBJECTS for c in node.children)
+        if has_subject or node.head is node or node.dep not in _CONTROLLED:
             break
-        at = at.head
+        node = node.head
     return verbs
 
 
 def _is_amount(subject: Node) -> bool:
-    """Whether a clause says how much its subject is: "it remains 4.5 pence", "it fell to 3 %"."""
+    """Whether a clause states its subject's amount: "it remains 4.5 pence", "it fell to 3 %"."""
     verb = subject.head if subject.dep in SUBJECTS else subject
     parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
     return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
@@ -424,12 +424,12 @@ _AMOUNTING = frozenset("be remain amount rise fall stand".split())
 
 
 def is_expletive(token: Node) -> bool:
-    """Return whether "it" stands for a clause: "it is said that", "it takes a day to"."""
+    """Return whether "it" is an expletive subject: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
     verb, deps = token.head, {c.dep for c in token.head.children}
     if verb.lemma == "be" and verb.text[:1] in {"'", "\u2019"} and "attr" in deps:
-        return True  # "it's a shame": as often the state of things as a thing
+        return True  # "it's a shame": often the situation, not a thing
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
         return True
     if verb.lemma in _IMPERSONAL and "dobj" in deps:
@@ -454,111 +454,111 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
-def list_called(one: Antecedent) -> set[str]:
-    """The entity types of what an entity was called: "a census-designated place"."""
-    found: set[str] = set()
-    for kind in one.kinds:
+def list_called(entity: Antecedent) -> set[str]:
+    """The entity types of the kind nouns of an entity: "a census-designated place"."""
+    labels: set[str] = set()
+    for kind in entity.kinds:
         label = find_kind_label(kind)
-        found |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
-    return found
+        labels |= GENERIC_NOUNS.get(kind, frozenset()) if label is None else {label}
+    return labels
 
 
-def list_labels(one: Antecedent) -> set[str]:
-    """The entity types that an entity may have: by what it was called, else the recogniser's."""
-    return list_called(one) or {"PERSON" if one.person else one.phrase.label}
+def list_labels(entity: Antecedent) -> set[str]:
+    """The possible types of an entity: those of its kind nouns, else the recogniser's."""
+    return list_called(entity) or {"PERSON" if entity.person else entity.phrase.label}
 
 
-def _is_rival(best: Antecedent, other: Antecedent, token: Node) -> bool:
-    """Whether one clause before joins two of a kind: "Velt Foods sued Marn Foods. It ...".
+def _is_rival(best: Antecedent, rival: Antecedent, token: Node) -> bool:
+    """Whether an earlier clause has two entities of a type: "Velt Foods sued Marn Foods. It ...".
 
-    What the text was about before comes to mind first all the same.
+    Not if the first was mentioned before: it is then the more salient.
     """
-    labels = list_labels(best), list_labels(other)
+    labels = list_labels(best), list_labels(rival)
     alike = best.phrase.is_named and (labels[0] & labels[1] or "MISC" in labels[0] | labels[1])
-    joined = best.clause == other.clause and other.role in {*SUBJECTS, "dobj"}
+    joined = best.clause == rival.clause and rival.role in {*SUBJECTS, "dobj"}
     return bool(alike and joined) and best.sentence < token.sentence and not best.repeated
 
 
-def _leads(one: Antecedent) -> bool:
-    """Whether it may be a person by its full name, and was the subject where it was named last."""
-    words = one.phrase.text.split()
+def _leads(entity: Antecedent) -> bool:
+    """Whether an entity may be a person by its full name, and was last named as a subject."""
+    words = entity.phrase.text.split()
     full = len(words) in {2, 3} and all(word[0].isupper() for word in words)
-    named = one.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
-    return full and named and one.person is not False and one.role in SUBJECTS
+    named = entity.phrase.label in {"PERSON", *_UNSURE} and words[-1].lower() not in FIRM_ENDINGS
+    return full and named and entity.person is not False and entity.role in SUBJECTS
 
 
-def agrees(one: Antecedent, word: str) -> bool:
+def agrees(ent: Antecedent, word: str) -> bool:
     if word in PERSON:
         gender = GENDER[word]
-        return one.person is not False and one.plural is not True and one.gender in {gender, None}
+        return ent.person is not False and ent.plural is not True and ent.gender in {gender, None}
     if word in THING:
-        return one.person is not True and one.plural is not True
-    return one.plural is not False
+        return ent.person is not True and ent.plural is not True
+    return ent.plural is not False
 
 
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
 
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
-# How much a mention in each role says that the text is about it; objects of prepositions least.
+# The salience of a mention by its role; objects of prepositions have the least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
-_OTHER_WEIGHT = 30.0
+_DEFAULT_WEIGHT = 30.0
 _SETTING_WEIGHT = 5.0
-"""Of a place or group behind a preposition: "in Leeds, England" only sets the scene."""
+"""For a place or group after a preposition: "in Leeds, England" only sets the scene."""
 _TOPIC = 45.0
 """Added for the paragraph's first named subject: it outweighs a subject of the sentence before."""
 _FADING = 0.85
-"""What is left of that after a sentence in which it was not spoken of."""
+"""The factor of that per sentence without a mention."""
 _SAME_SENTENCE = 30.0
 _SAME_ROLE = 20.0
 _NAMED = 20.0
 _SURE_PERSON = 40.0
 _CONTINUED = 10.0
-"""For "it" that opens a sentence, and the subject of one before."""
+"""For "it" that opens a sentence, and the subject of an earlier sentence."""
 _AGENT = 20.0
 """For "they" that do something, and people."""
-_OWN_SUBJECT = 50.0
+_CLAUSE_SUBJECT = 50.0
 """For "its" and the subject of its clause: "Monet sold his paintings"."""
 _MARGIN = 15.0
-"""By which an owner, or what "it" and "they" stand for, must outweigh the next one."""
+"""The least difference between the weights of an antecedent and the next candidate."""
 _FLOOR = 65.0
-"""What an antecedent must weigh; the common noun that was subject one sentence before has 60."""
+"""The least weight of an antecedent; a common noun as subject of the sentence before has 60."""
 _ALONE = 40.0
-"""The same of a name, and of what "it" stands for, where nothing else agrees."""
+"""The least weight of a name, or of an antecedent of "it", where nothing else agrees."""
 _WINDOW = 4
-"""Sentences that a pronoun looks back; the topic stays in mind for longer."""
+"""The most sentences between a pronoun and its antecedent, unless that is the topic."""
 _NEAR = 2
-"""The same for "it" and "they"."""
+"""The most sentences for "it" and "they"."""
 _TOPIC_WINDOW = 12
 _MAX_ALIKE = 6
-"""Things of one kind kept in mind."""
+"""The most entities of a kind that are remembered."""
 _MAX_ACTIVE = 24
-"""Entities kept in mind, so that a long text costs no more per word than a short one."""
+"""The most active entities, so that a long text costs no more per word than a short one."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
-"""Roles in which a common noun is kept in mind."""
+"""Roles in which a common noun is remembered."""
 _MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
 _VAGUE = frozenset(
     "much many more most less few little other same own such certain different any new good".split()
 )
-"""Words beside a noun that do not tell which of its things is meant."""
+"""Modifiers that do not identify a thing of the noun."""
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
 def _is_part(owner: Node) -> bool:
-    """Whether a possessor is a part of a name, and no thing of its own: "Lena's Vodka"."""
+    """Whether a possessor is part of a name, not an entity of its own: "Lena's Vodka"."""
     named = owner.dep == "poss" and owner.pos == owner.head.pos == "PROPN"
     return named and owner.entity != "PERSON"
 
 
 class Antecedents:
-    """The antecedents of one text; `topic` is its first named subject, or what the title names.
+    """The antecedents of one text; `topic` is its first named subject, or the title's entity.
 
-    One pass in text order keeps the entities spoken of, each with a salience: what was named last,
-    as a subject, and first in its paragraph comes to mind first (Lappin and Leass, "An algorithm
-    for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and the
-    kind an entity was said to be decide which of them can be meant at all. Where two are about as
-    likely none is taken.
+    One pass in text order records the mentioned entities, each with a salience: it is highest for
+    entities named last, as a subject, and first in their paragraph (Lappin and Leass, "An algorithm
+    for pronominal anaphora resolution", Computational Linguistics 1994). Number, gender and stated
+    kinds decide which entities are possible antecedents. Where two are about as likely, none is
+    chosen.
     """
 
     def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
@@ -570,33 +570,33 @@ class Antecedents:
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
         self._met = False
-        """Whether the text opens with what its title names."""
+        """Whether the text has mentioned the title's entity."""
         self._first = self._find_first(title)
         self._of_kind: dict[str, list[Antecedent]] = {}
-        """What was called by a noun, in the order of the text, none twice."""
+        """The entities by kind noun, in text order, each once."""
         self._shortened: dict[str, Antecedent | None] = {}
-        """By what remains of a name of several words: "National Park"; None where two end so."""
+        """The entities by the end of a longer name: "National Park"; None where two share it."""
         self._resolved: dict[int, Phrase] = {}
         self._owners: dict[int, Antecedent | None] = {}
-        """What each attribute without an owner beside it is of."""
+        """The owner of each attribute without an owner beside it."""
         self._lent: set[int] = set()
-        """Names that stand beside the noun in whose role they are: "the engineer, Ann Lee,"."""
+        """Names beside the noun whose role they have: "the engineer, Ann Lee,"."""
         self._unclear: dict[str, int] = {}
-        """By gender the last sentence in which nobody knows whom a pronoun means."""
+        """By gender the last sentence with an ambiguous pronoun."""
         self._active: list[Antecedent] = []
         self._names: dict[str, Antecedent] = {}
         self._parts: dict[str, Antecedent | None] = {}
         self._local: Antecedent | None = None
         self._opening = self._opened = -1
-        """The sentence that opens the paragraph; the last one that named a topic."""
+        """The sentence that opens the paragraph; the last such sentence with a topic."""
         self._acronyms: dict[str, Phrase] = {}
         """The long forms of "Drop Zone (DZ)" by their acronyms."""
         self._specific: dict[str, list[tuple[Antecedent, bool]]] = {}
-        """By noun: the phrases that said more than it, and whether each was new."""
+        """By noun: the phrases with modifiers, and whether each was indefinite."""
         self.members: dict[Span, list[Phrase]] = {}
-        """Of what "they" may stand for together, the phrase of each."""
+        """The phrases of the members of coordinated antecedents of "they", by span."""
         self._depths = count_brackets(tree)
-        """Brackets open at each token: what stands in them is said in passing."""
+        """The open brackets at each token: mentions in brackets are asides."""
         if self._title is not None:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
@@ -618,7 +618,7 @@ class Antecedents:
                 self._read_noun(node)
 
     def _find_first(self, title: str) -> int:
-        """The sentence that the text begins with: the one after a heading that is its title."""
+        """The index of the text's first sentence, after a heading that is its title."""
         if not title or len(self.tree.sentences) < 2:
             return 0
         first, last = self.tree.sentences[0]
@@ -626,24 +626,24 @@ class Antecedents:
         return int(heading.strip().casefold() == title.strip().casefold())
 
     def resolve(self, token: Node) -> Phrase | None:
-        """What a third-person pronoun, "the town" or a short name stands for; None if unclear."""
+        """The antecedent of a third-person pronoun, "the town" or a short name; None if unclear."""
         return self._resolved.get(token.i)
 
     def find_owner(self, noun: Node) -> Phrase | None:
-        """What a bare attribute is of: "the height"; one that anything has is of the topic."""
-        one = self._owners.get(noun.i)
+        """The owner of a bare attribute, "the height"; the topic for an attribute of any type."""
+        owner = self._owners.get(noun.i)
         if noun.word not in ATTRIBUTES and self.topic is not None:
-            one = None if self.topic.person else self.topic
-        return replace(one.phrase, resolved=True) if one is not None else None
+            owner = None if self.topic.person else self.topic
+        return replace(owner.phrase, resolved=True) if owner is not None else None
 
     def _choose_owner(self, noun: Node) -> Antecedent | None:
-        """The last named subject, or the topic, of a kind that can have the attribute.
+        """The last named subject, or the topic, of a type that can have the attribute.
 
-        Else what the section's heading names; from before the heading only the title competes.
-        The recogniser alone is not sure of the topic's kind.
+        Else the entity of the section's heading; of earlier entities only the title's competes.
+        The topic may have an uncertain type.
         """
-        at = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
-        start, heading = self._sections[at] if at >= 0 else (0, None)
+        index = bisect_right(self._sections, noun.idx, key=lambda section: section[0]) - 1
+        start, heading = self._sections[index] if index >= 0 else (0, None)
         fitting = [
             a
             for a in self._active
@@ -657,10 +657,10 @@ class Antecedents:
             return heading
         return max(fitting, key=lambda a: (a.sentence, a.last), default=None)
 
-    def _can_have(self, one: Antecedent, noun: Node) -> bool:
-        unsure = one.phrase.label in _UNSURE and not list_called(one)
+    def _can_have(self, entity: Antecedent, noun: Node) -> bool:
+        unsure = entity.phrase.label in _UNSURE and not list_called(entity)
         labels = ATTRIBUTES[noun.word]
-        return not labels.isdisjoint(list_labels(one)) or (one is self.topic and unsure)
+        return not labels.isdisjoint(list_labels(entity)) or (entity is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
         fitting = [a for a in self._active if self._can_mean(token, a)]
@@ -679,16 +679,16 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        if token.word in THING and best.sentence == token.sentence and self._is_one_of_many(best):
+        if token.word in THING and best.sentence == token.sentence and self._is_listed(best):
             return
-        if token.word in THING and any(_is_rival(best, one, token) for _, _, one in weighed[:-1]):
+        if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
         if token.word in PERSON and best.sentence < token.sentence - 1:
             gender = GENDER[token.word]
             near = (a for a in self._active if a.sentence == token.sentence - 1)
             near = (a for a in near if a.gender in {None, gender})
             if self._unclear.get(gender) == token.sentence - 1 or any(map(_leads, near)):
-                # who the sentence before was about may be meant, or whom the text is about
+                # the antecedent may be the subject of the sentence before, or the topic
                 self._unclear[gender] = token.sentence
                 return
         best.gender = best.gender or GENDER.get(token.word)
@@ -697,21 +697,21 @@ class Antecedents:
         self._refer(token, best)
 
     def _read_speaker(self, token: Node) -> None:
-        """Lets "I" in a turn stand for who speaks; "we" may be anybody."""
-        at = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
-        if at >= 0 and token.idx < self._speakers[at][0].end:
+        """Resolves "I" in a turn to the speaker; "we" may be anybody."""
+        index = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
+        if index >= 0 and token.idx < self._speakers[index][0].end:
             place = Span(token.idx, token.end)
-            phrase = self._speakers[at][1]
+            phrase = self._speakers[index][1]
             self._resolved[token.i] = replace(
                 phrase, span=place, root=token.i, first=token.i, last=token.i
             )
 
     def _opens(self, token: Node) -> bool:
-        """Return whether it is a subject of the sentence that the text begins with."""
+        """Return whether the token is a subject of the text's first sentence."""
         return token.dep in SUBJECTS and token.sentence <= self._first
 
     def _opens_text(self, token: Node, title: Antecedent) -> bool:
-        """Return whether a pronoun is the first to speak of what the title names."""
+        """Return whether a pronoun is the first mention of the title's entity."""
         if not self._opens(token) or self._met or token.word in PLURAL:
             return False
         if token.word in THING:
@@ -727,83 +727,83 @@ class Antecedents:
         self._learn_name(title)
         self._refer(token, title)
 
-    def _refer(self, token: Node, one: Antecedent) -> None:
-        """Let the token stand for the entity; a name that only the title has gets its place."""
-        phrase = replace(one.phrase, resolved=True)
+    def _refer(self, token: Node, entity: Antecedent) -> None:
+        """Resolve the token to the entity; a name that only the title has gets the token's span."""
+        phrase = replace(entity.phrase, resolved=True)
         if not phrase.literal:
             place = Span(token.idx, token.end)
             phrase = replace(phrase, span=place, root=token.i, first=token.i, last=token.i)
         self._resolved[token.i] = phrase
-        self._touch(one, token)
+        self._touch(entity, token)
 
-    def _can_mean(self, token: Node, one: Antecedent) -> bool:
+    def _can_mean(self, token: Node, entity: Antecedent) -> bool:
         reach = _WINDOW if token.word in PERSON else _NEAR
-        topic = one is self._local or one is self.topic
-        if token.word in PLURAL and one.plural is None and not topic:
+        topic = entity is self._local or entity is self.topic
+        if token.word in PLURAL and entity.plural is None and not topic:
             return False  # "they" for one company is rare
-        reach = _TOPIC_WINDOW if topic and one.plural is not None else reach
-        if token.sentence - one.sentence > reach:
+        reach = _TOPIC_WINDOW if topic and entity.plural is not None else reach
+        if token.sentence - entity.sentence > reach:
             return False
-        if not agrees(one, token.word):
+        if not agrees(entity, token.word):
             return False
-        if token.word in PERSON and one.person is None:
-            # The recogniser may have missed the person the text is about, hardly another.
-            return one is self._local or one is self.topic
-        if one.phrase.is_named and token.word in THING and _is_amount(token):
+        if token.word in PERSON and entity.person is None:
+            # The recogniser may have missed the person of the topic, but hardly another.
+            return entity is self._local or entity is self.topic
+        if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
-        if one.sentence != token.sentence or token.word.endswith(("self", "selves")):
+        if entity.sentence != token.sentence or token.word.endswith(("self", "selves")):
             return True
-        if is_inside(token, one.last):
+        if is_inside(token, entity.last):
             return False
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
         if token.tag == "PRP" and token.dep not in SUBJECTS:
             above = list_governors(token)
-            if one.last in above or one.clause == token.head.i:
+            if entity.last in above or entity.clause == token.head.i:
                 return False
-            if one.role in SUBJECTS and one.clause in above:
+            if entity.role in SUBJECTS and entity.clause in above:
                 return False
-        root = self.tree[one.phrase.root]
+        root = self.tree[entity.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
 
-    def _is_one_of_many(self, one: Antecedent) -> bool:
-        """Return whether it was named last in a list: "a town or city would set its own time"."""
-        node = self.tree[one.last]
+    def _is_listed(self, entity: Antecedent) -> bool:
+        """Return whether its last mention is in a list: "a town or city would set its own time"."""
+        node = self.tree[entity.last]
         return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
-        """Whether the sentence before is about another of its kind: "Y is in Z. Its head"."""
+        """Whether the sentence before is about another of its type: "Y is in Z. Its head"."""
         near = (a for a in self._active if a.sentence == token.sentence - 1 > topic.sentence)
         near = (a for a in near if a.role in SUBJECTS and a.phrase.is_named)
         opens = token.i == self.tree.sentences[token.sentence][0]
         return opens and any(list_labels(a) & list_labels(topic) for a in near)
 
-    def _weigh(self, one: Antecedent, token: Node) -> float:
-        weight = one.salience * 0.5 ** (token.sentence - one.sentence)
-        if one is self._title and self._met:
+    def _weigh(self, entity: Antecedent, token: Node) -> float:
+        weight = entity.salience * 0.5 ** (token.sentence - entity.sentence)
+        if entity is self._title and self._met:
             weight += _TOPIC
-        elif one is self._local and not self._has_moved_on(one, token):
-            weight += _TOPIC * _FADING ** (token.sentence - one.sentence)
-        if one.sentence == token.sentence and one.role in SUBJECTS:
+        elif entity is self._local and not self._has_moved_on(entity, token):
+            weight += _TOPIC * _FADING ** (token.sentence - entity.sentence)
+        if entity.sentence == token.sentence and entity.role in SUBJECTS:
             weight += _SAME_SENTENCE
-        if token.word in PERSON and one.person:
+        if token.word in PERSON and entity.person:
             weight += _SURE_PERSON
-        if (one.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
+        if (entity.role in SUBJECTS) == (token.dep in SUBJECTS or token.tag == "PRP$"):
             weight += _SAME_ROLE
-        if one.phrase.is_named:
+        if entity.phrase.is_named:
             weight += _NAMED
         opens = token.i == self.tree.sentences[token.sentence][0]
-        if token.word == "it" and opens and one.role in SUBJECTS:
+        if token.word == "it" and opens and entity.role in SUBJECTS:
             weight += _CONTINUED
-        if token.word in PLURAL and one.person and token.dep == "nsubj":
+        if token.word in PLURAL and entity.person and token.dep == "nsubj":
             weight += _AGENT
-        if token.tag == "PRP$" and one.role in SUBJECTS and one.clause == find_clause(token):
-            weight += _OWN_SUBJECT
+        if token.tag == "PRP$" and entity.role in SUBJECTS and entity.clause == find_clause(token):
+            weight += _CLAUSE_SUBJECT
         return weight
 
     def _read_noun(self, token: Node) -> None:
         inside = token.pos == "NOUN" and is_inside_word(self.tree.nodes, token.i - 1)
         if token.i in self._lent or inside:
-            return  # nor is the "call" of "on-call" spoken of
+            return  # the "call" of "on-call" is no mention
         named = token.pos in {"PROPN", "NUM"} or token.entity not in {"", *LITERALS}
         named = named and not (token.text.islower() and token.entity == "")
         bearer = None if named else find_bearer(token)
@@ -840,88 +840,88 @@ class Antecedents:
             full = list_name_words(phrase.text) == self._title_words
             if not full and phrase.text != known.phrase.text and phrase.words < known.phrase.words:
                 self._refer(token, known)
-        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_said_kinds(token))
+        self._learn_kinds(known, known.kinds if known.phrase.is_named else list_stated_kinds(token))
         self._touch(known, role)
         if known.phrase.is_named and role.dep in SUBJECTS and not self._depths[token.i]:
             self._set_topic(known, role)
 
-    def _keep(self, one: Antecedent, sentence: int) -> None:
-        self._active.append(one)
+    def _keep(self, entity: Antecedent, sentence: int) -> None:
+        self._active.append(entity)
         if len(self._active) > _MAX_ACTIVE:
             self._forget(sentence)
 
     def _find_title(self, token: Node, phrase: Phrase, named: bool) -> Antecedent | None:
-        """Return what the title names when the words are its name, or open the text with a part.
+        """Return the title's entity if the words are its name, or open the text with a part of it.
 
-        The words of the text count when they say more: "Christopher Edward Nolan".
+        A longer name in the text counts too: "Christopher Edward Nolan".
         """
-        one = self._title
-        if one is None:
+        entity = self._title
+        if entity is None:
             return None
-        said, title = list_name_words(phrase.text), self._title_words
+        words, title = list_name_words(phrase.text), self._title_words
         opening = self._opens(token) and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
-        if not said or (said != title and not opening):
+        if not words or (words != title and not opening):
             return None
-        if said == title and not (opening or (capital and named)):
+        if words == title and not (opening or (capital and named)):
             return None
-        if said != title:
+        if words != title:
             if self._met:
                 return None
-            head = find_head_word(one.phrase.text.partition(",")[0].split())
-            shorter = set(said) < set(title) and head in said
+            head = find_head_word(entity.phrase.text.partition(",")[0].split())
+            shorter = set(words) < set(title) and head in words
             if phrase.label in {"GPE", "PERSON"} and not _WITHIN.isdisjoint(title):
                 shorter = False  # "Spain in the Song Contest" is not Spain
-            longer = set(title) < set(said) and capital and named
-            alike = named and not one.kinds.isdisjoint(list_kinds(token))
-            alike = alike and not set(said).isdisjoint(set(title) - one.kinds)
-            namesake = phrase.label == "PERSON" and said[-1] == title[-1] == head
+            longer = set(title) < set(words) and capital and named
+            alike = named and not entity.kinds.isdisjoint(list_kinds(token))
+            alike = alike and not set(words).isdisjoint(set(title) - entity.kinds)
+            namesake = phrase.label == "PERSON" and words[-1] == title[-1] == head
             if not (longer or shorter or alike or namesake):
                 return None
         if opening and not self._met:
-            self._meet(one, token, phrase)
-        elif not opening and one not in self._active:
-            self._keep(one, token.sentence)
-        return one
+            self._meet(entity, token, phrase)
+        elif not opening and entity not in self._active:
+            self._keep(entity, token.sentence)
+        return entity
 
-    def _meet(self, one: Antecedent, token: Node, phrase: Phrase) -> None:
-        """Join what the title names with its first mention in the text."""
+    def _meet(self, ent: Antecedent, token: Node, phrase: Phrase) -> None:
+        """Merge the title's entity with its first mention in the text."""
         self._met = True
         new = describe(token, phrase)
-        said = list_kinds(token)
-        if said:  # what it is said to be counts, not what its name ends in
-            labels = {LABEL_BY_NOUN.get(kind) for kind in said}
-            one.kinds = {kind for kind in one.kinds if LABEL_BY_NOUN.get(kind) in labels} | said
-        one.kinds |= new.kinds if phrase.is_named else said
-        one.person, one.gender = new.person, new.gender
-        one.plural = None if new.plural else new.plural
-        full = set(self._title_words) - one.kinds <= set(list_name_words(phrase.text))
-        if full or "," in one.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
-            one.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
-        self._names.setdefault(phrase.text, one)
-        if one not in self._active:  # a heading may have named it
-            self._active.append(one)
-        self._learn_name(one)
-        self.topic = one
+        nouns = list_kinds(token)
+        if nouns:  # its stated kinds count, not the last word of its name
+            labels = {LABEL_BY_NOUN.get(kind) for kind in nouns}
+            ent.kinds = {kind for kind in ent.kinds if LABEL_BY_NOUN.get(kind) in labels} | nouns
+        ent.kinds |= new.kinds if phrase.is_named else nouns
+        ent.person, ent.gender = new.person, new.gender
+        ent.plural = None if new.plural else new.plural
+        full = set(self._title_words) - ent.kinds <= set(list_name_words(phrase.text))
+        if full or "," in ent.phrase.text:  # "Elk Horn" of "Elk Horn, Iowa" has a type of its own
+            ent.phrase = replace(phrase, label=phrase.label if phrase.is_named else "MISC")
+        self._names.setdefault(phrase.text, ent)
+        if ent not in self._active:  # a heading may have named it
+            self._active.append(ent)
+        self._learn_name(ent)
+        self.topic = ent
 
-    def _learn_kinds(self, one: Antecedent, kinds: set[str]) -> None:
+    def _learn_kinds(self, entity: Antecedent, kinds: set[str]) -> None:
         for kind in kinds:
             among = self._of_kind.setdefault(kind, [])
-            if one not in among:
-                among.append(one)
+            if entity not in among:
+                among.append(entity)
                 del among[:-_MAX_ALIKE]
 
     def _read_repeated(self, token: Node) -> bool:
-        """Resolve "these stories" to the "ghost stories" that were spoken of before.
+        """Resolve "these stories" to the "ghost stories" that were mentioned before.
 
-        Return whether it was done; else keep the phrase in mind when it says more than its noun.
+        Return whether it was resolved; else remember the phrase if its noun has modifiers.
         """
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
-        said = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
-        said = [c for c in said if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
-        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in said)
+        rest = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
+        rest = [c for c in rest if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
+        telling = any(c.word not in _VAGUE and (c.tag != "CD" or is_many(token)) for c in rest)
         among = self._specific.setdefault(token.word, [])
-        if not said and (determiner in _POINTING or (not determiner and is_episodic(token))):
+        if not rest and (determiner in _POINTING or (not determiner and is_episodic(token))):
             near = [known for known in among if token.sentence - known[0].sentence <= _WINDOW]
             if len(near) > 1:
                 near = [known for known in near if token.sentence - known[0].sentence <= 1]
@@ -936,16 +936,16 @@ class Antecedents:
             phrase = find_phrase(token, full=True)
             if phrase is not None and phrase.words > 1 and phrase.root == token.i:
                 same = phrase.text.lower()
-                known = [one for one, _ in among if one.phrase.text.lower() == same]
-                one = known[0] if known else describe(token, phrase)
-                one.sentence = token.sentence
+                known = [entity for entity, _ in among if entity.phrase.text.lower() == same]
+                entity = known[0] if known else describe(token, phrase)
+                entity.sentence = token.sentence
                 if not known:
-                    among.append((one, determiner in _INDEFINITE))
+                    among.append((entity, determiner in _INDEFINITE))
                     del among[:-_MAX_ALIKE]
         return False
 
     def _is_only(self, among: list[tuple[Antecedent, bool]], token: Node) -> bool:
-        """Whether one phrase alone was told of, not long ago, and its words say which it means."""
+        """Whether the noun has a single recent phrase, whose modifiers identify its things."""
         bare = all(c.dep != "det" for c in token.children)
         reach = _WINDOW if bare else _TOPIC_WINDOW
         phrases = [a.phrase for a, _ in among if token.sentence - a.sentence <= reach]
@@ -959,7 +959,7 @@ class Antecedents:
         return len(among) == 1 and "conj" not in beside and not beside.isdisjoint(_PLACING)
 
     def _add_pair(self, token: Node) -> None:
-        """Keep "Ann and Per" in mind for a later "they"."""
+        """Remember "Ann and Per" as an antecedent of "they"."""
         members = list(list_conjuncts(token))
         if len(members) < 2 or token.dep == "conj":
             return
@@ -974,21 +974,21 @@ class Antecedents:
         self._active.append(pair)
         self._touch(pair, token)
 
-    def _set_topic(self, one: Antecedent, token: Node) -> None:
+    def _set_topic(self, entity: Antecedent, token: Node) -> None:
         if self.topic is None:
-            self.topic = one
+            self.topic = entity
         if token.sentence == self._opening and self._opened != self._opening:
-            self._local, self._opened = one, self._opening
+            self._local, self._opened = entity, self._opening
 
-    def _touch(self, one: Antecedent, token: Node) -> None:
-        faded = one.salience * 0.5 ** (token.sentence - one.sentence)
-        scene = one.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
+    def _touch(self, ent: Antecedent, token: Node) -> None:
+        faded = ent.salience * 0.5 ** (token.sentence - ent.sentence)
+        scene = ent.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
         scene = scene or self._depths[token.i] > 0
-        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _OTHER_WEIGHT)
-        one.salience = faded / 2 + weight
-        one.repeated |= one is self._title or (one.last >= 0 and one.sentence < token.sentence)
-        one.sentence, one.role, one.last = token.sentence, token.dep, token.i
-        one.clause = token.head.i
+        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _DEFAULT_WEIGHT)
+        ent.salience = faded / 2 + weight
+        ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
+        ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
+        ent.clause = token.head.i
 
     def _forget(self, sentence: int) -> None:
         keep = {id(self.topic), id(self._local)}
@@ -1002,12 +1002,12 @@ class Antecedents:
             ]
 
     def _find_known(self, token: Node, phrase: Phrase) -> Antecedent | None:
-        """Return the entity of that name, or the one person whose name ends or begins so."""
+        """Return the entity of that name, or the only person whose first or last name it is."""
         known = self._names.get(phrase.text)
         if known is None and " " not in phrase.text:
             known = self._parts.get(phrase.text)
             thing = any(c.word == "the" for c in token.children if c.dep == "det")
-            if thing or any(find_kind_label(kind) != "PERSON" for kind in list_said_kinds(token)):
+            if thing or any(find_kind_label(kind) != "PERSON" for kind in list_stated_kinds(token)):
                 return None  # "the Severn", "Mercury is a planet"
             labels = {"PERSON", "", "ORG"} if known is not None and known.person else {"PERSON"}
             acts = token.dep in SUBJECTS and token.head.lemma not in {"be", "have"}
@@ -1019,15 +1019,15 @@ class Antecedents:
         return known
 
     def _find_same(self, phrase: Phrase) -> Antecedent | None:
-        """Return the thing in mind that was called by the same words."""
+        """Return the active unnamed entity with the same words."""
         same = phrase.text.lower()
-        for one in reversed(self._active):
-            if not one.phrase.is_named and one.phrase.text.lower() == same:
-                return one
+        for entity in reversed(self._active):
+            if not entity.phrase.is_named and entity.phrase.text.lower() == same:
+                return entity
         return None
 
     def _learn_acronym(self, bracket: Node) -> None:
-        """Keep the long form before "(DZ)"."""
+        """Remember the long form before "(DZ)"."""
         nodes = self.tree.nodes
         if bracket.i + 2 >= len(nodes) or nodes[bracket.i + 2].text != ")":
             return
@@ -1042,21 +1042,21 @@ class Antecedents:
             self._acronyms.setdefault(short, phrase)
 
     def _read_short(self, token: Node, phrase: Phrase) -> bool:
-        """Resolve "the National Park" to the one name that ends so; return whether it was done."""
-        one = self._shortened.get(phrase.text)
-        if one is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
+        """Resolve "the National Park" to the only name with that end; return whether it did."""
+        entity = self._shortened.get(phrase.text)
+        if entity is None or phrase.text in self._names or phrase.label == "WORK_OF_ART":
             return False
-        if phrase.label == "PERSON" and one.person is not False:
+        if phrase.label == "PERSON" and entity.person is not False:
             return False
-        if list_name_words(one.phrase.text) == list_name_words(phrase.text):
+        if list_name_words(entity.phrase.text) == list_name_words(phrase.text):
             return False
         if not any(c.word == "the" for c in token.children if c.dep == "det"):
             return False
-        self._refer(token, one)
+        self._refer(token, entity)
         return True
 
-    def _learn_short(self, one: Antecedent, words: list[str]) -> None:
-        """Keep what may be left of a name when it is named again."""
+    def _learn_short(self, entity: Antecedent, words: list[str]) -> None:
+        """Remember the short forms by which a name may be repeated."""
         words = words[1:] if words[0] in _ARTICLES else words
         if "and" in words or any(word[0].isdigit() for word in words):
             return
@@ -1066,31 +1066,31 @@ class Antecedents:
             shorts.append(words[:1])  # "the Velm" of "Velm River"
         for short in [*shorts, words[:head]]:
             text = " ".join(short)
-            other = self._shortened.get(text, one)
-            self._shortened[text] = one if other is one else None
+            bearer = self._shortened.get(text, entity)
+            self._shortened[text] = entity if bearer is entity else None
 
-    def _learn_name(self, one: Antecedent) -> None:
-        self._names.setdefault(one.phrase.text, one)
-        words = one.phrase.text.split()
-        if one.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in one.phrase.text:
-            self._learn_short(one, words)
-        if one is not self._title and self.tree[one.phrase.root].left_edge.word == "the":
-            return  # an office is called by no part of its name
-        maybe = one is self._title and one.person is None and one.kinds.isdisjoint(LABEL_BY_NOUN)
+    def _learn_name(self, ent: Antecedent) -> None:
+        self._names.setdefault(ent.phrase.text, ent)
+        words = ent.phrase.text.split()
+        if ent.person is not True and 2 <= len(words) <= FULL_WORDS and "," not in ent.phrase.text:
+            self._learn_short(ent, words)
+        if ent is not self._title and self.tree[ent.phrase.root].left_edge.word == "the":
+            return  # an office has no short name
+        maybe = ent is self._title and ent.person is None and ent.kinds.isdisjoint(LABEL_BY_NOUN)
         maybe = maybe and all(word[0].isupper() for word in words)
-        if not (one.person or maybe) or not 2 <= len(words) <= 5:
+        if not (ent.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
             if len(part) < 3 or not part[0].isupper():
                 continue
-            # Two bearers of a name: it is that of whom the text is about, or certain no longer.
-            other = self._parts.get(part, one)
-            about = other if other is self.topic else None
+            # A name with two bearers refers to the topic, or to neither.
+            bearer = self._parts.get(part, ent)
+            about = bearer if bearer is self.topic else None
             keeps = about is not None and (about is self._title or bool(about.kinds))
-            self._parts[part] = other if other is one or keeps else None
+            self._parts[part] = bearer if bearer is ent or keeps else None
 
     def _read_definite(self, token: Node) -> bool:
-        """Resolve "the town" to the one that was called a town; return whether it was."""
+        """Resolve "the town" to the entity of that kind; return whether it did."""
         plural = token.tag == "NNS"
         # "the falls" are a waterfall; "the bridges" are no bridge
         single = not plural or token.word in LABEL_BY_NOUN
@@ -1100,12 +1100,12 @@ class Antecedents:
         fitting = [*known.values()]
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
-            # "This area", "this geographical feature": what the text is about.
+            # "This area", "this geographical feature": the topic.
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
             meant = meant and any(c.word == "this" for c in token.children)
             fitting = [self._local] if meant and token.dep in SUBJECTS else []
         elif not fitting and not plural:
-            # Nothing says what it is, but its type may: "Greece joined ... the country".
+            # No kind is stated, but the type may fit: "Greece joined ... the country".
             fitting = [
                 a
                 for a in self._active
@@ -1131,10 +1131,10 @@ class Antecedents:
         return True
 
     def _choose(self, fitting: list[Antecedent], token: Node) -> Antecedent | None:
-        """Return the one that a definite noun means, None when two may be meant.
+        """Return the antecedent of a definite noun; None where two are possible.
 
-        It is what the text is about, unless another was spoken of just before; or the subject of
-        the sentence before.
+        It is the topic, unless another was mentioned recently; or the subject of the last
+        sentence with a candidate.
         """
         if len(fitting) < 2:
             return fitting[0] if fitting else None

@@ -36,8 +36,8 @@ from kpyramid.extraction.syntax.tree import (
     find_office_end,
     find_phrase,
     find_title_end,
+    forms_term,
     is_named_place,
-    is_one_term,
     list_containers,
 )
 
@@ -73,12 +73,12 @@ Event = tuple[str, Phrase]
 
 
 def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
-    """(relation, date, place or other name) from the bracket that follows a name.
+    """Relations with a date, a place or another name, from the bracket that follows a name.
 
     Without the word "born" its dates count only after a person's name.
     """
     tree, opening = name.tree, name.i + 1
-    # "(;" is one token, since it may be a smiling face.
+    # "(;" is a single token, since it may be an emoticon.
     if opening >= len(tree) or not tree[opening].text.startswith("("):
         return
     limit = min(opening + _MAX_TOKENS, len(tree))
@@ -93,10 +93,10 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
         yield relation, _cut(tree, opening, start + first, start + last, "MISC")
     if not any(c.isdigit() for c in inside):
         return
-    at = 0
+    offset = 0
     for part in inside.split(";"):
-        yield from _read_part(part, start + at, tree, opening, is_person)
-        at += len(part) + 1
+        yield from _read_part(part, start + offset, tree, opening, is_person)
+        offset += len(part) + 1
 
 
 def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool) -> Iterator[Event]:
@@ -112,7 +112,7 @@ def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool)
     elif born is not None:
         middle = after = len(part)
     else:
-        return  # a single date says neither
+        return  # a single date is ambiguous
     begin = born.end() if born is not None and born.start() < middle else 0
     yield from _read_side(part, begin, middle, "was born", start, tree, opening, born is not None)
     yield from _read_side(part, after, len(part), "died", start, tree, opening, True)
@@ -123,18 +123,18 @@ def _read_side(
 ) -> Iterator[Event]:
     """Yield date and places of one side; a name right after "born" is no place."""
     date = _DATE.search(part, begin, end)
-    at = begin
+    position = begin
     if date is not None:
         words = len(date.group().split())
         phrase = _cut(tree, opening, start + date.start(), start + date.end(), "DATE")
         yield f"{verb} {'on' if words > 2 else 'in'}", phrase
         # "1838 or 1839 in Dresden": the place follows the last of them.
-        at = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
+        position = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
     before = part[begin : date.start()] if date is not None else part[begin:end]
     if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", before)):
         yield from _list_places(part, begin, begin + len(before), verb, start, tree, opening)
     if date is not None:
-        yield from _list_places(part, at, end, verb, start, tree, opening)
+        yield from _list_places(part, position, end, verb, start, tree, opening)
 
 
 def _list_places(
@@ -142,16 +142,16 @@ def _list_places(
 ) -> Iterator[Event]:
     while begin < end and part[begin] == " ":
         begin += 1
-    while found := _PLACE.match(part, begin, end):
+    while place := _PLACE.match(part, begin, end):
         yield (
             f"{verb} in",
-            _cut(tree, opening, start + found.start(1), start + found.end(1), "GPE"),
+            _cut(tree, opening, start + place.start(1), start + place.end(1), "GPE"),
         )
-        begin = found.end()
+        begin = place.end()
 
 
 def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
-    """Return the characters `start`..`end`, which stand inside the bracket, as a phrase."""
+    """Return the characters `start`..`end` of the bracket as a phrase."""
     first = opening
     while first + 1 < len(tree) and tree[first].end <= start:
         first += 1
@@ -166,18 +166,18 @@ def _cut(tree: Tree, opening: int, start: int, end: int, label: str) -> Phrase:
 
 _SHORT_FORM = re.compile(r"[a-z]{0,3}[A-Z][A-Za-z0-9/&.-]*[A-Z0-9]s?|[A-Z]{2,}")
 _ITEMS = frozenset({"CCONJ", "NOUN", "ADJ"})
-"""What begins another item of a list behind a comma."""
+"""Tags of words that begin another item of a list after a comma."""
 _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
 _QUANTITIES = WORDS["quantities"]
 _EMPTY_KINDS = WORDS["empty_kinds"]
-"""Nouns that say how things matter to something, not what they are."""
+"""Nouns for the importance of things to something, not for a kind."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
 _RELATIVES = WORDS["relatives"]
-"""Nouns that say how one person is related to another and little by themselves."""
+"""Nouns for relations between persons, which mean little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -212,8 +212,8 @@ def _add(
         return
     if min(len(head.text), len(tail.text)) < 2:
         return  # a letter of a transcription, the "s" of "award(s)"
-    found = Candidate(None, head, relation, tail, indirect=True, construction=construction)
-    findings.candidates.append(found)
+    candidate = Candidate(None, head, relation, tail, indirect=True, construction=construction)
+    findings.candidates.append(candidate)
 
 
 def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
@@ -240,18 +240,18 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     mark = findings.tree[appositive.left_edge.i - 1].text
     if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
-    # "Markers of growth (Ki67)", "after resection (arm A)": it may be beside more than the noun.
+    # "Markers of growth (Ki67)", "after resection (arm A)": it may refer to more than the noun.
     bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
     aside = bare and findings.tree[name.left_edge.i - 1].text == "("
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
-    told = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
-    if not told:
+    classified = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
+    if not classified:
         findings.drop("distant_apposition", noun.i, appositive.i)
         return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = all(c.dep not in {"det", "poss"} for c in kind.children)
-    if aside or _is_item(appositive) or is_one_term(kind, name):
+    if aside or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
     before = find_phrase(noun)
@@ -261,7 +261,7 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
         bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
         if not bracket:
-            # Something stands between the two: the parser attached the name too far up.
+            # The two are not adjacent: the parser attached the name too far up.
             findings.drop("distant_apposition", noun.i, appositive.i)
             return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
@@ -270,15 +270,15 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
 
 
 def _completes_noun(name: Node) -> bool:
-    """Whether a name stands behind a preposition of a common noun, which a bracket may be about."""
-    at = name
-    while at.dep in {"pobj", "prep", "conj"} and at.head.pos in {"ADP", "SCONJ"}:
-        at = at.head
-    return at is not name and at.head.pos == "NOUN"
+    """Whether a name follows a preposition of a common noun, to which a bracket may refer."""
+    node = name
+    while node.dep in {"pobj", "prep", "conj"} and node.head.pos in {"ADP", "SCONJ"}:
+        node = node.head
+    return node is not name and node.head.pos == "NOUN"
 
 
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
-    """Add what a noun beside a name says: its kind, whose it is, and of what."""
+    """Add the facts of a noun beside a name: its kind, its owner and its relations."""
     label = find_kind_label(kind.word)
     if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
         findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
@@ -296,11 +296,11 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     words, _tokens = word_noun(kind)
     _add(findings, owner, f"has {words}", head, "relation")
     related = owner is not None
-    for phrase, rest, _at in list_kind_relations(kind, findings):
+    for phrase, rest, _prep_tokens in list_kind_relations(kind, findings):
         if head is not None and phrase.root != head.root:
             _add(findings, head, f"{be} {rest}", phrase, "relation")
             related = related or rest.endswith(" of")
-    # "his wife, Ann Lee" makes her a wife of somebody, which is said already.
+    # "his wife, Ann Lee" makes her his wife, a fact that is already added.
     if kind.pos != "NOUN" or kind.word in DIRECTIONS:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
@@ -310,11 +310,11 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
 
 
 def _is_dated(name: Node, findings: Findings) -> bool:
-    """Whether what is told of a person was in a year: what they were then need not last."""
-    at = name
-    while at.i not in findings.frames and at.head is not at:
-        at = at.head
-    frame = findings.frames.get(at.i)
+    """Whether the clause about a person is in a past year: the person's kind may have changed."""
+    verb = name
+    while verb.i not in findings.frames and verb.head is not verb:
+        verb = verb.head
+    frame = findings.frames.get(verb.i)
     if frame is None or not is_past_clause(frame.verb, findings.frames):
         return False
     times = (part.root for part in frame.parts if part.role == "time")
@@ -322,25 +322,25 @@ def _is_dated(name: Node, findings: Findings) -> bool:
 
 
 def _explains(noun: Node, appositive: Node) -> bool:
-    """Whether a dash without a clause around it leads to contents: "Search - indexes and ranks"."""
-    at = noun
-    while at.dep in {"conj", "compound", "nmod"}:
-        at = at.head
-    fragment = at.head is at and at.pos in {"NOUN", "PROPN"}
+    """Whether a dash outside a clause introduces contents: "Search - indexes and ranks"."""
+    node = noun
+    while node.dep in {"conj", "compound", "nmod"}:
+        node = node.head
+    fragment = node.head is node and node.pos in {"NOUN", "PROPN"}
     return fragment and not any(c.dep in {"det", "poss"} for c in appositive.children)
 
 
 def _find_who(place: Node, findings: Findings) -> Phrase | None:
-    """Return the subject in "Ann was born in Salem, the daughter of ...": no town is a daughter."""
-    at = place
+    """Return the subject in "Ann was born in Salem, the daughter of ...", not the place."""
+    node = place
     for _ in range(6):
-        if at.head is at or at.pos in {"VERB", "AUX"}:
+        if node.head is node or node.pos in {"VERB", "AUX"}:
             break
-        at = at.head
-    frame = findings.frames.get(at.i)
+        node = node.head
+    frame = findings.frames.get(node.i)
     subjects = frame.subjects if frame is not None else []
-    found = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
-    return found[0] if len(found) == 1 and found[0].label not in PLACES else None
+    phrases = findings.read_arguments(subjects[0]) if len(subjects) == 1 else []
+    return phrases[0] if len(phrases) == 1 and phrases[0].label not in PLACES else None
 
 
 def _is_title(noun: Node) -> bool:
@@ -353,7 +353,7 @@ def _is_title(noun: Node) -> bool:
 
 
 def _is_item(appositive: Node) -> bool:
-    """Whether what stands beside a noun is an item of a list or only a part of a bracket."""
+    """Whether an apposition is an item of a list or only a part of a bracket."""
     nodes, first, after = appositive.tree.nodes, appositive.left_edge, appositive.right_edge.i + 1
     before, ahead = nodes[first.i - 1].text, nodes[after : after + 2]
     if before in {"(", "["}:
@@ -368,38 +368,38 @@ def _is_item(appositive: Node) -> bool:
 
 
 def _ends_bracket(node: Node, after: int) -> bool:
-    """Return whether only a bracket stands between token `after` and `node`."""
+    """Return whether only a bracket is between token `after` and `node`."""
     tree = node.tree
-    at = node.i - 1 if node.text == "," else node.i
-    if at <= after or tree[at].text != ")":
+    index = node.i - 1 if node.text == "," else node.i
+    if index <= after or tree[index].text != ")":
         return False
-    opening = next((i for i in range(at, after, -1) if tree[i].text == "("), None)
+    opening = next((i for i in range(index, after, -1) if tree[i].text == "("), None)
     return opening == after + 1
 
 
 def _add_abbreviation(noun: Node, short: Node, findings: Findings) -> bool:
     """Add what "World Trade Union (WTU)" abbreviates; return whether a bracket holds capitals only.
 
-    Such a bracket names no further thing, even where the long form is not found.
+    Such a bracket names no other thing, even where the long form is missing.
     """
-    tree, at = findings.tree, short.i
-    around = [i for i in (at - 1, at - 2) if i > noun.i and tree[i].text not in QUOTATION]
+    tree, index = findings.tree, short.i
+    around = [i for i in (index - 1, index - 2) if i > noun.i and tree[i].text not in QUOTATION]
     if not around or tree[around[0]].text != "(" or not _SHORT_FORM.fullmatch(short.text):
         return False
-    closed = at + 1 < len(tree) and tree[at + 1].text in {")", ";", ",", *QUOTATION}
+    closed = index + 1 < len(tree) and tree[index + 1].text in {")", ";", ",", *QUOTATION}
     last = around[0] - 1
-    if not closed or (noun.pos == "PROPN" and tree[at + 1].text != ")"):
+    if not closed or (noun.pos == "PROPN" and tree[index + 1].text != ")"):
         return False
-    several = tree[at + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
+    several = tree[index + 1].text == "," and any(c.dep == "conj" for c in tree[last].head.children)
     first = None if several else find_long_form(tree.nodes, around[0], short.text)
     if first is None:
         if noun.pos == "PROPN":
             return False
-        findings.drop("bracket_without_name", noun.i, at)
+        findings.drop("bracket_without_name", noun.i, index)
         return True
     if tree[last].pos not in {"NOUN", "PROPN"}:
         return True  # "33 nonatopic (NA) subjects"
-    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, at, at, at)
+    head, tail = build_phrase(tree, first, last, last), build_phrase(tree, index, index, index)
     _add(findings, head, "is abbreviated as", tail)
     return True
 
@@ -493,7 +493,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
             first += 1
         phrase = build_phrase(findings.tree, first, kind.i, kind.i)
         counted = any(c.dep == "nummod" for c in kind.children)
-        # Of "forms of energy and matter such as light" the examples may be of either.
+        # In "forms of energy and matter such as light" the examples may belong to either.
         between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
         unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
         if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
@@ -501,7 +501,7 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
         plural = " ".join([*words, kind.text])
         many = replace(phrase, text=plural, literal=plural == phrase.text)
-        one = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
+        singular = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
         for root in (c for c in prep.children if c.dep == "pobj"):
             if not such and root.pos != "PROPN":
                 continue  # "including" may go on to a part: "films including two sequels"
@@ -509,17 +509,17 @@ def _add_examples(kind: Node, findings: Findings) -> None:
                 if findings.tree[example.root].tag == "NNS":
                     _add(findings, example, "are", many)
                 else:
-                    _add(findings, example, "is a", one)
+                    _add(findings, example, "is a", singular)
 
 
 def _list_examples(root: Node, findings: Findings) -> list[Phrase]:
-    """The members of a list, which ends with the one after "and" or "or"."""
-    found = findings.read_arguments(root)
-    for at, example in enumerate(found):
+    """The members of a list, which ends with the member after "and" or "or"."""
+    examples = findings.read_arguments(root)
+    for index, example in enumerate(examples):
         ends = example.first > root.i and findings.tree[example.first - 1].word in {"and", "or"}
         if ends:
-            return found[: at + 1]
-    return found
+            return examples[: index + 1]
+    return examples
 
 
 def _add_named_kind(name: Node, findings: Findings) -> None:
@@ -542,7 +542,7 @@ def _add_location(name: Node, findings: Findings) -> None:
         return
     if name.entity == "ORG" and name.dep == "pobj" and name.head.head.tag == "NNS":
         return  # "sites on the List in Kent": the sites are there
-    for phrase, prep, _at in list_noun_preps(name, findings):
+    for phrase, prep, _prep_tokens in list_noun_preps(name, findings):
         inside = prep == "of" and phrase.label in PLACES and name.entity in PLACES
         inside = inside and name.word not in LABEL_BY_NOUN  # "the Borough of Camden" is Camden
         apart = find_entity(findings.tree, name.i) != find_entity(findings.tree, phrase.root)

@@ -31,9 +31,9 @@ from kpyramid.extraction.types import Argument, Proposition
 # The words of an argument.
 
 Rename = Callable[[Node], str | None] | None
-"""What a pronoun is called instead, None where it stays."""
+"""The replacement of a pronoun, None where there is none."""
 MAX_TOKENS = 80
-"""An argument never takes more, so that nested clauses cost linear time."""
+"""The most tokens of an argument, so that nested clauses cost linear time."""
 _BRACKETS = frozenset({("(", ")"), ("[", "]")})
 ENCLOSING = frozenset({",", "(", ")", "--", "\u2013", "\u2014"})
 _EDGES = frozenset(",;:.-") | {"--", "\u2013", "\u2014", "..."}
@@ -45,36 +45,36 @@ _COORDINATION = frozenset({"conj", "cc", "preconj"})
 
 
 def collect_phrase(root: Node, split: bool = False, bare: Node | None = None) -> list[int]:
-    """The tokens of a noun phrase, without what only adds to it.
+    """The tokens of a noun phrase, without non-restrictive additions.
 
-    What a comma or dash parts from it is left out (relative clauses, appositions, participles);
-    so is what is coordinated with it where the phrase is `split`, and the clause `bare`.
+    Relative clauses, appositions and participles after a comma or dash are left out; so are
+    coordinated phrases where the phrase is `split`, and the clause `bare`.
     """
-    kept, stack, cut = [root.i], [root], False
-    while stack and len(kept) < MAX_TOKENS:
-        at = stack.pop()
-        for child in at.children:
+    tokens, stack, cut = [root.i], [root], False
+    while stack and len(tokens) < MAX_TOKENS:
+        node = stack.pop()
+        for child in node.children:
             dep = child.dep
-            if split and at is root and dep in _COORDINATION:
+            if split and node is root and dep in _COORDINATION:
                 continue
             if child is bare:
                 cut = True
                 continue
-            within = at.entity in PLACES and child.entity in PLACES  # "Rome, Italy"
-            if dep in _ADDITIONS and not within and child.i > at.i and _is_parted(child):
+            within = node.entity in PLACES and child.entity in PLACES  # "Rome, Italy"
+            if dep in _ADDITIONS and not within and child.i > node.i and _is_parted(child):
                 cut = True
                 continue
-            kept.append(child.i)
+            tokens.append(child.i)
             stack.append(child)
-    kept.sort()
-    kept = _drop_bracket(root.tree, kept)
-    return trim_edges(root.tree, _drop_enclosing(root.tree, kept) if cut else kept)
+    tokens.sort()
+    tokens = _drop_bracket(root.tree, tokens)
+    return trim_edges(root.tree, _drop_enclosing(root.tree, tokens) if cut else tokens)
 
 
-def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
-    """The tokens without what a bracket right behind a name holds: dates, other spellings."""
+def _drop_bracket(tree: Tree, tokens: list[int]) -> list[int]:
+    """The tokens without those in a bracket right after a name: dates, other spellings."""
     nodes, left, end = tree.nodes, [], -1
-    for i in kept:
+    for i in tokens:
         if i <= end:
             continue
         left.append(i)
@@ -84,20 +84,20 @@ def _drop_bracket(tree: Tree, kept: list[int]) -> list[int]:
     return left
 
 
-def _drop_enclosing(tree: Tree, kept: list[int]) -> list[int]:
-    """The tokens without the commas and brackets around what was left out."""
-    among = set(kept)
-    return [i for i in kept if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
+def _drop_enclosing(tree: Tree, ids: list[int]) -> list[int]:
+    """The tokens without the commas and brackets around omitted ones."""
+    among = set(ids)
+    return [i for i in ids if tree[i].text not in ENCLOSING or (i - 1 in among and i + 1 in among)]
 
 
 def collect_clause(root: Node) -> list[int]:
-    """The tokens of a clause with all that depends on it."""
-    kept, stack = [root.i], [root]
-    while stack and len(kept) < MAX_TOKENS:
+    """The tokens of a clause and its dependents."""
+    tokens, stack = [root.i], [root]
+    while stack and len(tokens) < MAX_TOKENS:
         for child in stack.pop().children:
-            kept.append(child.i)
+            tokens.append(child.i)
             stack.append(child)
-    return trim_edges(root.tree, sorted(kept))
+    return trim_edges(root.tree, sorted(tokens))
 
 
 def _is_parted(child: Node) -> bool:
@@ -120,13 +120,13 @@ def trim_edges(tree: Tree, tokens: list[int]) -> list[int]:
 
 
 def _is_edge(
-    tree: Tree, tokens: list[int], first: int, last: int, at: int, pairs: dict[str, str]
+    tree: Tree, tokens: list[int], first: int, last: int, index: int, pairs: dict[str, str]
 ) -> bool:
-    node = tree.nodes[tokens[at]]
+    node = tree.nodes[tokens[index]]
     if node.text in _EDGES or node.pos == "CCONJ":
         return True
-    other = pairs.get(node.text)
-    return other is not None and all(tree[i].text != other for i in tokens[first:last])
+    counterpart = pairs.get(node.text)
+    return counterpart is not None and all(tree[i].text != counterpart for i in tokens[first:last])
 
 
 def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tuple[str, bool]:
@@ -145,7 +145,7 @@ def write_words(tree: Tree, tokens: Iterable[int], rename: Rename = None) -> tup
 
 
 def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
-    """The stretch that the tokens are, None when they leave gaps or it does not read `text`.
+    """The span of the tokens; None where they have gaps or its text is not `text`.
 
     White space counts as one blank.
     """
@@ -156,17 +156,17 @@ def find_span(tree: Tree, tokens: list[int], text: str) -> Span | None:
     return span if literal == text or " ".join(literal.split()) == text else None
 
 
-# The arguments of a clause: which comes first, and what leads to the others.
+# The arguments of a clause: the first, and the others with the words that introduce them.
 
 CLAUSES = frozenset({"clause", "purpose", "circumstance"})
 _LOCATIVE = frozenset("in at on near within inside outside".split())
 _MAX_CIRCUMSTANCE = 10
-"""Tokens of an adverbial clause kept as an argument; a longer one is a fact of its own."""
+"""The most tokens of an adverbial clause as an argument; a longer one is a fact of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The first argument after the subject, and what it takes into the predicate."""
+    """The first argument after the subject, and the words that join the predicate with it."""
 
     part: Part | None
     quality: Node | None
@@ -174,7 +174,7 @@ class Side:
 
 
 def choose_side(frame: Frame) -> Side:
-    """The object, else the quality, else what the sentence leads to by a preposition."""
+    """The object, else the quality, else the object of a preposition."""
     parts = frame.parts
     chosen = next((p for p in parts if p.role == "object"), None)
     chosen = chosen or next((p for p in parts if p.role == "attribute"), None)
@@ -207,7 +207,7 @@ def list_quality(quality: Node) -> list[int]:
 
 
 def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
-    """The heads of the subjects; for a noun that only names a kind, what it is said of."""
+    """The heads of the subjects; a noun that only names a kind is replaced by its subject."""
     if frame.way != "antecedent":
         return frame.subjects
     return [lift_kind(noun, frames) for noun in frame.subjects]
@@ -215,30 +215,30 @@ def list_subjects(frame: Frame, frames: dict[int, Frame]) -> list[Node]:
 
 def lift_kind(noun: Node, frames: dict[int, Frame]) -> Node:
     """Return the subject of "S is a <noun>" or the name before ", a <noun>", else the noun."""
-    at = noun
+    node = noun
     kind = noun.pos == "NOUN" or any(c.word in {"a", "an"} for c in noun.children)
     for _ in range(4):
-        if at.pos == "PROPN" and at is not noun:
-            return at
-        if at.dep == "conj" and at.pos == "NOUN":
-            at = at.head
-        elif at.dep == "attr" and at.head.lemma == "be" and kind:
-            above = frames.get(at.head.i)
+        if node.pos == "PROPN" and node is not noun:
+            return node
+        if node.dep == "conj" and node.pos == "NOUN":
+            node = node.head
+        elif node.dep == "attr" and node.head.lemma == "be" and kind:
+            above = frames.get(node.head.i)
             subjects = above.subjects if above is not None else []
-            if not subjects or subjects[0] is at or subjects[0].word in {"this", "that"}:
+            if not subjects or subjects[0] is node or subjects[0].word in {"this", "that"}:
                 return noun
             return subjects[0]
-        elif at.dep == "appos" and kind:
-            at = at.head
+        elif node.dep == "appos" and kind:
+            node = node.head
         else:
             break
-    return at if at.pos == "PROPN" else noun
+    return node if node.pos == "PROPN" else noun
 
 
 def write_subject(root: Node, apart: bool, frame: Frame, rename: Rename) -> Argument | None:
-    """The subject; `apart` leaves out what is coordinated with it."""
+    """The subject as an argument; `apart` leaves out coordinated nouns."""
     bare = frame.clause if frame.way == "antecedent" else None
-    if frame.way == "existential":  # what hangs on "a house" says where it is
+    if frame.way == "existential":  # a phrase under "a house" is its place
         bare = next((c for c in root.children if c.dep == "prep" and c.word != "of"), None)
     return _write_argument("subject", _collect(root, apart, bare), (), root.tree, rename)
 
@@ -262,9 +262,9 @@ def write_others(
     predicate: list[int],
     rename: Rename,
 ) -> Iterator[Argument]:
-    """The other arguments with the words that lead to them; what stands in front comes last.
+    """The other arguments with the words that introduce them; those before the verb come last.
 
-    `predicate` are the tokens that the predicate has taken.
+    `predicate`: the tokens of the predicate.
     """
     for part in sorted(parts, key=lambda part: part.place < frame.top.i):
         if part.role == "circumstance":
@@ -273,29 +273,29 @@ def write_others(
         elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
         bare = frame.clause if part.gap is not None else None
-        written = _write_other(part, bare, rename)
+        written = _write_part(part, bare, rename)
         if written is not None:
             yield written
     for part in list_fronted(frame, frames, shared=True):
         if part.role == "time":
-            written = _write_other(part, None, rename)
+            written = _write_part(part, None, rename)
             if written is not None:
                 yield written
 
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
-    """What stands before a subject and holds for every coordinated verb; `shared`: of its own."""
-    at = frame.verb
-    while at.dep == "conj" and at.head.i in frames and (at is frame.verb or not shared):
-        at = at.head
-    above = frames.get(at.i) if at is not frame.verb else None
+    """The parts before the first subject of coordinated verbs; `shared`: if they share it."""
+    verb = frame.verb
+    while verb.dep == "conj" and verb.head.i in frames and (verb is frame.verb or not shared):
+        verb = verb.head
+    above = frames.get(verb.i) if verb is not frame.verb else None
     if above is None or not above.subjects or (shared and above.subjects != frame.subjects):
         return []
     start = above.subjects[0].left_edge.i
     return [part for part in above.parts if part.place < start]
 
 
-def _write_other(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
+def _write_part(part: Part, bare: Node | None, rename: Rename) -> Argument | None:
     whole = part.role in CLAUSES
     tokens = collect_clause(part.root) if whole else _collect(part.root, False, bare)
     return _write_argument(_name_role(part), tokens, part.link, part.root.tree, rename)
@@ -333,18 +333,18 @@ def _name_role(part: Part) -> str:
     return "place" if part.root.entity in PLACES and words in _LOCATIVE else words
 
 
-# Propositions of noun phrases: what relates two of them, with their words in full.
+# Propositions of noun phrases: relations between two of them, with all their words.
 
 _PREDICATES = {"is a": "is", "has title": "is", "is located in": "is in"}
-"""How a noun phrase is worded whose article stands in the argument."""
+"""The predicates of relations whose article is in the argument."""
 
 
 def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Proposition, Features]]:
     head, tail = candidate.head, candidate.tail
     first, second = _list_words(head, tail, tree), _list_words(tail, head, tree)
     subject = _write_argument("subject", first, (), tree, None)
-    other = _write_argument("object", second, (), tree, None)
-    if subject is None or other is None:
+    goal = _write_argument("object", second, (), tree, None)
+    if subject is None or goal is None:
         return
     start, end = tree.sentences[tree[tail.root].sentence]
     features = Features(
@@ -359,19 +359,19 @@ def _write_nominal(candidate: Candidate, tree: Tree) -> Iterator[tuple[Propositi
     span = Span(tree[min(first[0], second[0])].idx, tree[max(first[-1], second[-1])].end)
     predicate = _PREDICATES.get(candidate.relation, candidate.relation)
     confidence = estimate_confidence(features)
-    yield Proposition(predicate, (subject, other), span, confidence=confidence), features
+    yield Proposition(predicate, (subject, goal), span, confidence=confidence), features
 
 
-def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
-    """The tokens of one of two phrases, without the other and what leads to it."""
-    root, at = tree[phrase.root], tree[other.root]
+def _list_words(phrase: Phrase, partner: Phrase, tree: Tree) -> list[int]:
+    """The tokens of a phrase, without those of its partner and the words that introduce it."""
+    root, node = tree[phrase.root], tree[partner.root]
     for _ in range(MAX_HOPS):
-        if at.head is root:
+        if node.head is root:
             break
-        at = at.head
-    tokens = collect_phrase(root, split=True, bare=at)
-    # "author Bill Hart": the title hangs on the name; the parse of dates in brackets is a guess.
-    if phrase.first not in tokens or "compound" in {root.dep, tree[other.root].dep}:
+        node = node.head
+    tokens = collect_phrase(root, split=True, bare=node)
+    # "author Bill Hart": the title depends on the name; the parse of dates in brackets is a guess.
+    if phrase.first not in tokens or "compound" in {root.dep, tree[partner.root].dep}:
         return list(range(phrase.first, phrase.last + 1))
     edges = {tokens[0], tokens[-1]}
     return [i for i in tokens if i not in edges or tree[i].tag not in {"POS", "WP$"}]
@@ -380,14 +380,14 @@ def _list_words(phrase: Phrase, other: Phrase, tree: Tree) -> list[int]:
 # Propositions of a clause: predicate, subject, and every complement and adjunct.
 
 _MAX_SPLITS = 12
-"""Propositions of one clause at most, however many subjects and objects are coordinated."""
+"""The most propositions of a clause with coordinated subjects and objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A clause in words, but for its subject and first object.
+    """The words of a clause, except its subject and first object.
 
-    `tokens` are those of the predicate that stand in the clause; `others` the later arguments.
+    `tokens`: the predicate's tokens in the clause; `others`: the later arguments.
     """
 
     text: str
@@ -398,12 +398,12 @@ class Wording:
 
 
 def list_propositions(tree: Tree) -> tuple[Proposition, ...]:
-    """The propositions of every clause, by place, then those of noun phrases."""
+    """The propositions of every clause in text order, then those of noun phrases."""
     return tuple(each for each, _ in draft_propositions(tree))
 
 
 def draft_propositions(tree: Tree) -> Iterator[tuple[Proposition, Features]]:
-    """The propositions with what their confidence was read from; none is repeated."""
+    """The distinct propositions with the features of their confidence."""
     findings = Findings(tree, Antecedents(Tree("", [], [])))  # pronouns stay
     find_nominal_facts(findings)
     frames, merged = findings.frames, list_merged(findings.frames)
@@ -445,7 +445,7 @@ def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -
 def state_clause(
     frame: Frame, frames: dict[int, Frame], subject: Argument | None, rename: Rename
 ) -> tuple[str, tuple[Argument, ...]]:
-    """Predicate and arguments of a clause as one fact, what is coordinated kept together."""
+    """Predicate and arguments of a clause as one fact; coordinated phrases are not split."""
     wording = word_clause(frame, frames, rename)
     part, text, verb = wording.side.part, wording.text, frame.verb
     be = wording.predicate.be
@@ -479,8 +479,8 @@ def _write_frame(frame: Frame, frames: dict[int, Frame]) -> Iterator[tuple[Propo
     ]
     objects: list[tuple[Node | None, Argument | None]] = [(None, None)]
     if part is not None:
-        found = [part.root] if part.role in CLAUSES else list(list_conjuncts(part.root))
-        objects = [(o, write_object(o, len(found) > 1, part, frame, None)) for o in found]
+        heads = [part.root] if part.role in CLAUSES else list(list_conjuncts(part.root))
+        objects = [(o, write_object(o, len(heads) > 1, part, frame, None)) for o in heads]
     split = len(subjects) > 1 or len(objects) > 1
     last = wording.tokens[-1]
     span = Span(tree[wording.tokens[0]].idx, tree[last].end)

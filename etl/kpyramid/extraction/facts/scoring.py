@@ -1,4 +1,4 @@
-"""How sure a fact is: logistic models over its words, its clause and its sentence.
+"""The confidence of a fact: logistic models over its words, its clause and its sentence.
 
 The weights are data (`scoring.toml`). Those of propositions are fitted by
 `benchmarks/calibration.py --write`: right is that at least half of the words agree, slot by slot,
@@ -25,15 +25,15 @@ from kpyramid.extraction.syntax.tree import LITERALS, QUOTATION, Node, Phrase, T
 WEIGHTS: Mapping[str, Mapping[str, float]] = tomllib.loads(
     Path(__file__).with_name("scoring.toml").read_text("utf-8")
 )
-"""Of `propositions` and `triples`: one weight per value; a value without one counts nothing."""
+"""The weights of `propositions` and `triples`, one per value; other values have no weight."""
 
 RESOLVED = -0.7
-"""The weight of `resolved`, set by hand: sentences by themselves do not show what it costs."""
+"""The weight of `resolved`, set by hand: single sentences do not show its effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What speaks for or against a fact, n-ary or binary; lengths are in words.
+    """The features of a fact, n-ary or binary, for its confidence; lengths are in words.
 
     `construction` is where the fact was read: "main" clause, "conjunct" of another verb,
     "relative", "participle", "adverbial", "complement", "infinitive", or in a noun phrase
@@ -42,7 +42,7 @@ class Features:
     is modified). `inferred_predicate`: a word of the predicate does not stand in the sentence.
     `split`: an argument was cut out of a coordination. `object_*` speak of the first argument
     after the subject; `object_words` is 0 without one. `longest_words`: of the arguments after it.
-    `resolved`: a pronoun or "the town" was replaced by what it stands for.
+    `resolved`: a pronoun or "the town" was replaced by its antecedent.
     """
 
     construction: str
@@ -79,7 +79,7 @@ _NUMBERS: Mapping[str, tuple[int, int]] = {
     "longest_words": (6, 24),
     "arguments": (2, 6),
 }
-"""Below the first number and above the second, more or less makes no difference."""
+"""Values below the first number or above the second count as that number."""
 _FLAGS = [each.name for each in fields(Features) if each.type == "bool"]
 
 
@@ -96,7 +96,7 @@ def apply_weights(values: Mapping[str, float], weights: Mapping[str, float]) -> 
 
 
 def list_values(features: Features) -> dict[str, float]:
-    """The features as numbers from 0 to 1, by name, in a fixed order; what is 0 is left out."""
+    """The features as numbers from 0 to 1, by name, in a fixed order; zeros are left out."""
     values = {"bias": 1.0, f"construction={features.construction}": 1.0}
     for name, (least, most) in _NUMBERS.items():
         values[name] = (min(max(getattr(features, name), least), most) - least) / (most - least)
@@ -110,12 +110,12 @@ def list_values(features: Features) -> dict[str, float]:
 # Triples.
 
 _MOST_WORDS = 6
-"""From this number on, the number of an argument's words is one trait."""
+"""Larger numbers of an argument's words share one trait."""
 _MOST_LENGTH = 14
 _MOST_COUNTED = 6
 _MOST_NUMBER = 20
-_TOLD_BELOW = ("resolved", "subject_named", "object_named", "inferred_predicate")
-"""Features of facts that a triple's own traits tell, by side and kind."""
+_COVERED_BY_TRAITS = ("resolved", "subject_named", "object_named", "inferred_predicate")
+"""Features of facts that a triple's traits express by side and kind instead."""
 _SPEAKERS = frozenset("i me my mine we us our ours".split())
 _ADDRESSED = frozenset("you your yours".split())
 _SUPPOSING = frozenset("if unless whether suppose assume".split())
@@ -131,7 +131,7 @@ def score_candidate(candidate: Candidate, findings: Findings, attributed: bool =
 def list_traits(
     candidate: Candidate, findings: Findings, attributed: bool = False
 ) -> dict[str, float]:
-    """What speaks for or against a triple, as numbers from 0 to 1 by name; what is 0 is left out.
+    """The traits of a triple for its confidence, numbers from 0 to 1 by name; zeros are left out.
 
     `head name`, `tail noun`, `tail literal`: what the argument is; `head before VBZ`: the tag of
     the token after it; `left time`: a part of the clause that the triple does not have.
@@ -139,7 +139,7 @@ def list_traits(
     tree = findings.tree
     frame = findings.frames.get(candidate.clause) if candidate.clause is not None else None
     traits = list_values(_read_features(candidate, frame, findings, attributed))
-    for name in _TOLD_BELOW:
+    for name in _COVERED_BY_TRAITS:
         traits.pop(name, None)
     for side, phrase in (("head", candidate.head), ("tail", candidate.tail)):
         traits |= dict.fromkeys((f"{side} {each}" for each in _list_marks(phrase, tree)), 1.0)
@@ -170,9 +170,9 @@ def _measure_doubt(nodes: Sequence[Node]) -> float:
 
 
 def _list_path(node: Node, end: int | None) -> list[Node]:
-    """The token and those above it, as far as the verb of its clause.
+    """The token and its ancestors up to the verb of its clause.
 
-    Ends where a token comes up again: the heads that a parser gives may form a circle.
+    Ends at a repeated token: the heads of a parse may form a cycle.
     """
     path = [node]
     while node.i != end and node.head not in path:
@@ -210,7 +210,7 @@ def _read_features(
 
 
 def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
-    """What the argument is, and between which tokens it stands."""
+    """The traits of an argument and of the tokens before and after it."""
     kind = "name" if phrase.is_named else "literal" if phrase.label in LITERALS else "noun"
     yield kind
     count = phrase.last - phrase.first + 1
@@ -234,7 +234,7 @@ def _list_marks(phrase: Phrase, tree: Tree) -> Iterator[str]:
 
 
 def _list_parts(candidate: Candidate, frame: Frame) -> Iterator[str]:
-    """The roles of the clause's parts: the tail's, those in the relation, and those left out."""
+    """The roles of the clause's parts: of the tail, in the relation, and outside the triple."""
     tail = candidate.tail
     for part in frame.parts:
         if tail.first <= part.root.i <= tail.last:

@@ -1,8 +1,8 @@
 """Facts of tables and of `Key: value` lines, without a parser.
 
 A row's subject is its cell in the first column of names, the header is the relation, the cell the
-value; of keys and values the subject is what the caption, a heading or the title names. What is not
-sure is dropped with its reason: a table, a row or a column at a time.
+value; the subject of keys and values is named by the caption, a heading or the title. Doubtful
+tables, rows and columns are dropped with their reason.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from kpyramid.extraction.types import (
 
 
 class Cell(NamedTuple):
-    """Words and the characters that they stand at: none of a title, several of a joined name.
+    """Words and their spans: none for a title, several for a joined name.
 
-    `when`: of a header, when its values hold.
+    `when`: the time of a header's values.
     """
 
     text: str
@@ -56,7 +56,7 @@ class Cell(NamedTuple):
 
     @property
     def span(self) -> Span | None:
-        """Where the words occur literally."""
+        """The span of the words; None where they do not occur literally."""
         return self.spans[0] if len(self.spans) == 1 else None
 
 
@@ -66,17 +66,17 @@ _Type = Literal["date", "number", "flag", "text"]
 
 @dataclass(slots=True)
 class _Table:
-    """Rows of cells by column; `header` are those above, from which the columns have names."""
+    """Rows of cells by column; `header`: the rows above them, which name the columns."""
 
     header: list[_Row] = field(default_factory=list)
     rows: list[_Row] = field(default_factory=list)
     subject: tuple[int, ...] = ()
     kind: Cell | None = None
-    """The header of the subjects, where it is their class."""
+    """The header of the subjects' column, where it is their class."""
 
 
 def read_tables(given: Titled) -> Extraction:
-    """What the cells and pairs of a text state, each value a claim and a fact."""
+    """The facts of the cells and pairs of a text, with a claim and a fact per value."""
     findings = _Findings()
     context = [(0, Cell(given.title))]
     for kind, run in groupby(given.blocks, key=lambda block: block.kind):
@@ -85,7 +85,7 @@ def read_tables(given: Titled) -> Extraction:
         if kind in {"heading", "caption"}:
             for block, cell in zip(blocks, cells, strict=True):
                 level = block.level if kind == "heading" else _CAPTION
-                context = [*(one for one in context if one[0] < level), (level, cell)]
+                context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
             findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
         elif kind == "cell":
@@ -95,12 +95,12 @@ def read_tables(given: Titled) -> Extraction:
                 above = cite_document(context[-1][1].text, "")
                 findings.add_table(table, _name_context(context, nouns), above)
         if kind not in {"heading", "caption"}:
-            context = [one for one in context if one[0] != _CAPTION]
+            context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
 
 
 _CAPTION = 9
-"""A level below all headings': a caption names no table but the next."""
+"""A level below all headings: a caption only names the next table."""
 
 
 def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
@@ -112,7 +112,7 @@ def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
 
 
 def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]:
-    """The tables of cells that follow each other; those of one header are parts of one table."""
+    """The tables of consecutive cells; consecutive tables with the same header are joined."""
     tables: list[_Table] = []
     last = (0, 0)
     rows: dict[int, dict[int, Cell]] = {}
@@ -163,17 +163,17 @@ _ROLE = re.compile(r".*(?:[eo]r|champion|runner-up|host)s?", re.I)
 _EMPTY = re.compile(
     r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|as above|(?:see|refer to) (?:also )?\S+(?: \S+)?", re.I
 )
-"""Cells without a value of their own: what they mean stands elsewhere, "see below"."""
+"""Cells without a value, which refer to another place: "see below"."""
 _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
 
 def _name_context(context: Sequence[tuple[int, Cell]], nouns: Collection[str] = ()) -> Cell | None:
-    """The nearest of caption, headings and title that names one thing.
+    """The nearest of caption, headings and title that names a single thing.
 
-    Its words are large, and its noun is no plural, but in a title. A part of texts is passed over,
-    and so is what is named by one of the `nouns`, of the columns: "Population", "Winners". Where
-    another heading names no one thing, what stands above it is not meant either.
+    Its words are capitalised, and its noun is no plural, except in a title. Parts of texts are
+    skipped, and headings with one of the `nouns` of the columns: "Population", "Winners". Where
+    another heading does not name a single thing, those above it are not used either.
     """
     for level, cell in reversed(context):
         words = cell.text.split()
@@ -219,7 +219,7 @@ _MEASURE = re.compile(
 
 
 def _name_columns(header: Sequence[_Row], width: int) -> dict[int, Cell]:
-    """The header of each column: words of all header rows, above all what reaches over several."""
+    """The header of each column: the words of all header rows, first those over several columns."""
     named: dict[int, tuple[Cell, ...]] = {}
     for row in header:
         reaching: Cell | None = None
@@ -242,10 +242,10 @@ def _join_cells(cells: Iterable[Cell]) -> Cell:
 def _find_subject(
     names: _Row, rows: Sequence[_Row], types: Mapping[int, Counter[_Type]]
 ) -> tuple[int, ...]:
-    """The first column of names that differ, both columns of names in parts, or none.
+    """The first column of distinct names, both columns of names in two parts, or none.
 
-    Identifiers, and what has no header that says something, only where there is no other; what
-    describes the rows where there is none of those.
+    Identifiers, and columns without a meaningful header, are chosen only where there is no other;
+    descriptions of the rows only where there are none of these.
     """
     headers = {column: cell.text for column, cell in names.items()}
     first = _split_header(headers.get(0, ""))
@@ -273,7 +273,7 @@ def _find_subject(
     if not chosen:
         return ()
     column = min(chosen)[1]
-    # Who has a part in a year's event, "Winner", is not what the row is about.
+    # A participant of a year's event, "Winner", is not the subject of the row.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
 
@@ -283,18 +283,18 @@ _NUMBERED = WORDS["numbered"] | _WORDS["coded"]
 
 
 def _split_header(header: str) -> list[str]:
-    """Its words in small letters, but for those in capitals: "IT" is no "it"."""
+    """The words of a header in lower case, except capitals: "IT" is not "it"."""
     return [w if w.isupper() else w.casefold() for w in header.replace("_", " ").split()]
 
 
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
-    """What a row is about: of the column "Office" not Leeds, but the Leeds office; exit code 5."""
+    """The subject of a row: in a column "Office" the Leeds office, not Leeds; "exit code 5"."""
     above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
     noun = lemmatise(above.rpartition(" ")[2])
-    told = {lemmatise(word) for word in cell.text.casefold().split()}
+    lemmas = {lemmatise(word) for word in cell.text.casefold().split()}
     if noun in _NUMBERED and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
-    if noun not in _WORDS["named_after"] or noun in told:
+    if noun not in _WORDS["named_after"] or noun in lemmas:
         return cell
     return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
 
@@ -307,21 +307,21 @@ def _is_short(text: str) -> bool:
 
 
 def _is_clause(text: str) -> bool:
-    """Whether a cell tells what happens, and names nothing: "a gate refused"."""
+    """Whether a cell is a clause, not a name: "a gate refused"."""
     first, *rest = text.casefold().split()
     opens = first in FUNCTION_WORDS | {"nothing"} and text[1:].islower() and rest
     return _is_empty(text) or bool(opens and (_VERBAL & {*rest} or _is_participle(rest[-1])))
 
 
 _MOST = 0.8
-"""Share of a column's cells that are names, and differ, where it names the rows."""
+"""The least share of distinct names among the cells of a column that names the rows."""
 
 
 def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
-    """Whether the first column is the header; None where the table does not tell.
+    """Whether the first column is the header; None where the table does not decide it.
 
-    Cells of one header are of one type: of a table whose rows are each of one type, and whose
-    columns are not, the rows are what has a header.
+    The cells of a header have the same type: where the cells of each row have one type and those
+    of the columns do not, the headers belong to the rows.
     """
     inner = [
         {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
@@ -347,11 +347,11 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
 
 
 def _opens_with_header(rows: Sequence[_Row]) -> bool:
-    """Whether the first row of a table without a header is one: words above a column of values."""
+    """Whether the first row of a table without a header is one: text above a column of values."""
     first, rest = rows[0], rows[1:]
     if len(first) < 2 or {_classify(cell.text) for cell in first.values()} != {"text"}:
         return False
-    below = [{_classify(row[at].text) for row in rest if at in row} for at in first]
+    below = [{_classify(row[column].text) for row in rest if column in row} for column in first]
     return len(rest) > 1 and any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
 
 
@@ -359,7 +359,7 @@ def _opens_with_header(rows: Sequence[_Row]) -> bool:
 
 
 class _Header(NamedTuple):
-    """A header's words, the unit of its values, and the year that they are of."""
+    """A header's words, the unit of its values, and their year."""
 
     words: str
     unit: str
@@ -404,10 +404,10 @@ _IRREGULAR = frozenset(p.partition(":")[2] for p in VERBS["participles"]) | {"bo
 
 
 def _word_relation(header: str, value: str, kind: _Type) -> str | None:
-    """The relation that a header states of such a value; None where it does not tell.
+    """The relation that a header states for a value of such a type; None where it is unclear.
 
-    A noun is had, as "the height of X is Y" is worded; a participle says what was done, when and
-    where by what its value is.
+    A noun becomes "has height", as for "the height of X is Y"; a participle, "was founded", gets a
+    preposition by the type of the value.
     """
     words = [w if any(map(str.isupper, w[1:])) else w.lower() for w in header.split()]
     plain = [word.casefold() for word in words]
@@ -442,20 +442,20 @@ _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
 
 
 def _word_question(words: Sequence[str]) -> str | None:
-    """The relation of a header that asks something of the row's thing: "What it means".
+    """The relation of a header that is a question about the row's subject: "What it means".
 
-    What the reader or something else does is not said of it: "what to do", "what a build does".
+    None for questions about the reader or another thing: "what to do", "what a build does".
     """
     if words[:3] == ["what", "you", "can"]:
         return " ".join(["lets you", *(word for word in words[3:] if word != "do")])
     if words[0] == "what" and words[1] in {"it", "they"}:
         return "has description" if lemmatise(words[-1]) == "do" else " ".join(words[2:])
-    other = not {"i", "we", "you"}.isdisjoint(words) or words[1] in ARTICLES | {"to"}
-    return None if other else " ".join(words)
+    has_subject = not {"i", "we", "you"}.isdisjoint(words) or words[1] in ARTICLES | {"to"}
+    return None if has_subject else " ".join(words)
 
 
 def _is_silent(header: str) -> bool:
-    """Whether it says nothing of its column: "#", "No.", "Column 1", "Unnamed: 0", "then"."""
+    """Whether a header does not describe its column: "#", "No.", "Column 1", "Unnamed: 0"."""
     return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(_split_header(header))
 
 
@@ -482,7 +482,7 @@ class _Findings:
         )
 
     def _drop(self, reason: str, cells: Iterable[Cell]) -> None:
-        """Notes the reason, where it is that, and the first words."""
+        """Rejects cells with the reason, their span and their first words."""
         listed = [cell for cell in cells if cell.spans]
         if listed and (reason, listed[0].spans[0]) not in self._noted:
             self._noted.add((reason, listed[0].spans[0]))
@@ -492,7 +492,7 @@ class _Findings:
     def add_pairs(
         self, pairs: Sequence[tuple[Cell, Cell]], subject: Cell | None, construction: str = "pair"
     ) -> None:
-        """Keys and values of one thing, which the text before them names."""
+        """Adds the facts of keys and values, whose subject the text before them names."""
         names = [value for key, value in pairs if key.text.casefold() in _WORDS["naming"]]
         subject = subject or next(iter(names), None)
         if subject is None:
@@ -502,9 +502,9 @@ class _Findings:
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
     def add_table(self, table: _Table, context: Cell | None, above: str | None) -> None:
-        """The values of a table, read by rows or by columns; or why it is not read.
+        """Adds the facts of a table, read by rows or by columns, or rejects it with the reason.
 
-        `above`: the caption or heading, which says of what table a fact is.
+        `above`: the caption or heading, which names the table in the facts' qualifiers.
         """
         self._above = above
         if not table.header and _opens_with_header(table.rows):
@@ -530,14 +530,14 @@ class _Findings:
         elif not rows or width < 2 or not names:
             self._drop("no_header", shown)
         elif not {*types} - {0} <= {*names}:
-            # a header may reach over the column beside it
+            # a header may span the next column
             self._drop("header_says_nothing", shown)
         elif (turned := _is_turned(names, rows)) is None:
             self._drop("orientation_unclear", shown)
         elif turned:
-            labels = {at: row[0] for at, row in enumerate(rows) if 0 in row}
+            labels = {index: row[0] for index, row in enumerate(rows) if 0 in row}
             for column in sorted({*types} - {0}):
-                values = {at: row[column] for at, row in enumerate(rows) if column in row}
+                values = {index: row[column] for index, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types)
@@ -555,9 +555,9 @@ class _Findings:
         dated: Cell | None = None,
         kind: Cell | None = None,
     ) -> None:
-        """The values of rows that their keys name; or of `dated`, and then the key says when.
+        """Adds the facts of rows whose subjects are their keys; with `dated`, keys are times of it.
 
-        `kind`: the class of what they name.
+        `kind`: the class of the subjects.
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
@@ -595,15 +595,15 @@ class _Findings:
         for column, cell in row.items():
             if column not in header:
                 continue
-            said = _read_header(header[column].text)
-            said = said._replace(year=said.year or header[column].when)
-            if _is_silent(said.words):
+            term = _read_header(header[column].text)
+            term = term._replace(year=term.year or header[column].when)
+            if _is_silent(term.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:
                 self._drop("long_cell", [cell])
                 continue
-            last, dated = said.words.casefold().split()[-1], _is_participle(said.words.casefold())
+            last, dated = term.words.casefold().split()[-1], _is_participle(term.words.casefold())
             many = lemmatise(last) != last and not _is_participle(last) and last[-3:] != "ing"
             for value in _split_values(cell, dated=dated, many=many):
                 kind = _classify(value.text)
@@ -612,27 +612,27 @@ class _Findings:
                 elif usual.get(column) == "number" and kind == "date" and value.text.isdigit():
                     kind = "number"  # 1900 people, not the year
                 if not _is_empty(value.text):
-                    self._add_fact(head, header[column], said, value, kind, construction)
+                    self._add_fact(head, header[column], term, value, kind, construction)
 
     def _add_fact(
-        self, head: Cell, header: Cell, said: _Header, value: Cell, kind: _Type, construction: str
+        self, head: Cell, header: Cell, term: _Header, value: Cell, kind: _Type, construction: str
     ) -> None:
-        negated, relation, tail = False, _word_relation(said.words, value.text, kind), value
-        plain = said.words.lower()
+        negated, relation, tail = False, _word_relation(term.words, value.text, kind), value
+        plain = term.words.lower()
         if kind == "flag" and (_QUALITY.fullmatch(plain) or _is_participle(plain)):
             relation = "is"
             tail = Cell(plain, header.spans if plain == header.text else ())
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
-        elif kind == "number" and said.unit and not _LETTER.search(value.text):
-            tail = Cell(_add_unit(value.text, said.unit))
+        elif kind == "number" and term.unit and not _LETTER.search(value.text):
+            tail = Cell(_add_unit(value.text, term.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
             return
-        is_literal = said.words == header.text and relation.endswith(header.text)
+        is_literal = term.words == header.text and relation.endswith(header.text)
         is_row = construction in {"cell", "turned"} and self._above != head.text
-        told = {"time": said.year, TABLE: self._above if is_row else None}
+        roles = {"time": term.year, TABLE: self._above if is_row else None}
         fact = Fact(
             claim=len(self._claims),
             head=head.text,
@@ -642,7 +642,7 @@ class _Findings:
             tail_span=tail.span,
             relation_span=header.span if is_literal else None,
             negated=negated,
-            qualifiers={role: value for role, value in told.items() if value},
+            qualifiers={role: value for role, value in roles.items() if value},
             confidence=WEIGHTS["tables"][construction],
         )
         self._state(fact, head, tail, (*header.spans, *value.spans), _label_value(tail.text, kind))
@@ -688,7 +688,7 @@ _SENTENCE = re.compile(r"\.(?=$|\s+[\[(])")
 
 
 def _is_part(text: str) -> bool:
-    """Whether it is no value by itself, but more than a name or one half of a bracket."""
+    """Whether a part is no value: longer than a name, a clause, or half of a bracket."""
     words = text.split()
     says = not _CLAUSAL.isdisjoint(_split_header(text)) or words[:1] in (["or"], ["also"])
     return len(words) > _LONGEST_NAME or says or text.count("(") != text.count(")")
@@ -698,16 +698,16 @@ _CLAUSAL = _VERBAL | PRONOUNS | QUESTION_WORDS
 
 
 def _cut(text: str, marks: re.Pattern[str]) -> list[tuple[int, int]]:
-    """Where the parts of a text between its marks begin and end."""
+    """The start and end of each part of a text between its marks."""
     ends = [match.span() for match in marks.finditer(text)]
     return [*zip([0, *(e for _, e in ends)], [*(s for s, _ in ends), len(text)], strict=True)]
 
 
 def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Iterator[Cell]:
-    """The values of a cell, parted by semicolons or lines unless they are sentences.
+    """The values of a cell, separated by semicolons or lines unless they are sentences.
 
-    `dated`: a date comes first, and what follows it is the place, or says more of it. `many`: the
-    header is a plural, so that commas and "and" part values too; those of "A, B and C" always do.
+    `dated`: the cell may begin with a date, followed by a place. `many`: the header is a plural, so
+    that commas and "and" separate values too; in "A, B and C" they always do.
     """
     (span,) = cell.spans
     parts = _cut(cell.text, _PARTED)
@@ -720,8 +720,8 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
     if date is not None and date.start == 0 and isinstance(date.value, Date):
         rest = cell.text[date.end :]
         place = "" if re.search(r"\d", rest) else rest.strip(" ,;()\n")
-        at = cell.text.find(place, date.end)
-        parts = [(0, date.end), *([(at, at + len(place))] if place else [])]
+        start = cell.text.find(place, date.end)
+        parts = [(0, date.end), *([(start, start + len(place))] if place else [])]
     for part in parts:
         for inner in trim(cell.text, *part):
             words = cell.text[inner.start : inner.end]

@@ -27,7 +27,7 @@ _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
 _SECOND = frozenset({"to", "with"})
 CONNECTIVES = WORDS["connectives"]
-"""Phrases that join sentences: they say nothing of the clause they stand in."""
+"""Phrases that join sentences: they do not qualify their clause."""
 
 
 def list_parts(frame: Frame, known: dict[int, Kids]) -> Iterator[Part]:
@@ -47,7 +47,7 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
     if dep in OBJECTS:
         if node not in frame.subjects:
             yield Part("attribute" if dep == "attr" else "object", node)
-        else:  # "there is a house in the wood": the place may hang on the house
+        else:  # "there is a house in the wood": the place may depend on the house
             for child in node.children:
                 if child.dep == "prep" and child.word != "of":
                     yield from list_prepositional(child)
@@ -90,9 +90,9 @@ def _is_connective(prep: Node) -> bool:
 
 
 def _is_independent(clause: Node, verb: Node) -> bool:
-    """Whether what the parser calls a complement is a sentence of its own: "X left; Y stayed".
+    """Whether a clause labelled as complement is a sentence of its own: "X left; Y stayed".
 
-    It then stands before a verb that has its object already, or before a semicolon.
+    It then precedes a verb that already has its object, or a semicolon.
     """
     if clause.i > verb.i:
         return False
@@ -107,13 +107,13 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
     """The objects of a preposition and of those nested in it; `before` are words in front."""
     stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
     while stack:
-        at, link = stack.pop()
-        for child in at.children:
+        node, link = stack.pop()
+        for child in node.children:
             if _is_second_half(child) and len(link) < 3:
                 stack.append((child, (*link, child)))
             elif child.dep == "prep" and len(link) < 3:
-                # "out of" is one relation; "from A to B" holds two, whatever the parser nests.
-                stack.append((child, (*link, child) if child.i == at.i + 1 else (child,)))
+                # "out of" is one relation; "from A to B" is two, even if the parser nests them.
+                stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
             elif child.dep in {"pobj", "pcomp"}:
@@ -122,13 +122,13 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
 
 
 def list_led(quality: Node) -> list[Part]:
-    """What prepositions join to an adjective: "higher in June than in May"."""
+    """The prepositional phrases of an adjective: "higher in June than in May"."""
     preps = [c for c in quality.children if c.dep in {"prep", "agent"}]
     return [part for prep in preps for part in list_prepositional(prep)]
 
 
 def _tells_manner(noun: Node) -> bool:
-    """Whether a bare noun behind "by" says how: "by hand", "by accident"; an agent is "a hand"."""
+    """Whether a bare noun after "by" is a manner: "by hand", "by accident", not "by a hand"."""
     completed = noun.left_edge is not noun or any(
         c.dep != "prep" or c.word == "of" for c in noun.children
     )
@@ -141,7 +141,7 @@ def _is_second_half(word: Node) -> bool:
 
 
 def _find_second(noun: Node) -> Node | None:
-    """The preposition that a noun between two of them leads to: "behalf of", "respect to"."""
+    """The second preposition of a phrase with a noun between two: "behalf of", "respect to"."""
     return next(
         (
             c
@@ -153,7 +153,7 @@ def _find_second(noun: Node) -> Node | None:
 
 
 def _fill_relative(part: Part, clause: Node | None) -> Part:
-    """The part, with what a relative word stands for in its place."""
+    """The part, with a relative word replaced by its antecedent."""
     if part.root.tag in RELATIVES and clause is not None and clause.dep == "relcl":
         return Part(part.role, clause.head, part.link, part.root)
     return part
@@ -167,7 +167,7 @@ def _find_gap(frame: Frame) -> Part | None:
     if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
         return None
     preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for at in (top, *preps) for c in at.children):
+    if any(c.tag in RELATIVES for node in (top, *preps) for c in node.children):
         return None
     stranded = next((p for p in preps if not p.children), None)
     if stranded is not None:
@@ -219,29 +219,29 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
 
 
 def _share_complement(frame: Frame, frames: dict[int, Frame]) -> None:
-    """Give "born" the place in "was born and raised in Rome": it stands behind both verbs.
+    """Give "born" the place in "was born and raised in Rome", which follows both verbs.
 
-    The first verb has nothing of its own and only the conjunction between it and the second,
-    which has no object either and is in the same voice.
+    The first verb has no parts of its own, only a conjunction separates it from the second, and
+    the second has no object and the same voice.
     """
     verb = frame.verb
     later = next((c for c in frame.kids.get("conj", ()) if c.i in frames), None)
     if later is None or any(p.place > verb.i for p in frame.parts):
         return
-    other = frames[later.i]
+    second = frames[later.i]
     between = verb.tree.nodes[verb.i + 1 : later.i]
     joined = all(c.dep in {"cc", "prt"} or c.text == "," for c in between)
-    if not joined or not OBJECTS.isdisjoint(other.kids):
+    if not joined or not OBJECTS.isdisjoint(second.kids):
         return
-    if _is_passive(frame, frames) != _is_passive(other, frames):
+    if _is_passive(frame, frames) != _is_passive(second, frames):
         return
-    end = max([later.i, *(c.i for c in other.kids.get("prt", ()))])
-    frame.parts += [p for p in other.parts if p.link and p.link[0].i == end + 1]
+    end = max([later.i, *(c.i for c in second.kids.get("prt", ()))])
+    frame.parts += [p for p in second.parts if p.link and p.link[0].i == end + 1]
 
 
 def _is_passive(frame: Frame, frames: dict[int, Frame]) -> bool:
     lender = frames[frame.lender.i] if frame.lender is not None else frame
-    return any(dep in at.kids for at in (frame, lender) for dep in ("auxpass", "nsubjpass"))
+    return any(dep in each.kids for each in (frame, lender) for dep in ("auxpass", "nsubjpass"))
 
 
 def _name_construction(verb: Node) -> str:
@@ -250,90 +250,90 @@ def _name_construction(verb: Node) -> str:
     return _CONSTRUCTIONS.get(verb.dep, "main")
 
 
-def _list_own_subjects(kids: Kids) -> list[Node]:
-    """Subjects; of "what needs structure is asked" the clause, whose noun is parsed as another."""
-    found = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
-    clause = next((node for node in found if node.dep.startswith("csubj")), None)
-    return [n for n in found if clause is None or n is clause or n.i < clause.i]
+def _list_direct_subjects(kids: Kids) -> list[Node]:
+    """Subjects; only the clause in "what needs structure is asked", whose noun is parsed as one."""
+    subjects = [node for dep in _SUBJECTS for node in kids.get(dep, ())]
+    clause = next((node for node in subjects if node.dep.startswith("csubj")), None)
+    return [n for n in subjects if clause is None or n is clause or n.i < clause.i]
 
 
 def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]:
-    way, at = "own", verb
+    way, node = "own", verb
     for _ in range(MAX_HOPS):
-        kids = known.get(at.i)
+        kids = known.get(node.i)
         if kids is None:
             break
-        own = _list_own_subjects(kids)
-        if own:
-            if at.dep == "relcl" and own[0].tag in RELATIVES and at.head.pos not in _VERBAL:
-                return [at.head], "antecedent"
-            return own, way
+        nouns = _list_direct_subjects(kids)
+        if nouns:
+            if node.dep == "relcl" and nouns[0].tag in RELATIVES and node.head.pos not in _VERBAL:
+                return [node.head], "antecedent"
+            return nouns, way
         if "expl" in kids and (there := kids.get("attr") or kids.get("dobj")):
             return there[:1], "existential"
-        head = at.head
-        if head is at:
+        head = node.head
+        if head is node:
             break
-        if at.dep == "relcl" or (at.dep == "acl" and at.tag in {"VBN", "VBG"}):
-            if at.tag == "VB" and head.lemma in WORDS["occasions"]:
+        if node.dep == "relcl" or (node.dep == "acl" and node.tag in {"VBN", "VBG"}):
+            if node.tag == "VB" and head.lemma in WORDS["occasions"]:
                 break  # "the reason to sell": a reason sells nothing
             if head.pos not in _VERBAL:
                 return [head], "antecedent"
         elif (
-            at.dep == "xcomp"
+            node.dep == "xcomp"
             and head.lemma not in _SUBJECT_CONTROL
             and (controlled := known.get(head.i, {}).get("dobj"))
         ):
             return controlled, "object_control"
-        elif at.dep not in _SHARING or not _is_subjectless(at):
+        elif node.dep not in _SHARING or not _is_subjectless(node):
             break
         if head.pos in {"ADP", "ADJ", "ADV", "SCONJ"}:
             head = head.head  # "able to go", "by going"
-        at, way = head, "shared"
+        node, way = head, "shared"
     return [], "none"
 
 
 def _is_subjectless(verb: Node) -> bool:
-    """Whether the form goes without a subject: conjuncts do, and what is not finite."""
+    """Whether the verb's form needs no subject: that of conjuncts and non-finite verbs."""
     if verb.dep in {"advcl", "ccomp"}:
         return verb.tag in {"VB", "VBG", "VBN"}
     return True
 
 
 def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
-    """The predicates above that say how the verb comes about: begin, want, be able."""
+    """The predicates above that merge with the verb: begin, want, be able."""
     chain: list[Node] = []
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        head = at.head
-        if _list_own_subjects(known[at.i]):
+        head = node.head
+        if _list_direct_subjects(known[node.i]):
             break
-        if at.dep == "conj" and head.dep == "xcomp" and at.tag == head.tag and head.i in known:
-            at = head
+        if node.dep == "conj" and head.dep == "xcomp" and node.tag == head.tag and head.i in known:
+            node = head
             continue
-        if at.dep != "xcomp" or head is at or at.tag == "VBD":
+        if node.dep != "xcomp" or head is node or node.tag == "VBD":
             break
         if head.dep == "acomp":
             head = head.head
         if head.i not in known or not OBJECTS.isdisjoint(known[head.i]):
             break
         chain.append(head)
-        at = head
+        node = head
     return chain[::-1]
 
 
 def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
-    """The verb whose object an infinitive belongs to ("has a chance to win"), or that serves it.
+    """The verb above an infinitive of its object ("has a chance to win") or of its purpose.
 
-    Someone who is given a chance wins himself, so a verb with a receiver does not govern.
+    A verb with a receiver does not govern: who is given a chance is the one who wins.
     """
     while verb.dep == "conj" and verb.tag == verb.head.tag == "VB" and verb.head.i in known:
-        if _list_own_subjects(known[verb.i]):
+        if _list_direct_subjects(known[verb.i]):
             return None
         verb = verb.head  # "has the power to uplift and bring together"
     if verb.tag != "VB" or verb.dep not in {"acl", "advcl", "xcomp"}:
         return None
     kids = known[verb.i]
-    if _list_own_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
+    if _list_direct_subjects(kids) or all(node.tag != "TO" for node in kids.get("aux", ())):
         return None
     head = verb.head
     if verb.dep == "acl":
@@ -362,15 +362,15 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
     """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        kids = known[at.i]
+        kids = known[node.i]
         if any(dep in kids for dep in AUXILIARIES):
-            return at if at is not verb else None
-        head = at.head
-        if at.dep != "conj" or head.tag != verb.tag or head.i not in known:
+            return node if node is not verb else None
+        head = node.head
+        if node.dep != "conj" or head.tag != verb.tag or head.i not in known:
             return None
-        if _list_own_subjects(kids):
+        if _list_direct_subjects(kids):
             return None
-        at = head
+        node = head
     return None

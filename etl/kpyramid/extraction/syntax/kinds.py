@@ -1,4 +1,4 @@
-"""Kind nouns: what "X is a <noun>" tells about X, and which nouns call the same thing back."""
+"""Kind nouns: the type of X in "X is a <noun>", and nouns that refer back to the same thing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
 _NOT_PERSON_NOUNS = _WORDS["not_person"]
 
 TAKING_BACK = _WORDS["taking_back"]
-"""Adjectives that say a thing is not, not yet, not surely or not fully of the kind."""
+"""Adjectives by which a thing is not, not yet, not surely or not fully of the kind."""
 
 MANNERS = _WORDS["manners"]
-"""Bare nouns behind "by" that say how something is done, not by whom."""
+"""Bare nouns after "by" that state how something is done, not by whom."""
 
 LABEL_NOUNS = pick_table(_WORDS, "label")
 """Nouns by the entity type of what they name, in spaCy's labels."""
@@ -36,7 +36,7 @@ GENERIC_NOUNS: dict[str, frozenset[str]] = {
     ),
     **dict.fromkeys("outfit body entity".split(), frozenset({"ORG"})),
 }
-"""Nouns that can call back anything of some types: "this area"."""
+"""Nouns that can refer back to anything of some types: "this area"."""
 
 _SYNONYMS = [words for name, words in _WORDS.items() if name.startswith("synonyms.")]
 _ALIKE: dict[str, frozenset[str]] = {
@@ -47,7 +47,7 @@ _ALIKE: dict[str, frozenset[str]] = {
 FIRM_ENDINGS, PLACE_OPENINGS = _WORDS["firm_endings"], _WORDS["place_openings"]
 UNDERTAKINGS, AUTHORS = _WORDS["undertakings"], _WORDS["authors"]
 BODIES = _WORDS["bodies"]
-"""Nouns of what a firm or a state has several of: "the committee" is never the firm itself."""
+"""Nouns for bodies of a firm or a state: "the committee" is never the firm itself."""
 
 _FEMALE, _MALE = _WORDS["female"], _WORDS["male"]
 
@@ -76,10 +76,10 @@ def is_office(word: str) -> bool:
 
 
 def list_alike(word: str) -> frozenset[str]:
-    """The kind nouns by which `word` may call a thing back, itself among them."""
+    """The kind nouns of the things that `word` may refer back to, itself included."""
     return _ALIKE.get(word, frozenset()) | {word}
 
 
 def find_gender(word: str) -> str | None:
-    """The gender, "f" or "m", of a noun or title that tells, else None."""
+    """The gender, "f" or "m", of a noun or title; None where it has none."""
     return "f" if word in _FEMALE else "m" if word in _MALE else None

@@ -26,24 +26,24 @@ _ATTRIBUTES: list[int | str] = [
 _IOB = ("", "I", "O", "B")
 _BATCH = 128
 _TOKENS = 4096
-"""Of docs whose decisions are taken together: their features fill 16 MB."""
+"""Tokens of the docs that are parsed together: their features need 16 MB."""
 _DOUBT = "doubt"
 _TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
-"""Packages whose pipelines run on torch, which spaCy loads wherever it is: twice its own time."""
+"""Packages whose pipelines need torch, which spaCy loads where installed: twice its own time."""
 _UNIT_END = re.compile(
     r"\d ?(?:[a-z]{1,3}\.(?= [A-Z]|\s*$)|[kMGm]?[AJKNVW]\.(?= (?:The|It|Its|This|A|An) |\s*$))"
     r"|\w[/*]\.(?= [A-Z]|\s*$)"
 )
-"""The end of a sentence for which the tokenizer leaves no stop: "a depth of 186 m. The lake", "in
-docs/. The page".
+"""The end of a sentence whose stop the tokenizer does not separate: "a depth of 186 m. The lake",
+"in docs/. The page".
 
-Behind a capital letter only where no name can follow: "in 1990 W. Smith" is none.
+After a capital letter only where no name can follow: "in 1990 W. Smith" is no end.
 """
 _WHOLE = re.compile(
     r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law|(?:co|re)-[a-z]{4,})\b"
     r"|\b((?:US|AU|CA|NZ|HK)\s\$)(?=\d)"
 )
-"""What the tokenizer takes apart: "20 °C", "120 km/h", "brother-in-law", "co-founded", "US $5"."""
+"""Words that the tokenizer splits: "20 °C", "120 km/h", "brother-in-law", "co-founded", "US $5"."""
 
 
 class Parser:
@@ -58,10 +58,10 @@ class Parser:
         return self.parse_parts((text, list(list_blocks(text))) for text in texts)
 
     def parse_parts(self, texts: Iterable[tuple[str, Sequence[Span]]]) -> Iterator[Tree]:
-        """One tree per text, in order, of the parts of it that are given with it.
+        """One tree per text, in order, of the given parts of it.
 
-        No sentence goes from one part into the next. A part is at most a block long. Batches
-        change the speed and no tensor, so no result.
+        No sentence crosses two parts. A part is at most a block long. Batches change the speed but
+        no tensor, so no result.
         """
         if self._pipeline is None:
             needs_torch = any(map(find_spec, _TRANSFORMERS))
@@ -81,11 +81,11 @@ class Parser:
         yield from self._parse_batch(waiting)
 
     def _parse_batch(self, texts: list[tuple[str, list[CleanText]]]) -> Iterator[Tree]:
-        parts = [part for _, own in texts for part in own]
-        batches = (parts[at : at + _BATCH] for at in range(0, len(parts), _BATCH))
+        parts = [part for _, cleaned in texts for part in cleaned]
+        batches = (parts[start : start + _BATCH] for start in range(0, len(parts), _BATCH))
         parsed = (doc for batch in batches for doc in self._annotate(batch))
-        for text, own in texts:
-            yield build_tree(text, [(next(parsed), part) for part in own])
+        for text, cleaned in texts:
+            yield build_tree(text, [(next(parsed), part) for part in cleaned])
 
     def _annotate(self, parts: list[CleanText]) -> list[Doc]:
         from spacy.training.batchers import minibatch_by_words
@@ -103,8 +103,8 @@ class Parser:
                 if begun := doc.char_span(end + 1, end + 2, alignment_mode="expand"):
                     begun[0].is_sent_start = True
             with doc.retokenize() as retokenizer:
-                for found in _WHOLE.finditer(part.words):
-                    if (whole := doc.char_span(*found.span(found.lastindex or 0))) is not None:
+                for match in _WHOLE.finditer(part.words):
+                    if (whole := doc.char_span(*match.span(match.lastindex or 0))) is not None:
                         retokenizer.merge(whole)
         for _, pipe in self._pipeline.pipeline:
             if hasattr(pipe, "moves"):
@@ -118,7 +118,7 @@ class Parser:
 def _decide(pipe: Any, docs: list[Doc]) -> None:
     """Annotates the docs as `greedy_parse` of the transition parser or recogniser does, but faster.
 
-    The parser's docs keep what the least sure decision on each token left to others, in tenths.
+    The parser's docs store for each token the largest doubt of a decision, in tenths.
     """
     states = pipe.moves.init_batch(docs)
     step = pipe.model.predict(docs)
@@ -137,15 +137,15 @@ def _decide(pipe: Any, docs: list[Doc]) -> None:
     scores = np.concatenate(chances)[chosen]
     doubt = 1 - 1 / np.exp(scores - scores.max(axis=1, keepdims=True)).sum(axis=1)
     most = np.zeros(sum(map(len, docs)))
-    for at in (buffer, stack):
-        np.maximum.at(most, at[chosen], doubt)
+    for tokens in (buffer, stack):
+        np.maximum.at(most, tokens[chosen], doubt)
     tenths = iter((most * 10).round().astype(int).tolist())
     for doc in docs:
         doc.user_data[_DOUBT] = list(islice(tenths, len(doc)))
 
 
 def build_tree(text: str, docs: Iterable[tuple[Doc, CleanText]]) -> Tree:
-    """The tree of `text` from the parses of parts of it, plain errors mended."""
+    """The tree of `text` from the parses of its parts, with clear errors repaired."""
     tree = Tree(text, [], [])
     for doc, part in docs:
         _append_doc(tree, doc, part)
@@ -185,15 +185,15 @@ def _link(nodes: list[Node], first: int, heads: list[int]) -> None:
         node.left_edge = node.right_edge = node
         if head != i:
             nodes[head].children.append(node)
-    # A leaf widens its ancestors as far as it sticks out.
+    # A leaf outside its ancestors' spans widens them.
     for i, node in enumerate(nodes[first:], first):
-        at = node
-        while at.head is not at:
-            at = at.head
-            if at.left_edge.i > i:
-                at.left_edge = node
-            elif at.right_edge.i < i:
-                at.right_edge = node
+        ancestor = node
+        while ancestor.head is not ancestor:
+            ancestor = ancestor.head
+            if ancestor.left_edge.i > i:
+                ancestor.left_edge = node
+            elif ancestor.right_edge.i < i:
+                ancestor.right_edge = node
             else:
                 break
 

@@ -1,4 +1,4 @@
-"""Polarity: which words deny the verb or noun that they stand with."""
+"""Polarity: the negation of verbs and nouns."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kpyramid.documents.words import read_words
 from kpyramid.extraction.syntax.tree import Node
 
 WORDS = read_words(__file__, "stance.toml")
-"""Words by which a text denies, supposes, hedges or tells what it says, by what they do."""
+"""Words of negation, supposition, hedging and report, by their function."""
 _DENYING = WORDS["negating"] | {"no"}
 _DEPENDENT = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
 _EXTENDED = frozenset("longer more ever once".split())
@@ -36,7 +36,7 @@ def is_negated(verb: Node) -> bool:
 def is_denied(noun: Node | None) -> bool:
     """Whether the noun is "none", or stands under "no", "not every", "hardly any" or "nor".
 
-    "Little" is no denial: "has little effect on" says itself how much.
+    "Little" is no denial: "has little effect on" states the amount.
     """
     if noun is None:
         return False
@@ -53,28 +53,28 @@ def is_denied(noun: Node | None) -> bool:
 
 
 def is_partly_denied(noun: Node | None) -> bool:
-    """Whether "not all" or "not every" of the noun is told of: others are as the clause says."""
+    """Whether "not all" or "not every" stands before the noun: the clause holds for others."""
     kids = () if noun is None else noun.children
     return any(c.dep == "neg" and _follow(c) in _QUANTIFIED for c in kids)
 
 
 def is_instead(noun: Node) -> bool:
-    """Whether a noun is what holds in place of what is denied: "not a farmer but a lawyer"."""
+    """Whether a noun is the affirmed alternative to a denied one: "not a farmer but a lawyer"."""
     between = noun.tree.nodes[noun.head.i + 1 : noun.i]
     return noun.dep == "conj" and any(c.word == "but" and c.head is noun.head for c in between)
 
 
 def is_scant(noun: Node) -> bool:
-    """Whether there is none of the noun or next to none: "no evidence", "little proof"."""
+    """Whether there is no or almost no such thing: "no evidence", "little proof"."""
     before = [c for c in noun.children if c.i < noun.i]
     bare = all(c.word not in {"a", "the"} for c in before)
     return is_denied(noun) or (bare and any(c.word in WORDS["scant"] for c in before))
 
 
 def _negates(word: Node, is_mark: bool) -> bool:
-    """Whether a word of denial denies: no name, no bound, no half of "not only ... but".
+    """Whether a negative word denies: it is no name, bound or half of "not only ... but".
 
-    `is_mark`: the parser calls it a negation.
+    `is_mark`: whether the parser labels it a negation.
     """
     if not (is_mark or word.word in _DENYING):
         return False
@@ -86,13 +86,13 @@ def _negates(word: Node, is_mark: bool) -> bool:
         bounds = after in WORDS["bounding"] or after == "other"
         than = word.i + 2 < len(word.tree) and word.tree[word.i + 2].word == "than"
         return not (bounds and than) and after != "doubt"
-    # "Nobody should just go without a map" says that nobody should go without one.
+    # "Nobody should just go without a map" means that nobody should go without one.
     lacking = after == "just" and any(c.word == "without" for c in word.head.children)
     return lacking or after not in WORDS["adding"]
 
 
 def _follow(word: Node) -> str:
-    """The next word of the text, "" at its end."""
+    """The next word of the text; "" at its end."""
     return word.tree[word.i + 1].word if word.i + 1 < len(word.tree) else ""
 
 

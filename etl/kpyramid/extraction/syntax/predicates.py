@@ -1,4 +1,4 @@
-"""Predicates: verbs, the frames of their clauses, and how a clause is meant."""
+"""Predicates: verbs, the frames of their clauses, and the wording of verb groups."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kpyramid.extraction.syntax.tree import Node
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
 VERBS = read_words(__file__, "verbs.toml")
-"""Verbs by what they say of their arguments, in their base form."""
+"""Classes of verbs by the relation to their arguments, in the base form."""
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _STATIVE = VERBS["stative"]
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
@@ -25,7 +25,7 @@ AFFECTING = VERBS["affecting"]
 _PARTICIPLES = dict(pair.split(":") for pair in sorted(VERBS["participles"]))
 _PASTS = dict(pair.split(":") for pair in sorted(VERBS["pasts"]))
 _LASTING = VERBS["lasting"]
-"""Verbs whose present participle tells a state that outlasts its clause."""
+"""Verbs whose present participle is a state that outlasts its clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def is_predicate(token: Node) -> bool:
 
 
 def is_stative(participle: Node) -> bool:
-    """Whether a past participle says what holds ("located"), not what happened ("written")."""
+    """Whether a past participle is a state ("located"), not an event ("written")."""
     return participle.lemma.lower() in _STATIVE
 
 
@@ -83,7 +83,7 @@ def is_copula(token: Node) -> bool:
 
 
 def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
-    """The modal verb among the auxiliaries, in full."""
+    """The modal verb among the auxiliaries, in its full form."""
     for node in kids.get("aux", ()):
         if node.tag == "MD":
             return _FULL_MODALS.get(node.word, node.word)
@@ -94,7 +94,7 @@ _ABLE = frozenset({"can", "could", "may", "might"})
 
 
 def read_means(verb: Node) -> str | None:
-    """The modal under which a gerund is the means: "firms can help by planting trees" can plant."""
+    """The modal of a clause whose means is a gerund: "can" in "can help by planting trees"."""
     while verb.dep == "conj" and verb.head.tag == "VBG":
         verb = verb.head
     by = verb.head
@@ -107,7 +107,7 @@ def read_means(verb: Node) -> str | None:
     return modal if modal in _ABLE else None
 
 
-# Frames: who does what to whom, how, when and where, as tokens.
+# Frames: the predicate, arguments and circumstances of a clause, as tokens.
 
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
@@ -115,7 +115,7 @@ TIMES = frozenset({"DATE", "TIME"})
 ENDING = frozenset({"to", "until", "till", "through"})
 """Prepositions before the end of a time or range: "from 1995 to 1998"."""
 MAX_HOPS = 12
-"""Steps up the tree before a search gives up, so that malformed parses end."""
+"""The most steps of a search up the tree, which bounds it in malformed parses."""
 
 Kids = dict[str, list[Node]]
 
@@ -125,9 +125,9 @@ class Part:
     """An argument or circumstance of a clause.
 
     `role` is object, attribute, quality, receiver, clause, purpose, circumstance, time, manner,
-    adverb or preposition. `root` heads it; `link` are the words that lead to it (prepositions,
-    conjunctions). `gap` is where it belongs when it stands elsewhere, as a relative clause's
-    antecedent does.
+    adverb or preposition. `root` heads it; `link` are the words that introduce it (prepositions,
+    conjunctions). `gap` is its position in the clause when it is outside, as the antecedent of a
+    relative clause.
     """
 
     role: str
@@ -145,9 +145,9 @@ class Part:
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """A clause, read once: propositions word it as it stands, the graph's facts are its parts.
+    """A clause: a proposition words it as a whole, the graph's facts are its parts.
 
-    `way` says where the subjects stand: "own", "shared" (coordination, control, participles),
+    `way` is the position of the subjects: "own", "shared" (coordination, control, participles),
     "antecedent" (relative and participial clauses), "object_control", "existential" ("there is a
     house") or "none". `clause` is the relative or participial clause the verb belongs to.
     `chain` are the predicates above that merge with the verb, outermost first: "wants" in "wants
@@ -181,7 +181,7 @@ def group_kids(node: Node) -> Kids:
 
 
 def list_merged(frames: dict[int, Frame]) -> set[int]:
-    """The verbs that say nothing apart from the infinitive they govern."""
+    """The verbs that are merged with the infinitive they govern."""
     return {
         verb.i
         for frame in frames.values()
@@ -191,44 +191,44 @@ def list_merged(frames: dict[int, Frame]) -> set[int]:
 
 
 def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
-    """How many clauses the verb's is part of, within reach."""
-    depth, at = 0, verb
+    """The number of clauses above the verb's, within `MAX_HOPS` steps."""
+    depth, node = 0, verb
     for _ in range(MAX_HOPS):
-        if at.head is at:
+        if node.head is node:
             break
-        at = at.head
-        depth += at.i in frames
+        node = node.head
+        depth += node.i in frames
     return depth
 
 
 def find_infinitive_mark(verb: Node) -> Node | None:
-    """The "to" of an infinitive, which coordinated ones share."""
-    at = verb
+    """The "to" of an infinitive, which coordinated infinitives share."""
+    node = verb
     for _ in range(MAX_HOPS):
-        for child in at.children:
+        for child in node.children:
             if child.tag == "TO":
                 return child
-        if at.dep != "conj" or at.tag != "VB" or at.head.tag != "VB":
+        if node.dep != "conj" or node.tag != "VB" or node.head.tag != "VB":
             return None
-        at = at.head
+        node = node.head
     return None
 
 
 def find_noun_clause(verb: Node) -> Node | None:
     """The relative or participial clause that the verb belongs to."""
-    at = verb
+    node = verb
     for _ in range(MAX_HOPS):
-        if at.dep in {"relcl", "acl"}:
-            return at
-        if at.dep not in {"conj", "xcomp", "ccomp"}:
+        if node.dep in {"relcl", "acl"}:
+            return node
+        if node.dep not in {"conj", "xcomp", "ccomp"}:
             return None
-        at = at.head
+        node = node.head
     return None
 
 
-# Predicates in words: auxiliaries, negation and modals as they stand.
+# Predicates in words: with auxiliaries, negation and modals of the text.
 
-_OWN = ("aux", "auxpass", "neg", "prt")
+_VERB_PARTS = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
@@ -236,17 +236,17 @@ _TAKING_OBJECTS = frozenset(
     "locate situate base headquarter diagnose examine observe treat randomize randomise recruit "
     "induce obtain collect".split()
 )
-"""Verbs that without an object are passive: "children diagnosed with it"."""
+"""Verbs whose participle is passive without an object: "children diagnosed with it"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
-"""Tokens of a phrase between a noun and its infinitive: "the power of mass media to change"."""
+"""The most tokens of a phrase before a noun's infinitive: "the power of mass media to change"."""
 _SINGULAR = {"are": "is", "were": "was"}
 
 
 @dataclass(slots=True)
 class Predicate:
-    """Tokens of a predicate; `lent` come from a coordinated verb, `be` is put before them."""
+    """Tokens of a predicate; `lent` are of a coordinated verb, `be` is inserted before them."""
 
     tokens: list[int]
     lent: list[int]
@@ -288,7 +288,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
 
 
 def _list_between(noun: Node, verb: Node) -> Iterator[int]:
-    """The noun before an infinitive, with a short phrase between both."""
+    """The tokens of the noun before an infinitive, and of a short phrase between them."""
     yield from range(noun.left_edge.i, noun.i + 1)
     for prep in noun.children:
         short = prep.right_edge.i - prep.i < _MAX_BETWEEN
@@ -298,26 +298,26 @@ def _list_between(noun: Node, verb: Node) -> Iterator[int]:
 
 def _list_words(verb: Node, frame: Frame) -> list[int]:
     """The verb with its auxiliaries, particles and the adverbs among them."""
-    found = [verb.i, *(node.i for dep in _OWN for node in frame.kids.get(dep, ()))]
+    tokens = [verb.i, *(node.i for dep in _VERB_PARTS for node in frame.kids.get(dep, ()))]
     adverbs = frame.kids.get("advmod")
     if adverbs:
         start = max((node.i for node in _list_before(frame)), default=verb.left_edge.i - 1)
-        found += [
+        tokens += [
             node.i
             for node in adverbs
             if start < node.i < verb.i and not node.children and node.tag != "WRB"
         ]
-    return found
+    return tokens
 
 
 def _list_before(frame: Frame) -> list[Node]:
     deps = ("nsubj", "nsubjpass", "expl", "csubj", "punct")
-    found = (node for dep in deps for node in frame.kids.get(dep, ()))
-    return [node for node in found if node.i < frame.verb.i]
+    nodes = (node for dep in deps for node in frame.kids.get(dep, ()))
+    return [node for node in nodes if node.i < frame.verb.i]
 
 
 def _lacks_auxiliary(frame: Frame) -> bool:
-    """Whether a participle stands where a clause would have a form of "be"."""
+    """Whether a participle lacks the form of "be" that a clause would have."""
     if any(dep in frame.kids for dep in AUXILIARIES):
         return False
     verb = frame.verb
@@ -327,12 +327,12 @@ def _lacks_auxiliary(frame: Frame) -> bool:
 def _is_bare_participle(frame: Frame) -> bool:
     """Whether the verb is a passive participle by itself: "boats built in Oslo".
 
-    With an active subject, or joined to an active verb, it is a past tense the tagger missed;
-    with an agent and no object the tagger has missed the participle.
+    With an active subject, or coordinated with an active verb, it is a mistagged past tense; a past
+    tense with an agent and without an object is a mistagged participle.
     """
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
-        # "... and the mill located in Kent": without an object these are sure to lack their "is".
+        # "... and the mill located in Kent": without an object these certainly lack their "is".
         bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
         return bare and verb.lemma.lower() in _TAKING_OBJECTS
     by = "agent" in kids and "dobj" not in kids
@@ -354,52 +354,52 @@ def _inflect_be(subject: Node, past: bool) -> str:
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
-    at = verb
+    ancestor = verb
     for _ in range(MAX_HOPS):
-        frame = frames.get(at.i)
+        frame = frames.get(ancestor.i)
         if frame is not None:
             for dep in AUXILIARIES:
                 for node in frame.kids.get(dep, ()):
                     if node.tag in {"VBD", "VBZ", "VBP", "MD"}:
                         return node.tag == "VBD"
-            if at.tag in {"VBD", "VBZ", "VBP"}:
-                return at.tag == "VBD"
-        if at.head is at:
+            if ancestor.tag in {"VBD", "VBZ", "VBP"}:
+                return ancestor.tag == "VBD"
+        if ancestor.head is ancestor:
             break
-        at = at.head
+        ancestor = ancestor.head
     return False
 
 
 def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> VerbGroup:
-    """The verb group in a fact's wording: no negation, finite where it can be.
+    """The verb group in a fact's wording: without negation, finite where possible.
 
-    Of adverbs it has those alone that make it former or exclusive: "formerly owned", "may only".
+    It retains only adverbs that make it former or exclusive: "formerly owned", "may only".
 
-    A copula is put in the singular, as the kinds it joins are; another verb agrees with its
-    subject, which may be `plural`.
+    A copula is singular, like the kinds after it; another verb agrees with its subject, which may
+    be `plural`.
     """
     verb, kids = frame.verb, frame.kids
-    own = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
+    aux = [node for dep in AUXILIARIES for node in kids.get(dep, ())]
     lender = frames[frame.lender.i] if frame.lender is not None and not frame.chain else None
     if lender is not None:
-        own = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
-    own.sort(key=lambda node: node.i)
+        aux = [node for dep in AUXILIARIES for node in lender.kids.get(dep, ())]
+    aux.sort(key=lambda node: node.i)
     modality = read_modal(kids) or (read_modal(lender.kids) if lender is not None else None)
-    means = None if modality or own else read_means(verb)
-    did = any(node.word == "did" for node in own)
-    helped = bool(own)
-    own = [node for node in own if node.tag not in {"MD", "TO"} and node.lemma != "do"]
+    means = None if modality or aux else read_means(verb)
+    did = any(node.word == "did" for node in aux)
+    helped = bool(aux)
+    aux = [node for node in aux if node.tag not in {"MD", "TO"} and node.lemma != "do"]
     particles = kids.get("prt", [])
     passive = "auxpass" in kids or "nsubjpass" in kids
     if verb.tag == "VBN":
         passive = passive or (lender is not None and "auxpass" in lender.kids)
-        passive = passive or (not own and verb.dep in {"acl", "advcl", "relcl"})
+        passive = passive or (not aux and verb.dep in {"acl", "advcl", "relcl"})
     if means is not None:
         modality, words = means, [means, verb.lemma.lower()]
     elif modality is not None:
-        words = [modality, *(node.word for node in own), verb.word]
-    elif own:
-        words = [_FULL.get(node.word, node.word) for node in own] + [verb.word]
+        words = [modality, *(node.word for node in aux), verb.word]
+    elif aux:
+        words = [_FULL.get(node.word, node.word) for node in aux] + [verb.word]
     else:
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
@@ -407,10 +407,10 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words[0] = ("were" if past else "are") if plural else "was" if past else "is"
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
-    elif own and words[0] in _HAVE and not (verb.lemma == "be" and own[0].tag == "VBP"):
+    elif aux and words[0] in _HAVE and not (verb.lemma == "be" and aux[0].tag == "VBP"):
         words[0] = "have" if plural else "has"
     words = " ".join(words).split()
-    if adverb := _find_past(frame, own) or _find_limit(frame):
+    if adverb := _find_past(frame, aux) or _find_limit(frame):
         copula = is_copula(verb)
         words.insert(len(words) + copula > 1 and words[0] in BE | HAVE | DO | MODALS, adverb)
     scoped = _find_scoped(frame)
@@ -418,24 +418,24 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words.insert(len(words) - (scoped.i < verb.i), scoped.word)
     text = " ".join([*words, *(node.word for node in particles)])
     tokens = {verb.i, *(node.i for node in particles)} | ({scoped.i} if scoped else set())
-    if lender is None or not own:
-        tokens.update(node.i for node in own)
+    if lender is None or not aux:
+        tokens.update(node.i for node in aux)
     return VerbGroup(text, tuple(sorted(tokens)), modality, passive)
 
 
 def _find_past(frame: Frame, auxiliaries: Sequence[Node]) -> str | None:
     """The adverb before a verb that makes it former: "formerly owned".
 
-    A copula's tense says it, and in the perfect such an adverb only orders what happened.
+    A copula expresses it by its tense, and in the perfect such an adverb only orders events.
     """
     if is_copula(frame.verb) or any(node.lemma == "have" for node in auxiliaries):
         return None
-    words = (frame.verb.tree[at].word for at in _list_words(frame.verb, frame))
+    words = (frame.verb.tree[index].word for index in _list_words(frame.verb, frame))
     return next((word for word in words if word in WORDS["past"]), None)
 
 
 def _find_limit(frame: Frame) -> str | None:
-    """The "only" of a clause, "alone" where it is about the subject: "only the board may sign"."""
+    """The "only" of a clause, or "alone" if it limits the subject: "only the board may sign"."""
     verb = frame.top
     if is_negated(verb) or (is_copula(verb) and "attr" in frame.kids):
         return None
@@ -446,34 +446,34 @@ def _find_limit(frame: Frame) -> str | None:
         for child in node.children:
             if child.dep == "advmod" and child.word in WORDS["limiting"]:
                 leads = subject is not None and child.i == subject.left_edge.i - (node is verb)
-                if leads:  # what two may do alone neither does
+                if leads:  # of two subjects neither does it alone
                     return "alone" if single else None
                 return child.word
     return None
 
 
 def _find_scoped(frame: Frame) -> Node | None:
-    """The adverb that a denial is about: "is not fully explained by", "did not differ much"."""
+    """The adverb that a negation applies to: "is not fully explained by", "did not differ much"."""
     verb, denial = frame.verb, frame.kids.get("neg")
     nodes = verb.tree.nodes[denial[0].i + 1 : verb.i + 3] if denial else ()
-    said = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
-    found = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
-    if found is None or found.children or verb.tree[found.i - 1].text == ",":
+    barred = WORDS["adding"] | WORDS["past"] | WORDS["of_sentence"]
+    word = next((n for n in nodes if n.tag == "RB" and n.dep == "advmod" and n.head is verb), None)
+    if word is None or word.children or verb.tree[word.i - 1].text == ",":
         return None
-    return None if found.word in said else found
+    return None if word.word in barred else word
 
 
 def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
-    """Whether a verb without a tense tells what happened in its clause's: "..., retiring in 2002".
+    """Whether a non-finite verb takes its main clause's past tense: "..., retiring in 2002".
 
-    What lasts is told in the present beside any tense: "rebuilt in 1730, overlooking the river".
+    A state is in the present beside any tense: "rebuilt in 1730, overlooking the river".
     """
-    at = verb
-    while at.dep == "conj" and at.head.tag in {at.tag, "IN"} and at.head is not at:
-        at = at.head if at.head.tag == at.tag else at.head.head  # "as an engineer and writing"
-    beside = at.dep in {"advcl", "pcomp"} or (at.dep == "conj" and at.head.tag == "VBD")
-    tied = at.dep in {"acl", "relcl"} or (at.dep == "xcomp" and at.head.lemma == "become")
-    aimed = tied and find_infinitive_mark(at) is not None  # "was the first to reach"
+    top = verb
+    while top.dep == "conj" and top.head.tag in {top.tag, "IN"} and top.head is not top:
+        top = top.head if top.head.tag == top.tag else top.head.head  # "as an engineer and writing"
+    beside = top.dep in {"advcl", "pcomp"} or (top.dep == "conj" and top.head.tag == "VBD")
+    tied = top.dep in {"acl", "relcl"} or (top.dep == "xcomp" and top.head.lemma == "become")
+    aimed = tied and find_infinitive_mark(top) is not None  # "was the first to reach"
     return (beside or aimed) and verb.lemma.lower() not in _LASTING and is_past_clause(verb, frames)
 
 

@@ -1,4 +1,4 @@
-"""Repairs of what the parser gets wrong: names, dates, subjects in brackets, attachments."""
+"""Repairs of parser errors: names, dates, subjects in brackets, attachments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kpyramid.extraction.syntax.kinds import (
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_counted
 
-# Titles of works, which the parser takes apart.
+# Titles of works, which the parser splits.
 
 _OPENING = {"(": ")", "[": "]"}
 _QUOTES = {
@@ -39,7 +39,7 @@ _SMALL = frozenset({"ADP", "DET", "CCONJ", "PART", "SCONJ"})
 
 
 def _join_title(quote: Node) -> None:
-    """Make a short quotation that begins with a capital and is used as a noun one name."""
+    """Join a short quotation that begins with a capital and is used as a noun into a name."""
     nodes, closing = quote.tree.nodes, _QUOTES[quote.text]
     start = quote.i + 1
     limit = min(start + _MAX_TITLE + 1, len(nodes))
@@ -62,9 +62,9 @@ def _join_title(quote: Node) -> None:
 
 
 def _seat_title(inner: list[Node], after: int) -> None:
-    """Make a title the subject of the finite verb right behind it: ""Never Say Never" is a song".
+    """Make a title the subject of the finite verb right after it: ""Never Say Never" is a song".
 
-    The parser read the title as a clause and hung the sentence on it.
+    The parser read the title as a clause and attached the sentence to it.
     """
     tree = inner[0].tree
     if after >= len(tree) or tree[after].sentence != inner[0].sentence:
@@ -95,7 +95,7 @@ def _seat_title(inner: list[Node], after: int) -> None:
 
 
 def _join_leading_title(copula: Node) -> None:
-    """Make the capitals before "is a film" one name: "Meet Me Again is a film"."""
+    """Join the capitalised words before "is a film" into a name: "Meet Me Again is a film"."""
     tree = copula.tree
     attribute = next((c for c in copula.children if c.dep == "attr" and c.pos == "NOUN"), None)
     if attribute is None or LABEL_BY_NOUN.get(attribute.word) != "WORK_OF_ART":
@@ -120,14 +120,14 @@ def _join_leading_title(copula: Node) -> None:
 
 
 def _find_root(inner: list[Node]) -> Node | None:
-    """Return the one node of a stretch that hangs outside it, None when several or none do."""
+    """Return the only node of a span whose head is outside it; None when several or none are."""
     first, last = inner[0].i, inner[-1].i
     outside = [n for n in inner if n.head is n or not first <= n.head.i <= last]
     return outside[0] if len(outside) == 1 and outside[0].head is not outside[0] else None
 
 
 def _join_name(inner: list[Node], root: Node) -> None:
-    """Make a stretch one name headed by `root`."""
+    """Join a span into a name headed by `root`."""
     root.pos, root.tag = "PROPN", "NNP"
     root.dep = {"csubj": "nsubj", "csubjpass": "nsubjpass", "ccomp": "dobj"}.get(root.dep, root.dep)
     for node in inner:
@@ -143,7 +143,7 @@ def _join_name(inner: list[Node], root: Node) -> None:
 
 
 def _move(node: Node, head: Node) -> None:
-    """Hang a node under another; one above it would close a circle, and stays where it is."""
+    """Attach a node to another, unless that would create a cycle."""
     if node.head is head or _is_above(node, head):
         return
     if node.head is not node and node in node.head.children:
@@ -154,18 +154,18 @@ def _move(node: Node, head: Node) -> None:
 
 
 def _close_entity(nodes: list[Node], last: int) -> None:
-    """Let what follows `last` within the same entity begin one of its own, or none."""
-    at = last + 1
-    if at < len(nodes) and nodes[at].iob == "I":
-        if nodes[at].text[:1].isalnum():
-            nodes[at].iob = "B"
+    """End an entity at `last`: its remaining words begin another entity, or none."""
+    index = last + 1
+    if index < len(nodes) and nodes[index].iob == "I":
+        if nodes[index].text[:1].isalnum():
+            nodes[index].iob = "B"
         else:
-            nodes[at].entity, nodes[at].iob = "", "O"
-            _close_entity(nodes, at)
+            nodes[index].entity, nodes[index].iob = "", "O"
+            _close_entity(nodes, index)
 
 
 def _clear_age(age: Node) -> None:
-    """Take "age 50" for no date."""
+    """Remove the entity type of "age 50", which is no date."""
     nodes = age.tree.nodes[age.i : age.i + 5]
     if len(nodes) > 1 and nodes[1].pos == "NUM" and nodes[1].head is age:
         last = next((n.i for n in nodes[1:] if n.iob != "I"), nodes[-1].i + 1)
@@ -173,19 +173,19 @@ def _clear_age(age: Node) -> None:
             node.entity, node.iob = "", "O"
 
 
-def _is_above(node: Node, other: Node) -> bool:
-    """Whether `node` is an ancestor of `other`."""
-    at = other
+def _is_above(node: Node, descendant: Node) -> bool:
+    """Whether `node` is `descendant` or an ancestor of it."""
+    ancestor = descendant
     for _ in range(50):
-        if at is node:
+        if ancestor is node:
             return True
-        if at.head is at:
+        if ancestor.head is ancestor:
             return False
-        at = at.head
+        ancestor = ancestor.head
     return True
 
 
-# Mistakes of the parser and of the entity recogniser that the text's own words give away.
+# Errors of the parser and of the entity recogniser that the words of the text reveal.
 
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
@@ -194,33 +194,33 @@ _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
 _ENDS = frozenset("later newer higher above up more earlier older lower below less".split())
-"""What opens a range behind a number: "12 or higher"."""
+"""Words that open a range after a number: "12 or higher"."""
 _SPANS = frozenset("second minute hour day night week month quarter year decade century".split())
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
-"""Tokens between a bracket and its partner; a longer stretch is no aside."""
+"""The most tokens between brackets; more are no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _DEEDS = pick_table(VERBS, "deeds")
-"""What things of one type alone do, undergo ("be_bear") and have ("have_office")."""
+"""Predicates of things of one type only: they do, undergo ("be_bear") or have ("have_office")."""
 _SETTLING = {
     "in": frozenset("bear live settle reside base headquarter".split()),
     "to": frozenset("move relocate emigrate migrate".split()),
 }
-"""Verbs by the preposition behind them that a place follows."""
+"""Verbs by the preposition before a place after them."""
 _MAX_RISE = 6
-"""Tokens between "who" and the persons that it means, each hanging on the one before."""
+"""The most tokens on the path from "who" up to its antecedent."""
 _GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
 def repair_tree(tree: Tree) -> None:
-    """Mend the tree in place, in time linear in its tokens.
+    """Repair the tree in place, in time linear in its tokens.
 
-    Dates that the recogniser split are joined, titles, numerals and bynames become one
-    name, subjects that the parser sought inside a bracket are put back before it, and a name's
-    type follows what the text says it is.
+    Dates that the recogniser split are joined, titles, numerals and bynames become part of a
+    name, subjects that the parser attached inside a bracket are moved before it, and a name's type
+    follows the kind that the text states.
     """
     for node in tree.nodes:
         if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
@@ -261,7 +261,7 @@ def repair_tree(tree: Tree) -> None:
         elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i and tree[node.i - 1].pos == "NOUN":
-            _hang_list(node)
+            _attach_list(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -278,20 +278,20 @@ def repair_tree(tree: Tree) -> None:
 
 
 def _unseat_label(label: Node) -> None:
-    """Make what stands before a colon no second subject: "Background: boards sell shares"."""
+    """Detach words before a colon as second subject: "Background: boards sell shares"."""
     if any(c.dep in SUBJECTS and c.i > label.i for c in label.head.children):
         label.dep = "dep"
 
 
 def _attach(words: Iterable[Node], head: Node, dep: str) -> None:
-    """Hang words without words of their own on another."""
+    """Attach words without dependents to another word."""
     for word in words:
         _move(word, head)
         word.dep, word.left_edge, word.right_edge = dep, word, word
 
 
 def _join_bound(first: Node) -> None:
-    """Make "up to" and "at most" part of the number behind them: "contains at most 200 items"."""
+    """Make "up to" and "at most" part of the number after them: "contains at most 200 items"."""
     number = first.tree[first.i + 2]
     noun = number.head if number.dep == "nummod" else number
     if first.tree[first.i + 1].word not in _BOUNDS[first.word] or first.dep not in {"prep", "prt"}:
@@ -314,7 +314,7 @@ def _join_path(path: Node) -> None:
 def _seat_office(verb: Node) -> None:
     """Make "managing director" an office: somebody "has been managing director since 2019".
 
-    Behind a verb the director would have an article.
+    After a verb the director would have an article.
     """
     be, office = verb.tree.nodes[verb.i - 1 : verb.i + 2 : 2]
     top = office if verb.head is office else verb
@@ -337,7 +337,7 @@ def _seat_office(verb: Node) -> None:
 
 
 def _join_particle(adverb: Node) -> None:
-    """Make "down" of "stepped down as chair" part of its verb; before "from" it says whence."""
+    """Make "down" in "stepped down as chair" part of its verb, except before "from"."""
     after = adverb.tree.nodes[adverb.i + 1 : adverb.i + 2]
     behind = adverb.i == adverb.head.i + 1 and adverb.head.pos == "VERB"
     if behind and not any(n.word in _WAYS for n in after):
@@ -345,7 +345,7 @@ def _join_particle(adverb: Node) -> None:
 
 
 def _join_numeral(numeral: Node) -> None:
-    """Make "I" of "Albert I of Germany", to the parser a pronoun, the last part of a name."""
+    """Make "I" in "Albert I of Germany", which the parser reads as a pronoun, part of the name."""
     name, verb = numeral.tree.nodes[numeral.i - 1], numeral.head
     if not _ends_name(name) or numeral.dep == "compound":
         return
@@ -372,13 +372,13 @@ def _join_byname(article: Node) -> None:
 
 
 def _ends_name(node: Node) -> bool:
-    """Whether what follows a word, without a mark between, may be the last part of its name."""
+    """Whether the word after a name, without punctuation between, may be part of the name."""
     named = node.pos == "PROPN" and node.text[:1].isupper() and node.entity not in {"DATE", "TIME"}
     return named and node.space and node.head is not node
 
 
 def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = False) -> None:
-    """Make `last` the head of the name before it, in the name's place unless it `stays`."""
+    """Make `last` the head of the name before it, at the name's position unless it `stays`."""
     if not stays:
         if last.head is not last:
             last.head.children.remove(last)
@@ -400,16 +400,16 @@ def _end_name(name: Node, last: Node, between: Sequence[Node], *, stays: bool = 
 
 
 def _join_date(month: Node) -> None:
-    """Make "31 May 1955" and "May 31, 1955" one DATE, whatever the recogniser made of its parts."""
+    """Join "31 May 1955" and "May 31, 1955" into a DATE, whatever the entity types of the parts."""
     nodes, first, last = month.tree.nodes, month.i, month.i
     has_day = has_year = False
     if first > 0 and _is_day(nodes[first - 1]):
         first, has_day = first - 1, True
     if not has_day and last + 1 < len(nodes) and _is_day(nodes[last + 1]):
         last, has_day = last + 1, True
-    at = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
-    if at < len(nodes) and _is_year(nodes[at]):
-        last, has_year = at, True
+    i = last + 2 if has_day and last + 1 < len(nodes) and nodes[last + 1].text == "," else last + 1
+    if i < len(nodes) and _is_year(nodes[i]):
+        last, has_year = i, True
     if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
         return
     for node in nodes[first : last + 1]:
@@ -419,7 +419,7 @@ def _join_date(month: Node) -> None:
 
 
 def _is_date(node: Node) -> bool:
-    """Whether the token is part of a date, by its figures ("4/5/2020") or to the recogniser."""
+    """Whether the token is part of a date, by its digits ("4/5/2020") or by the recogniser."""
     numeral = node.text[0].isdigit() and not node.text.isdigit()
     return (
         node.entity == "DATE"
@@ -429,9 +429,9 @@ def _is_date(node: Node) -> bool:
 
 
 def _part_date(start: Node) -> None:
-    """Part a name from the date in front of it: "On 4/5/2020 Orm Bank bought Tarn Mills".
+    """Separate a name from the date before it: "On 4/5/2020 Orm Bank bought Tarn Mills".
 
-    A name of which a date is part has an article: "the 1990 World Cup".
+    A name that includes a date has an article: "the 1990 World Cup".
     """
     nodes = start.tree.nodes
     first = start.i - 1
@@ -481,8 +481,8 @@ def _is_year(node: Node) -> bool:
     return node.text.isdigit() and len(node.text) in {3, 4}
 
 
-def _hang_list(colon: Node) -> None:
-    """Hang a list on the noun that it counts: "is the currency of 19 states: Cyprus, Malta"."""
+def _attach_list(colon: Node) -> None:
+    """Attach a list to the noun that counts it: "is the currency of 19 states: Cyprus, Malta"."""
     for node in colon.tree.nodes[colon.i + 1 : colon.i + 4]:
         values = [c for c in node.head.children if c.dep == "attr" and c.i < colon.i]
         if node.dep == "attr" and node.left_edge.i == colon.i + 1 and values:
@@ -492,9 +492,9 @@ def _hang_list(colon: Node) -> None:
 
 
 def _lift_preposition(prep: Node) -> None:
-    """Hang on the verb what a name takes no more than a thing given: "sold Beta to Delta".
+    """Attach a preposition to the verb, not to a name or a given thing: "sold Beta to Delta".
 
-    Nor does the place where somebody "died in Oslo of cholera".
+    Nor to a place: "died in Oslo of cholera".
     """
     noun = prep.head
     verb = noun.head if noun.dep == "dobj" else noun.head.head
@@ -517,14 +517,14 @@ def _lift_preposition(prep: Node) -> None:
 
 
 def _lower_trait(prep: Node) -> None:
-    """Hang on persons what they have: "was measured in 20 women with asthma"."""
-    nodes, at = prep.tree.nodes, prep.i - 1
+    """Attach "with" or "without" to persons before it: "was measured in 20 women with asthma"."""
+    nodes, index = prep.tree.nodes, prep.i - 1
     if prep.word == "without" and any(c.tag == "DT" for o in prep.children for c in o.children):
         return  # "lends to strangers without a pledge"
-    if nodes[at].text == ")":
-        opening = (i for i in range(at, prep.head.i, -1) if nodes[i].text == "(")
-        at = next(opening, prep.i) - 1
-    person = nodes[at]
+    if nodes[index].text == ")":
+        opening = (i for i in range(index, prep.head.i, -1) if nodes[i].text == "(")
+        index = next(opening, prep.i) - 1
+    person = nodes[index]
     if person.dep == "pobj" and person.i > prep.head.i and is_person_noun(person.lemma.lower()):
         _move(prep, person)
         person.right_edge = prep.right_edge
@@ -532,23 +532,23 @@ def _lower_trait(prep: Node) -> None:
 
 
 def _lift_personal(clause: Node) -> None:
-    """Hang on persons what "who" tells of them: "patients with lung cancer who smoked"."""
-    noun, at = clause.head, clause.head
+    """Attach a clause with "who" to persons: "patients with lung cancer who smoked"."""
+    noun, ancestor = clause.head, clause.head
     asked = any(c.word == "who" for c in clause.children)
     people = noun.word == "people" or is_person_noun(noun.lemma.lower())
     if not asked or noun.entity == "PERSON" or people:
         return
     for _ in range(_MAX_RISE):
-        at = at.head
-        if at.pos == "NOUN" and is_person_noun(at.lemma.lower()):
-            _move(clause, at)
+        ancestor = ancestor.head
+        if ancestor.pos == "NOUN" and is_person_noun(ancestor.lemma.lower()):
+            _move(clause, ancestor)
             return
-        if at.dep not in {"pobj", "prep", "conj"}:
+        if ancestor.dep not in {"pobj", "prep", "conj"}:
             return
 
 
 def _lift_place(prep: Node) -> None:
-    """Hang on the verb where something is at a time of the day: "at 14:00 in Room 2.04"."""
+    """Attach a place after a time of day to the verb: "at 14:00 in Room 2.04"."""
     verb, hour = prep.head.head.head, prep.head
     if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at", "from"}:
         return
@@ -560,9 +560,9 @@ def _lift_place(prep: Node) -> None:
 
 
 def _lift_standard(than: Node) -> None:
-    """Hang on the verb what is compared with further on: "better results in winter than in June".
+    """Attach a distant "than" to the verb: "better results in winter than in June".
 
-    Right behind what it grades it stays: "more clients than Orm Bank".
+    Right after the graded word it is unchanged: "more clients than Orm Bank".
     """
     path = [than.head]
     while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
@@ -570,10 +570,10 @@ def _lift_standard(than: Node) -> None:
     verb, nodes = path[-1], than.tree.nodes
     first = than.tree.sentences[than.sentence][0]
     graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
-    own = than.head.left_edge.i <= graded
+    inside = than.head.left_edge.i <= graded
     parted = any(n.dep == "prep" and n.word != "of" for n in nodes[graded : than.i])
     named = all(c.word not in {"that", "those"} for c in than.children)
-    if verb.pos not in {"VERB", "AUX"} or (own and named and not parted):
+    if verb.pos not in {"VERB", "AUX"} or (inside and named and not parted):
         return
     _move(than, verb)
     for node in path[:-1]:
@@ -581,20 +581,20 @@ def _lift_standard(than: Node) -> None:
 
 
 def _share_passive(verb: Node) -> None:
-    """Make a participle of the past behind a passive in the present: "is made and kept".
+    """Retag a past tense after a present passive as a participle: "is made and kept".
 
-    One that has an object or a year is a past: "is owned by Ann and opened in 1990".
+    With an object or a year it is a past tense: "is owned by Ann and opened in 1990".
     """
-    own = {c.dep for c in verb.children}
+    deps = {c.dep for c in verb.children}
     present = any(c.dep == "auxpass" and c.tag in {"VBZ", "VBP"} for c in verb.head.children)
     dated = any(_is_year(n) for c in verb.children for n in c.children)
-    alone = own.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
+    alone = deps.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
     if verb.tag == "VBD" and present and alone:
         verb.tag = "VBN"
 
 
 def _join_frequency(adverb: Node) -> None:
-    """Make "once a year" one time that qualifies the verb."""
+    """Join "once a year" into a time that qualifies the verb."""
     nodes = adverb.tree.nodes[adverb.i : adverb.i + 3]
     if len(nodes) < 3 or nodes[1].word not in {"a", "an", "each", "every", "per"}:
         return
@@ -623,9 +623,9 @@ def _join_range(last: Node) -> None:
 
 
 def _lift_period(prep: Node) -> None:
-    """Hang on the verb from when to when it holds: "was mayor of Lund from 1990 to 1998".
+    """Attach a period to the verb: "was mayor of Lund from 1990 to 1998".
 
-    Neither a name nor what somebody is lasts; an event does ("the war from 1914 to 1918").
+    Names and roles have no duration; an event has ("the war from 1914 to 1918").
     """
     noun = prep.head
     dated = any(c.entity == "DATE" and c.text[-1:].isdigit() for c in prep.children)
@@ -667,7 +667,7 @@ def _seat_infinitive(verb: Node) -> None:
 
 
 def _widen(node: Node, last: Node) -> None:
-    """Let a node and those above it reach to the right edge of what now hangs on it."""
+    """Extend the right edge of a node and its ancestors to that of its new dependent."""
     for _ in range(_MAX_BRACKET):
         node.right_edge = max(node.right_edge, last.right_edge, key=lambda n: n.i)
         if node.head is node:
@@ -676,7 +676,7 @@ def _widen(node: Node, last: Node) -> None:
 
 
 def _lift_subject(bracket: Node) -> None:
-    """Give a clause whose subject was sought inside "Name (...)" the name before the bracket."""
+    """Give a clause whose subject is inside "Name (...)" the name before the bracket."""
     tree, nodes = bracket.tree, bracket.tree.nodes
     if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
         return
@@ -702,13 +702,13 @@ def _lift_subject(bracket: Node) -> None:
 
 
 def _retype_names(tree: Tree) -> None:
-    """Give each name the type of what the text says it is: "Tor Falls is a waterfall".
+    """Give each name the type of the kind that the text states: "Tor Falls is a waterfall".
 
-    What it does and has tells too: who died is a person, what was acquired a firm.
+    Its predicates and possessions count too: who died is a person, what was acquired a firm.
     """
     votes: dict[str, Counter[str]] = {}
-    said = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
-    for name, label in (*said, *_list_deeds(tree), *_list_owners(tree)):
+    stated = [(name, label) for name, noun in _list_kinds(tree) if (label := _find_label(noun))]
+    for name, label in (*stated, *_list_deeds(tree), *_list_owners(tree)):
         if name.text[:1].isupper():
             if name.pos == "NOUN":
                 name.pos, name.tag = "PROPN", "NNP"
@@ -721,17 +721,17 @@ def _retype_names(tree: Tree) -> None:
             continue
         first, last = _find_name(node)
         words = [n.text for n in tree.nodes[first : last + 1]]
-        own = _read_label(node, words)
-        counts = own if own == {"ORG": 1} else votes.get(" ".join(words)) or own
+        by_words = _read_label(node, words)
+        counts = by_words if by_words == {"ORG": 1} else votes.get(" ".join(words)) or by_words
         if counts and last == node.i:
             label = _choose_label(node.entity, counts)
-            for at in tree.nodes[first : last + 1]:
-                at.entity, at.iob = label, "I"
+            for token in tree.nodes[first : last + 1]:
+                token.entity, token.iob = label, "I"
             tree.nodes[first].iob = "B"
 
 
 def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:
-    """The type that a name's own words tell where the recogniser sees a person or nothing."""
+    """The type by a name's words, where the recogniser has an organisation, a person or nothing."""
     if len(words) < 2 or node.entity not in {"", "PERSON", "ORG"}:
         return None
     if words[-1].lower().rstrip(".") in FIRM_ENDINGS:
@@ -740,7 +740,7 @@ def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:
 
 
 def _find_label(noun: Node) -> str | None:
-    """Return the type of what a kind noun names; a radio station is no building."""
+    """Return the entity type of a kind noun; a radio station is no building."""
     label = find_kind_label(noun.lemma if noun.tag == "NNS" else noun.word)
     if noun.word == "place" and any(c.word.endswith("designated") for c in noun.children):
         return "GPE"  # "a census-designated place"
@@ -750,7 +750,7 @@ def _find_label(noun: Node) -> str | None:
 
 
 def _choose_label(label: str, votes: Counter[str]) -> str:
-    """Return the type most often said, the recogniser's own where it was said as well."""
+    """Return the most frequent type, or the recogniser's if it is among the types."""
     if label in votes or (label in PLACES and not votes.keys().isdisjoint(PLACES)):
         return label
     best = max(votes.values())
@@ -758,7 +758,7 @@ def _choose_label(label: str, votes: Counter[str]) -> str:
 
 
 def _find_name(node: Node) -> tuple[int, int]:
-    """First and last token of the run of name words that `node` stands in."""
+    """First and last token of the consecutive name words around `node`."""
     nodes = node.tree.nodes
     first = last = node.i
     while first > 0 and _continues(nodes[first - 1], nodes[first]):
@@ -780,7 +780,7 @@ def _continues(left: Node, right: Node) -> bool:
 
 
 def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
-    """Pairs of a name and a common noun that the text gives as its kind."""
+    """Pairs of a name and a common noun that the text states as its kind."""
     for node in tree.nodes:
         if node.dep == "attr" and node.head.lemma == "be":
             subject = next((c for c in node.head.children if c.dep == "nsubj"), None)
@@ -790,7 +790,7 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
                 yield node, subject  # "the managing director is Ann Lee"
         elif node.dep == "appos":
             if node.head.pos == "PROPN" and node.pos == "NOUN" and node.left_edge.tag == "DT":
-                # "born in Salem, the son of ..." hangs the son on the place.
+                # In "born in Salem, the son of ..." the parser attaches the son to the place.
                 if node.head.entity in PLACES and find_kind_label(node.word) == "PERSON":
                     continue
                 if node.head.dep in {"pobj", "conj", "appos"}:
@@ -816,20 +816,20 @@ def _list_kinds(tree: Tree) -> Iterator[tuple[Node, Node]]:
 
 
 def _is_lone_name(subject: Node, noun: Node) -> bool:
-    """Whether a capital that opens a sentence begins a name: "Selb is a town".
+    """Whether a capitalised word that opens a sentence begins a name: "Selb is a town".
 
-    Of what the recogniser takes for no name only where it is a place.
+    A word without entity type only where it is a place.
     """
     bare = subject.tag == "NN" and subject.text.istitle() and not subject.children
     return bare and (bool(subject.entity) or find_kind_label(noun.word) in PLACES)
 
 
 _FULLY_NAMED = frozenset({"ORG", "WORK_OF_ART"})
-"""Types of things whose names the recogniser takes for full names of persons."""
+"""Types of things whose names the recogniser confuses with full names of persons."""
 
 
 def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
-    """Pairs of a name and the type of all that does, undergoes or has what the text says of it."""
+    """Pairs of a name and the type of things with its predicates or possessions in the text."""
     for name in tree.nodes:
         if name.pos == "PROPN" and name.head.dep == "agent" and name.head.head.lemma == "write":
             yield name, "PERSON"  # "was written by Ann Lee"
@@ -845,13 +845,13 @@ def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
         if lemma == "have":
             words = {f"have_{c.lemma.lower()}" for c in verb.children if c.dep == "dobj"}
         for label, deeds in _DEEDS.items():
-            # A person's full name to the recogniser may be that of a firm, hardly of a town.
+            # A full name recognised as a person's may be that of a firm, hardly of a town.
             if not words.isdisjoint(deeds) and (label in _FULLY_NAMED or not full):
                 yield name, label
 
 
 def _list_owners(tree: Tree) -> Iterator[tuple[Node, str]]:
-    """Pairs of a name and the type of all that has an office or holds what is born there.
+    """Pairs of a name and the type of things with such an office or with births.
 
     "The mayor of Holtwick", "born in Castle Ambry".
     """

@@ -1,6 +1,6 @@
-"""Stance: whether a text states a clause, denies or supposes it, or tells what others say.
+"""Stance: whether a text states, denies, supposes or reports a clause.
 
-Everything that reads a fact from a clause or noun phrase asks here how it is meant.
+All rules that read a fact from a clause or noun phrase determine its stance here.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ _WEAKENING = WORDS["hedging"] | WORDS["rare"]
 _DOUBTED = WORDS["opinions"] | WORDS["hearsay"]
 _SPEAKING = REPORTING | WORDS["speaking"] | WORDS["calling"]
 _HEARSAY = WORDS["reputed"] - {"believe"}
-"""Without "is believed to", by which texts tell what is not certain and yet the state of things."""
+"""Without "is believed to", by which texts state the best knowledge."""
 _POINTING = frozenset("that this such these those which".split())
 MAX_CIRCUMSTANCE = 14
-"""Tokens of a clause that is a qualifier: "because it lost money"."""
+"""The most tokens of a clause as a qualifier: "because it lost money"."""
 REPORTED = "reported"
-"""The mood of what somebody heard: "I heard that", "we were told that"."""
+"""The mood of hearsay: "I heard that", "we were told that"."""
 _UNPROVEN = "unproven"
-"""The mood of what something fails to show."""
+"""The mood of a clause that something fails to show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stance:
     """`mood` is the word that makes it no statement ("if", "?", "allegedly"), None in a statement.
 
-    `source` heads who says so; None when the text itself does.
+    `source` is the head noun of the speaker; None when the text itself states it.
     """
 
     negated: bool = False
@@ -64,50 +64,50 @@ _STATED = Stance()
 
 
 def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
-    """How the clause is meant, from its own words and the clauses it is part of."""
-    at = frame.verb
+    """The stance of a clause, from its own words and the clauses above it."""
+    top = frame.verb
     source = None
     verbs = (frame.verb, *frame.chain)
-    own = {verb.i for verb in verbs}
+    ids = {verb.i for verb in verbs}
     # "the mills, but none of the barns, were sold": of the first subject
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
     negated = denied or is_denied(frame.noun) or _borrows_denial(frame)
-    negated = negated or any(is_negated(verb) or _exceeds(verb, own) for verb in verbs)
+    negated = negated or any(is_negated(verb) or _exceeds(verb, ids) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
         passive = any(c.dep == "auxpass" for c in verb.children)
         source = verb if passive and verb.lemma.lower() in _HEARSAY else source
         mood = mood or (verb.word if verb.lemma.lower() in WORDS["feigning"] else None)
     for _ in range(MAX_HOPS):
-        mood = mood or (None if at.i in own else _read_mood(at, False))
-        source = source or _find_named_source(at, frames)
-        if at.i not in own and at.lemma.lower() in WORDS["reputed"]:
-            source = source or at  # "was purported to be a skull that changed everything"
-        beside = at.dep in {"acl", "advcl"} or at.head.pos == "ADJ"  # "will be able to earn"
-        if at is frame.verb and frame.chain and beside:
-            at = frame.chain[-1]
+        mood = mood or (None if top.i in ids else _read_mood(top, False))
+        source = source or _find_named_source(top, frames)
+        if top.i not in ids and top.lemma.lower() in WORDS["reputed"]:
+            source = source or top  # "was purported to be a skull that changed everything"
+        beside = top.dep in {"acl", "advcl"} or top.head.pos == "ADJ"  # "will be able to earn"
+        if top is frame.verb and frame.chain and beside:
+            top = frame.chain[-1]
             continue
-        if at.dep in {"conj", "xcomp"} and at.head.pos in _VERBAL:
-            at = at.head
+        if top.dep in {"conj", "xcomp"} and top.head.pos in _VERBAL:
+            top = top.head
             continue
-        if at.dep == "pcomp":
-            word = at.head.word
+        if top.dep == "pcomp":
+            word = top.head.word
             denies = word in WORDS["excluding"]
             negated = negated or denies
             if not denies and word not in WORDS["asserting"]:
                 mood = mood or word
             break
-        content = at.dep in {"ccomp", "csubj"} or _is_content(at)
-        if content and source is None and not _is_paratactic(at):
-            above = _judge_content(at.head, frames, at)
+        content = top.dep in {"ccomp", "csubj"} or _is_content(top)
+        if content and source is None and not _is_paratactic(top):
+            above = _judge_content(top.head, frames, top)
             negated, source = negated or above.negated, above.source
             mood = mood or above.mood
-        if at.dep in {"acl", "relcl"} and at.head.dep == "attr" and at.head.head.lemma == "be":
-            at = at.head.head  # "they say that it is a place that existed"
-        elif at.dep == "ccomp" and at.head is not at and source is None:
-            at = at.head
-            mood = mood or ("to" if _is_aimed(at) else None)
+        if top.dep in {"acl", "relcl"} and top.head.dep == "attr" and top.head.head.lemma == "be":
+            top = top.head.head  # "they say that it is a place that existed"
+        elif top.dep == "ccomp" and top.head is not top and source is None:
+            top = top.head
+            mood = mood or ("to" if _is_aimed(top) else None)
         else:
             break
     return Stance(negated, mood, source)
@@ -121,59 +121,59 @@ def _borrows_denial(frame: Frame) -> bool:
 
 
 def read_aside(noun: Node) -> Stance:
-    """How a noun beside a name is meant: "X, not the owner of Y", "X, allegedly its founder"."""
+    """The stance of a noun beside a name: "X, not the owner of Y", "X, allegedly its founder"."""
     hedge = next((c.word for c in noun.children if c.word in WORDS["hedging"]), None)
     return Stance(is_denied(noun) or is_negated(noun), hedge)
 
 
 def is_past(noun: Node) -> bool:
-    """Whether an adverb says that a kind held once: "X, formerly director of Y"."""
+    """Whether an adverb makes a kind former: "X, formerly director of Y"."""
     return any(c.word in WORDS["past"] and c.dep == "advmod" for c in noun.children)
 
 
-def _exceeds(verb: Node, own: set[int]) -> bool:
-    """Whether a quality is too much for what the infinitive says: "too weak to govern"."""
+def _exceeds(verb: Node, indices: set[int]) -> bool:
+    """Whether a quality excludes the infinitive: "too weak to govern"."""
     return any(
         child.dep == "acomp"
         and any(c.word == "too" for c in child.children)
-        and any(c.dep == "xcomp" and c.i in own for c in child.children)
+        and any(c.dep == "xcomp" and c.i in indices for c in child.children)
         for child in verb.children
     )
 
 
 def _is_aimed(verb: Node) -> bool:
-    """Whether an infinitive sets out to find or to bring about what it governs.
+    """Whether an infinitive is an aim, so that its complement need not be true.
 
-    So do "rules to show that" and "it takes effort to verify that"; "was able to show that" found.
+    It is in "rules to show that" and "it takes effort to verify that", not in "was able to show".
     """
     aims = verb.dep in {"acl", "advcl"} or verb.lemma.lower() in WORDS["verifying"]
     return aims and find_infinitive_mark(verb) is not None
 
 
-def _read_mood(verb: Node, is_own: bool) -> str | None:
+def _read_mood(verb: Node, is_direct: bool) -> str | None:
     embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
     for child in verb.children:
         if child.dep in {"mark", "advmod"} and child.word in _OPENING:
             return child.word
-        if not is_own:
+        if not is_direct:
             continue
         if child.dep == "advmod" and child.word in _WEAKENING:
             return child.word
         if embedded and child.word in WORDS["asking"]:
             return child.word
     first, end = verb.tree.sentences[verb.sentence]
-    if is_own and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
+    if is_direct and any(node.text == "?" for node in verb.tree.nodes[max(first, end - 3) : end]):
         return "?"
     perfect = read_modal(group_kids(verb)) == "would" and any(
         c.dep == "aux" and c.word == "have" for c in verb.children
     )
-    return "if" if (is_own and perfect) or _is_inverted(verb, first) else None
+    return "if" if (is_direct and perfect) or _is_inverted(verb, first) else None
 
 
 def _is_inverted(verb: Node, first: int) -> bool:
     """Whether an auxiliary opens the clause before its subject: "had he won, ...".
 
-    So does that of a question without its mark: "now it is sold, does this mean that he left".
+    It also opens a question without its mark: "now it is sold, does this mean that he left".
     """
     subject = next((c.i for c in verb.children if c.dep in SUBJECTS), None)
     if subject is None:
@@ -187,15 +187,15 @@ def _is_inverted(verb: Node, first: int) -> bool:
     return asks or any(i < subject and (embedded or i == first) for i in opening)
 
 
-# What a that-clause depends on, and what that makes of it.
+# The governor of a that-clause, and the stance that it gives the clause.
 
 
 def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Stance:
-    """How the word that governs a clause takes it.
+    """The stance of a clause by the word that governs it.
 
     "It is a myth that" denies it, "cannot be denied that" asserts it, "no evidence that" and "did
-    not show that" leave it open, "Anna said that" leaves it to Anna; "it is vital that all vote"
-    wishes it, where the verb is a subjunctive or could be one.
+    not show that" leave it open, "Anna said that" attributes it to Anna; "it is vital that all
+    vote" is a wish, where the verb is or could be a subjunctive.
     """
     word = head
     if head.lemma == "be":
@@ -230,7 +230,7 @@ def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Sta
 
 
 def _is_void(verb: Node, frames: Mapping[int, Frame]) -> bool:
-    """Whether a verb or noun is denied: by itself, its subject, or a verb that merges with it."""
+    """Whether a verb or noun is denied directly, by its subject, or by a verb merged with it."""
     verb = verb.head if verb.dep in {"acomp", "attr"} else verb
     frame = frames.get(verb.i)
     verbs = (verb, *frame.chain) if frame is not None else (verb,)
@@ -242,7 +242,7 @@ def _is_void(verb: Node, frames: Mapping[int, Frame]) -> bool:
 
 
 def _lacks(noun: Node, frames: Mapping[int, Frame]) -> bool:
-    """Whether there is none of what the noun names: "no evidence", "the lack of evidence"."""
+    """Whether the thing of the noun is missing: "no evidence", "the lack of evidence"."""
     if is_scant(noun):
         return True
     above = noun.head
@@ -252,9 +252,9 @@ def _lacks(noun: Node, frames: Mapping[int, Frame]) -> bool:
 
 
 def _is_content(verb: Node) -> bool:
-    """Whether it is the content of a noun, "the claim that ...", and no relative clause.
+    """Whether a clause is the content of a noun, "the claim that ...", not a relative clause.
 
-    A "that" which the parser calls an object beside another object is a conjunction too.
+    A "that" labelled as an object beside another object is also a conjunction.
     """
     if verb.dep not in {"acl", "relcl"} or verb.head.pos != "NOUN":
         return False
@@ -264,7 +264,7 @@ def _is_content(verb: Node) -> bool:
 
 
 def _is_paratactic(verb: Node) -> bool:
-    """Whether it is a main clause that the parser put below the next: "Rome fell; Oslo stood"."""
+    """Whether a main clause is attached to the next by the parser: "Rome fell; Oslo stood"."""
     return verb.dep == "ccomp" and verb.i < verb.head.i and verb.head.lemma.lower() not in REPORTING
 
 
@@ -278,7 +278,7 @@ def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
 
 
 def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
-    """Who holds what depends on `head`, else the word itself; None where it holds of itself."""
+    """The source of a clause that depends on `head`, else the word itself; None if factual."""
     lemma = head.lemma.lower()
     if head.pos == "NOUN":
         there = any(c.dep == "expl" for c in head.head.children)  # "there is a chance that"
@@ -297,52 +297,54 @@ def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
     return subjects[0] if subjects and subjects[0].word != "it" else head
 
 
-# Conditions: what must hold first.
+# Conditions of clauses.
 
 _PRESENT = frozenset({"VBZ", "VBP", "MD"})
 _BASE = frozenset({"VB", "VBP"})
 
 
 def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
-    """The word that makes the clause hold under a condition only: "if", "unless", a general "when".
+    """The word of a clause's condition: "if", "unless", a general "when"; None without one.
 
-    Of coordinated clauses a condition in front holds for all. `besides` is one that is in the
-    subject already.
+    A condition before coordinated clauses applies to all. `besides`: a condition that the subject
+    already includes.
     """
-    at = frame.top
-    while at.dep == "conj" and at.head.dep in {"advcl", "conj"} and at.head.pos in {"VERB", "AUX"}:
-        at = at.head
-    if at.dep == "advcl":  # the condition itself
-        words = [c.word for c in at.children if c.dep == "mark"]
-        own = "so" if words == ["so", "that"] else _read_condition(at, is_general(at))
-        if own is not None:
-            return own
-    at = frame.top
+    top = frame.top
+    while (
+        top.dep == "conj" and top.head.dep in {"advcl", "conj"} and top.head.pos in {"VERB", "AUX"}
+    ):
+        top = top.head
+    if top.dep == "advcl":  # the condition itself
+        words = [c.word for c in top.children if c.dep == "mark"]
+        cue = "so" if words == ["so", "that"] else _read_condition(top, is_general(top))
+        if cue is not None:
+            return cue
+    top = frame.top
     for _ in range(MAX_HOPS):
-        for clause in at.children:
-            if clause is besides or (at is not frame.top and clause.i > at.i):
+        for clause in top.children:
+            if clause is besides or (top is not frame.top and clause.i > top.i):
                 continue
-            word = read_preposed(clause, at) if clause.i < at.i else None
+            word = read_preposed(clause, top) if clause.i < top.i else None
             word = word or _read_proviso(clause)
-            # An if-clause is no subject, whatever the parser makes of it.
+            # An if-clause is no subject, although the parser may label it as one.
             adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
             if adverbial and not any(c.word == "even" for c in clause.children):
-                # "even if": it holds all the same
+                # "even if": the clause is true without the condition
                 general = is_general(frame.top) and is_general(clause)
                 word = word or _read_condition(clause, general)
             if word is not None:
                 return word
-        if at.dep != "conj" or at.head.pos not in {"VERB", "AUX"}:
+        if top.dep != "conj" or top.head.pos not in {"VERB", "AUX"}:
             break
-        at = at.head
+        top = top.head
     return None
 
 
 def read_preposed(part: Node, verb: Node) -> str | None:
-    """The word that makes what stands before a clause its condition.
+    """The word that makes a part before a clause its condition.
 
     "Under certain conditions"; before a modal "to stay on the track" and "by volunteering", where
-    they are no qualifiers: long, or with a pronoun.
+    they are no qualifiers because they are long or have a pronoun.
     """
     inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
     if part.word == "under" and any(c.lemma in WORDS["condition_nouns"] for c in inner):
@@ -368,7 +370,7 @@ def _read_proviso(prep: Node) -> str | None:
 
 
 def _read_condition(clause: Node, is_general: bool) -> str | None:
-    """The word that makes an adverbial clause a condition of what it stands with."""
+    """The word that makes an adverbial clause a condition of its main clause."""
     for mark in clause.children:
         if mark.dep == "mark" and mark.word in WORDS["conditional"]:
             return mark.word
@@ -389,14 +391,14 @@ def is_general(verb: Node) -> bool:
 
 
 def _read_finite(verb: Node) -> Node:
-    """The word of the verb group that tells tense and mood."""
+    """The word of the verb group that carries tense and mood."""
     return next((c for c in verb.children if c.dep in {"aux", "auxpass"}), verb)
 
 
 def find_wish(frame: Frame) -> str | None:
-    """The "to" of an infinitive that need not come about: "encourages people to take part".
+    """The "to" of an infinitive that need not happen: "encourages people to take part".
 
-    "was hired to coach" says itself how it is meant.
+    The relation "was hired to coach" includes the governing verb, so it has none.
     """
     verb = frame.verb
     if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
@@ -414,7 +416,7 @@ def find_modal_above(frame: Frame, frames: dict[int, Frame]) -> str | None:
     return read_modal(above.kids) if above is not None else None
 
 
-# What others tell: direct speech, and the contents of works of fiction.
+# Reported text: direct speech, and the contents of works of fiction.
 
 _CLOSING = {"\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb", "\u2018": "\u2019"}
 _CLOSING |= {'"': '"', "``": "''"}
@@ -422,27 +424,27 @@ _STOPS = frozenset(".!?;") | _CLOSING.keys()
 _PAUSES = frozenset({",", ".", "!", "?", "\u2026", "..."})
 _SPEAKERS = frozenset("NN NNS NNP NNPS PRP".split())
 _NEAR = 8
-"""Tokens between a quotation and the verb that says whose it is."""
+"""The most tokens between a quotation and its verb of saying."""
 _NUMERAL = re.compile(r"[IVX]+|\d{1,2}")
 _HEADING = re.compile(r"^[#=* \t]*([^\W\d_][^\n.!?;,]{0,60}?)[=*: \t]*$", re.MULTILINE)
 
 
-def find_told(
+def find_reported(
     tree: Tree, frames: Mapping[int, Frame], blocks: Sequence[Block] = ()
 ) -> dict[int, Stance]:
-    """How the tokens are meant that another tells than the text: in quotations, plots and legends.
+    """The stance of the tokens in quotations, plots, stories and supposed cases, by index.
 
-    `blocks` are those of the text; without headings among them, short lines count as headings.
+    `blocks`: of the text; without headings among them, short lines count as headings.
     """
-    told: dict[int, Stance] = {}
+    reported: dict[int, Stance] = {}
     if _is_tale(tree):
-        told = dict.fromkeys(range(len(tree)), Stance(mood="told"))
+        reported = dict.fromkeys(range(len(tree)), Stance(mood="told"))
     for first, end in _list_plots(tree, blocks):
-        told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+        reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
     for first, end in _list_supposed(tree):
-        told |= dict.fromkeys(range(first, end), Stance(mood="if"))
+        reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
-        told |= dict.fromkeys(range(first, end), Stance(source=work))
+        reported |= dict.fromkeys(range(first, end), Stance(source=work))
     for block in blocks:
         if block.kind == "quotation":
             first, end = (
@@ -450,7 +452,7 @@ def find_told(
                 for place in (block.start, block.end)
             )
             if first < end and tree[first].sentence != tree[end - 1].sentence:
-                told |= dict.fromkeys(range(first, end), Stance(mood="told"))
+                reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
     speaker, before = None, 0
     for first, end in _list_quotations(tree):
         nearest = _find_speaker(first, end, tree)
@@ -458,29 +460,29 @@ def find_told(
         several = tree[first].sentence != tree[end - 1].sentence
         if (speaker is not None or several) and _is_speech(first, end, tree):
             stance = Stance(source=speaker) if speaker is not None else Stance(mood="told")
-            told |= dict.fromkeys(range(first, end), stance)
+            reported |= dict.fromkeys(range(first, end), stance)
         before = end
-    return told
+    return reported
 
 
 def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
-    """First token and token after the last of each case made up: "Suppose a firm borrows 10".
+    """First token and token after the last of each supposed case: "Suppose a firm borrows 10".
 
-    It goes on to the end of the paragraph, for a few sentences.
+    A case continues to the end of the paragraph, for at most `_MOST_SUPPOSED` sentences.
     """
     for node in tree.nodes:
         if node.lemma.lower() in WORDS["imagining"] and _is_call(node):
             last = node.sentence + 1
             while last < len(tree.sentences) and last - node.sentence < _MOST_SUPPOSED:
-                at = tree.sentences[last][0]
-                if _parts_paragraphs(tree, at - 1, at):
+                start = tree.sentences[last][0]
+                if _parts_paragraphs(tree, start - 1, start):
                     break
                 last += 1
             yield tree.sentences[node.sentence][0], tree.sentences[last - 1][1]
 
 
 def _is_call(verb: Node) -> bool:
-    """Whether a verb of a clause calls upon the reader: "imagine a firm", "let's say it fell"."""
+    """Whether a verb is an appeal to the reader: "imagine a firm", "let's say it fell"."""
     top = verb.head
     if top.lemma.lower() == "let" and top.head is top:
         shared = any(c.word in {"us", "'s", "\u2019s"} for n in (top, verb) for c in n.children)
@@ -498,14 +500,14 @@ def _list_before(node: Node) -> Sequence[Node]:
 
 
 _MOST_SUPPOSED = 6
-"""Sentences of a case that is made up."""
+"""The most sentences of a supposed case."""
 
 
 def _is_tale(tree: Tree) -> bool:
-    """Whether a text is a made story: told in the past, its people talk to each other, undated.
+    """Whether a text is fiction: in the past tense, with dialogue and without dates.
 
-    Reports and histories date what they quote, name in full who said it, and have firms that act.
-    Of 18 invented news texts with lively quotations none is one, of 12 short tales 7 are.
+    Reports and histories date their quotations, name the speakers in full, and mention firms.
+    Of 18 invented news texts with lively quotations none is classified so, of 12 short tales 7.
     """
     quotations = [*_list_quotations(tree)]
     spoken = lively = called = 0
@@ -531,7 +533,7 @@ def _is_tale(tree: Tree) -> bool:
 
 
 _FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
-"""Speeches that a story has; one that is whispered or shouted counts twice."""
+"""The least speeches of a story; a whispered or shouted speech counts twice."""
 _CALENDAR = re.compile(rf"[12]\d{{3}}|{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
 
 
@@ -541,9 +543,9 @@ def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:
 
 
 def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
-    """First token of each quotation and the mark that ends it; none goes beyond a paragraph.
+    """First token of each quotation and the mark that ends it; a quotation ends with its paragraph.
 
-    But for one that the next paragraph opens again, as is done with long ones.
+    A long quotation whose opening mark the next paragraph repeats continues there.
     """
     opened: Node | None = None
     for node in tree.nodes:
@@ -565,7 +567,7 @@ def _list_quotations(tree: Tree) -> Iterator[tuple[int, int]]:
 
 
 def _is_speech(first: int, end: int, tree: Tree) -> bool:
-    """Whether a quotation is set off as speech is, not woven into the sentence as a term is."""
+    """Whether a quotation is set off as speech, not part of a sentence like a quoted term."""
     after = tree[end + 1].text if end + 1 < len(tree) else "."
     return (
         tree[end - 1].text in _PAUSES or after == "," or (first > 1 and tree[first - 2].text == ":")
@@ -605,10 +607,10 @@ def _list_plots(tree: Tree, blocks: Iterable[Block]) -> Iterator[tuple[int, int]
 
 
 def _list_narrated(tree: Tree, frames: Mapping[int, Frame]) -> Iterator[tuple[int, int, Node]]:
-    """The tokens that tell what happens in a work, with the noun for it.
+    """The tokens that narrate the plot of a work, with the noun for the work.
 
-    "In the novel, Ada kills Otto"; "the film follows Ada, who kills Otto", and what goes on in the
-    present tense in the same paragraph, in which plots are told.
+    "In the novel, Ada kills Otto"; "the film follows Ada, who kills Otto", and the sentences after
+    it in the present tense, the tense of plots, in the same paragraph.
     """
     work: Node | None = None
     for first, end in tree.sentences:
@@ -663,7 +665,7 @@ def _find_setting(verb: Node) -> Node | None:
 
 
 def _is_act(noun: Node) -> bool:
-    """Whether it is a part of a play by its number: "Act II", "the third act"."""
+    """Whether a noun is a numbered part of a play: "Act II", "the third act"."""
     after = noun.tree[noun.i + 1].text if noun.i + 1 < len(noun.tree) else ""
     ordinal = any(c.entity == "ORDINAL" for c in noun.children)
     return noun.word == "act" and (ordinal or bool(_NUMERAL.fullmatch(after)))

@@ -16,9 +16,9 @@ from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, find_kind_label
 class Node:
     """One token. `i` counts tokens and `idx` characters from the start of the tree's text.
 
-    `word` is the text in small letters, `entity` the entity type ("" outside entities), `iob` is
-    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is what
-    the parser's least sure decision on the token left to other ones, in tenths of probability.
+    `word` is the text in lower case, `entity` the entity type ("" outside entities), `iob` is
+    I, O or B. `children` and the edges of the subtree are in text order. `doubt` is the
+    probability of other decisions at the parser's least sure one on the token, in tenths.
     """
 
     tree: Tree = field(repr=False)
@@ -55,7 +55,7 @@ class Tree:
     sentences: list[tuple[int, int]]
     """First token and token after the last, sentence by sentence; `Node.sentence` counts them."""
     phrases: dict[int, Phrase | None] = field(default_factory=dict, repr=False)
-    """Arguments cut so far, so that each is cut once (`phrases.find_phrase`)."""
+    """Phrases so far, so that each is built once (`find_phrase`)."""
 
     def __getitem__(self, i: int) -> Node:
         return self.nodes[i]
@@ -65,17 +65,17 @@ class Tree:
 
     def list_entities(self) -> list[tuple[int, int]]:
         """First and last token of each named entity, in text order."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for node in self.nodes:
-            if node.iob == "B" or (node.iob == "I" and not (found and found[-1][1] == node.i - 1)):
-                found.append((node.i, node.i))
+            if node.iob == "B" or (node.iob == "I" and not (spans and spans[-1][1] == node.i - 1)):
+                spans.append((node.i, node.i))
             elif node.iob == "I":
-                found[-1] = (found[-1][0], node.i)
-        return found
+                spans[-1] = (spans[-1][0], node.i)
+        return spans
 
 
 def count_brackets(tree: Tree) -> list[int]:
-    """How many brackets are open at each token; none is open at the start of a sentence."""
+    """The number of open brackets at each token; none is open at the start of a sentence."""
     depths, depth = [], 0
     starts = {first for first, _ in tree.sentences}
     for node in tree.nodes:
@@ -89,13 +89,13 @@ def count_brackets(tree: Tree) -> list[int]:
 # Noun phrases: where an argument starts and ends, and what it names.
 
 MAX_WORDS = 12
-# A phrase with all its prepositional attachments is kept up to this length; beyond it the
-# attachments stand in facts of their own, and a shorter argument joins more easily.
+# A phrase retains all its prepositional attachments up to this length; beyond it the attachments
+# are in facts of their own, and a shorter argument is easier to resolve.
 FULL_WORDS = 8
 _WHOLE_WORDS = 20
-"""Words of a common noun with all that restricts it: it joins little, and cut it says too much."""
+"""The most words of a common noun with all that restricts it; without these it is too general."""
 _MAX_BRACKET = 12
-"""Tokens of a bracket inside a phrase."""
+"""The most tokens of a bracket inside a phrase."""
 _BRACKET = re.compile(r"\s*\([^()]*\)(?=\s|[,;]|$)")
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
@@ -108,10 +108,10 @@ _CUT = frozenset(
 )
 _STRIP_TAGS = frozenset({"DT", "PDT", "PRP$", "WDT", "WP$", "WP", "CC", "IN", "RB", "HYPH", "POS"})
 WORDS = read_words(__file__, "words.toml")
-"""Words by what they do in a clause or phrase."""
+"""Words by their function in a clause or phrase."""
 QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 _MARKS = QUOTATION - {"'", "\u2019"}
-# What follows these says when, why or for example, and completes no noun.
+# These introduce a time, a cause or an example, which completes no noun.
 _CIRCUMSTANCES = WORDS["circumstances"]
 _ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
@@ -124,8 +124,8 @@ _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _HYPHENS = frozenset("-\u2010\u2011\u2013")
 _RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
 _SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
-"""What belongs to a name behind a comma."""
-_KEPT_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
+"""Parts of a name after a comma."""
+_INNER_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,18 +225,18 @@ def is_inside_word(nodes: list[Node], i: int) -> bool:
 def _skip_range(nodes: list[Node], i: int, step: int) -> int:
     """The other end of "1,500 -- 2,000" or "23 -- 54 -- 7", seen from one of them, else `i`."""
     while True:
-        at = i + step
-        while 0 < at < len(nodes) - 1 and abs(at - i) < 3 and nodes[at].text in _RANGES:
-            at += step
-        if at == i + step or not nodes[at].text[:1].isdigit():
+        index = i + step
+        while 0 < index < len(nodes) - 1 and abs(index - i) < 3 and nodes[index].text in _RANGES:
+            index += step
+        if index == i + step or not nodes[index].text[:1].isdigit():
             return i
-        i = at
+        i = index
 
 
 def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tuple[int, int]:
-    """The stretch without what follows a quotation that it begins with, the head inside.
+    """The tokens of an initial quotation with the head inside, without those after it.
 
-    Where the head is not inside, the stretch has the opening mark: `"safe" stocks`.
+    Where the head is outside, the tokens with the opening mark: `"safe" stocks`.
     """
     if first == 0 or nodes[first - 1].text not in _MARKS:
         return first, last
@@ -248,7 +248,7 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
 
 
 def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
-    """Whether the stretch names nothing by itself: "that", "most of which", "than 23 hours"."""
+    """Whether the tokens name nothing by themselves: "that", "most of which", "than 23 hours"."""
     if nodes[first].word == "than":
         return True
     cut = nodes[last + 1] if last + 1 < len(nodes) and nodes[last].tag == "VBG" else None
@@ -259,7 +259,7 @@ def _is_fragment(nodes: list[Node], first: int, last: int) -> bool:
 
 
 def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
-    """The last token, or the mark right behind it that closes a quotation of the stretch."""
+    """The last token, or the mark right after it that closes a quotation of the phrase."""
     marks = sum(nodes[i].text in _MARKS for i in range(first, last + 1))
     if marks % 2 == 0:
         return last
@@ -270,7 +270,7 @@ def _close_quotation(nodes: list[Node], first: int, last: int) -> int:
 
 
 def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
-    """The last token before a bracket that the stretch opens and does not close."""
+    """The last token before a bracket that the phrase opens and does not close."""
     opened = [i for i in range(first, last + 1) if nodes[i].text.startswith("(")]
     closed = sum(nodes[i].text.endswith(")") for i in range(first, last + 1))
     if len(opened) > closed and first < opened[-1] and root < opened[-1]:
@@ -279,7 +279,7 @@ def _close_bracket(nodes: list[Node], first: int, last: int, root: int) -> int:
 
 
 def _has_letter(text: str) -> bool:
-    """Return whether there is a letter or a digit, which the first character mostly is."""
+    """Return whether the text has a letter or a digit."""
     return text[:1].isalnum() or any(c.isalnum() for c in text)
 
 
@@ -291,14 +291,14 @@ def _is_stripped_end(nodes: list[Node], first: int, last: int) -> bool:
     ):
         return False  # it closes a title that opened inside: 'the term "polytechnic"'
     if token.tag in _DANGLING and first < last and token.text.islower():
-        return token.entity != "WORK_OF_ART"  # it leads to what the cut has left out
+        return token.entity != "WORK_OF_ART"  # it introduces a part that was cut
     if token.text in {"%", "\u2030", "\u00b0"}:
         return False
     if token.tag == "POS":
         after = nodes[last + 1] if last + 1 < len(nodes) else token
         acts = after.pos in {"VERB", "AUX"} and after.tag != "VBG"
-        kept = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
-        return first == last or not kept
+        belongs = acts or nodes[last - 1].pos == "NUM"  # "Moody's rated", "the 80's"
+        return first == last or not belongs
     return not _has_letter(token.text)
 
 
@@ -321,7 +321,7 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
 
 
 def _grades(token: Node) -> bool:
-    """Whether an adverb changes what the adjective says: "second largest", "too much"."""
+    """Whether an adverb changes the adjective's meaning: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
     described = token.head.pos == "ADJ" and token.head.dep == "amod"
@@ -330,12 +330,12 @@ def _grades(token: Node) -> bool:
 
 def _limits_number(token: Node) -> bool:
     """Whether the word belongs to a number: "over", "at least", "more than", "up to"."""
-    at = token
+    node = token
     for _ in range(3):
-        if at.dep not in {"quantmod", "advmod", "amod"} or at.head is at:
+        if node.dep not in {"quantmod", "advmod", "amod"} or node.head is node:
             return False
-        at = at.head
-        if at.pos == "NUM":
+        node = node.head
+        if node.pos == "NUM":
             return True
     return False
 
@@ -343,9 +343,9 @@ def _limits_number(token: Node) -> bool:
 def find_phrase(root: Node, full: bool = False) -> Phrase | None:
     """Return the argument headed by `root`, at most `MAX_WORDS` words; None when none fits.
 
-    A name keeps its of-phrase. A common noun keeps what completes it ("belief in ghosts"), but no
-    time; `full` keeps every preposition and what restricts the noun ("patients who received it").
-    Both hold while the phrase stays within `FULL_WORDS`, for a common noun in `full`
+    A name retains its of-phrase. A common noun retains its complements ("belief in ghosts"), but no
+    time; `full` retains every preposition and restrictive clause ("patients who received it").
+    Both apply while the phrase is within `FULL_WORDS`, for a common noun in `full` within
     `_WHOLE_WORDS`.
     """
     known = root.tree.phrases
@@ -360,9 +360,8 @@ def find_phrase(root: Node, full: bool = False) -> Phrase | None:
 def find_kind(noun: Node) -> Phrase | None:
     """Return the kind that a noun names: with its of-phrase, without place and circumstance.
 
-    Of what is singled out, "the largest church in the town", the whole phrase says which it is.
-    A noun of no known kind of thing keeps what completes it, "a catalyst for change"; what a
-    relative clause says of it is a fact of its own.
+    A definite kind, "the largest church in the town", is the whole phrase. A noun of no known kind
+    retains its complements, "a catalyst for change"; a relative clause is a fact of its own.
     """
     known = noun.tree.phrases
     key = 3 * noun.i + 2
@@ -376,12 +375,12 @@ def find_kind(noun: Node) -> Phrase | None:
 
 
 def is_counted(noun: Node) -> bool:
-    """Whether a number says how many: "60 requests"."""
+    """Whether the noun has a number: "60 requests"."""
     return any(c.dep == "nummod" for c in noun.children)
 
 
 def is_singled_out(noun: Node) -> bool:
-    """Whether a superlative or an ordinal tells which it is: "the most common cancer"."""
+    """Whether a superlative or an ordinal identifies the noun: "the most common cancer"."""
     graded = (*noun.children, *(g for c in noun.children if c.dep == "amod" for g in c.children))
     return any(c.tag in {"JJS", "RBS"} or c.entity == "ORDINAL" for c in graded)
 
@@ -391,7 +390,7 @@ def _keep_all(prep: Node) -> bool:
 
 
 def _keep_beside(prep: Node) -> bool:
-    """Whether a preposition may stand in a name in full: no place does, "River Tasse in Kent"."""
+    """Whether a preposition may be part of a full name; a place, "in Kent", is not."""
     places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
     placed = any(all(g.dep != "cc" for g in c.children) for c in places)
     return _keep_all(prep) and not (placed and prep.word in _WHERE)
@@ -415,18 +414,18 @@ def _keep_name(prep: Node) -> bool:
 
 
 def is_restrictive(clause: Node) -> bool:
-    """Whether a clause tells which of the noun's things are meant: no comma or dash parts it."""
+    """Whether a clause restricts the noun: no comma or dash separates them."""
     noun = clause.head
     if clause.dep not in {"relcl", "acl"} or noun.pos != "NOUN" or clause.left_edge.i <= noun.i:
         return False
     if noun.dep == "ROOT" and clause.dep == "acl" and clause.tag in {"VBN", "VBD"}:
-        return False  # it is the clause's verb: "The invention of steel allowed for higher houses"
+        return False  # the clause's main verb: "The invention of steel allowed for higher houses"
     before = clause.tree.nodes[clause.left_edge.i - 1]
     return before.i >= noun.i and before.text not in _PARTING
 
 
 def _completes(clause: Node) -> bool:
-    """Whether it completes the noun: "a way to reduce costs", "a process underlying growth"."""
+    """Whether a clause completes the noun: "a way to reduce costs", "a law governing trade"."""
     aimed = any(c.tag == "TO" for c in clause.children)
     return is_restrictive(clause) and (aimed or (clause.dep == "acl" and clause.tag == "VBG"))
 
@@ -439,7 +438,7 @@ def _keep_complement(prep: Node) -> bool:
 
 
 def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
-    """Return the longest cut that fits: with what `keep` lets stand, with "of" alone, without."""
+    """Return the longest phrase that fits: with prepositions by `keep`, with "of", without any."""
     if keep is not _keep_of:
         whole = root.pos == "NOUN" and keep in (_keep_all, _keep_kind)
         if whole:
@@ -464,18 +463,18 @@ def _cut_run(
     inner_lists: bool = True,
     tells: Callable[[Node], bool] | None = None,
 ) -> Phrase | None:
-    """Return the unbroken words around `root`.
+    """Return the contiguous phrase around `root`.
 
-    A list below it stays whole with `inner_lists`, a clause stays when it `tells` which it is.
+    A list below it is retained with `inner_lists`, a clause where `tells` accepts it.
     """
     tree = root.tree
-    kept, stack = {root.i}, [root]
+    tokens, stack = {root.i}, [root]
     while stack:
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
             if tells is not None and tells(child):
-                kept.update(range(child.left_edge.i, _find_clause_end(child) + 1))
+                tokens.update(range(child.left_edge.i, _find_clause_end(child) + 1))
                 continue
             # "an issue of the newspaper Le Monde" holds the name.
             close = child.dep == "appos" and _is_close(child, node is root)
@@ -487,19 +486,19 @@ def _cut_run(
                 listed = tree[max(child.i - 1, 0)].dep != "advmod"  # "a dry, cold wind"
                 graded = listed and node is root and root.pos == "NOUN" and child.i < root.i
                 comma = child.text == "," and (inner or graded or child.entity == "DATE")
-                if child.text not in _KEPT_PUNCT and not comma:
+                if child.text not in _INNER_PUNCT and not comma:
                     continue
             elif child.dep == "prep" and not (keep(child) or _completes_quality(node, root)):
                 continue
-            kept.add(child.i)
+            tokens.add(child.i)
             stack.append(child)
     first = last = root.i
-    while (before := _step_over(root, first, -1)) in kept:
+    while (before := _step_over(root, first, -1)) in tokens:
         first = before
-    while (after := _step_over(root, last, 1)) in kept:
+    while (after := _step_over(root, last, 1)) in tokens:
         last = after
     bounds = find_entity(tree, root.i)
-    if bounds is not None and _is_one_name(tree, *bounds):
+    if bounds is not None and _is_unbroken(tree, *bounds):
         first, last = min(first, bounds[0]), max(last, bounds[1])
     phrase = build_phrase(tree, _find_name_start(tree, first, last, root), last, root.i)
     if phrase is None or root.pos != "NOUN" or "(" not in phrase.text[1:]:
@@ -513,19 +512,19 @@ def _completes_quality(word: Node, root: Node) -> bool:
     return word.pos == "ADJ" and root.pos == "NOUN"
 
 
-def _is_close(name: Node, own: bool) -> bool:
-    """Whether at most quotation marks stand between an apposition and its common noun.
+def _is_close(name: Node, is_root: bool) -> bool:
+    """Whether at most quotation marks separate an apposition from its common noun.
 
-    A proper noun beside the `own` noun of the argument stands for it (`find_close_name`).
+    A proper noun beside the argument's root (`is_root`) replaces it instead (`find_close_name`).
     """
     noun, first = name.head, name.left_edge.i
-    if noun.i >= first or first - noun.i > 2 or (own and name.pos == "PROPN"):
+    if noun.i >= first or first - noun.i > 2 or (is_root and name.pos == "PROPN"):
         return False
     return all(n.text in QUOTATION for n in noun.tree.nodes[noun.i + 1 : first])
 
 
 def _find_clause_end(clause: Node) -> int:
-    """The last token of a restrictive clause, before what a comma or a conjunction adds to it."""
+    """The last token of a restrictive clause, before additions after a comma or conjunction."""
     nodes, last = clause.tree.nodes, clause.right_edge.i
     for i in range(clause.i + 1, last):
         added = nodes[i].text == "," and nodes[i + 1].tag in {"WDT", "WP", "WP$", "WRB"}
@@ -534,18 +533,18 @@ def _find_clause_end(clause: Node) -> int:
     return last
 
 
-def _step_over(root: Node, at: int, step: int) -> int:
-    """The token beside, for a common noun past a bracket: "heart (HR) rates (CR) of cases"."""
+def _step_over(root: Node, index: int, step: int) -> int:
+    """The adjacent token; for a common noun after a bracket: "heart (HR) rates (CR) of cases"."""
     nodes, marks = root.tree.nodes, "()"[::step]
-    edge = at + step
+    edge = index + step
     if root.pos != "NOUN" or not 0 < edge < len(nodes) or nodes[edge].text != marks[0]:
         return edge
     inside = nodes[edge + step : max(edge + step * (_MAX_BRACKET + 2), 0) : step]
-    return next((node.i for node in inside if node.text == marks[1]), at) + step
+    return next((node.i for node in inside if node.text == marks[1]), index) + step
 
 
 def _heads_list(node: Node) -> bool:
-    """Return whether something is coordinated with the node that is no larger place."""
+    """Return whether something other than a larger place is coordinated with the node."""
     return any(c.dep == "conj" and not _is_container(c) for c in node.children)
 
 
@@ -558,7 +557,7 @@ def _is_pair(token: Node) -> bool:
 
 
 def _is_double_name(name: Node) -> bool:
-    """Whether the name goes on behind "and": "Hotels and Resorts", "Particles and Fields"."""
+    """Whether the name continues after "and": "Hotels and Resorts", "Particles and Fields"."""
     after = name.tree.nodes[name.i + 1 : name.i + 3]
     return (
         name.tag == "NNPS"
@@ -570,40 +569,41 @@ def _is_double_name(name: Node) -> bool:
 
 
 def _shares_modifiers(noun: Node) -> bool:
-    """Whether of two common nouns one lacks what stands with the other: "size and shape of it".
+    """Whether one of two common nouns shares modifiers of the other: "size and shape of it".
 
-    Apart, "size" would lose what it is of, and "levels" of "different sites and levels" which.
+    If split, "size" would lose its of-phrase, and "levels" in "different sites and levels" its
+    adjective.
     """
     pairs = [c for c in noun.children[:_MAX_CHILDREN] if c.dep in {"conj", "cc"}]
     if noun.tag not in _COMMON or [c.dep for c in pairs] != ["cc", "conj"]:
         return False
-    other = pairs[1]
-    if other.tag not in _COMMON or (noun.entity or other.entity):
+    pair = pairs[1]
+    if pair.tag not in _COMMON or (noun.entity or pair.entity):
         return False
-    if len(other.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in other.children):
+    if len(pair.children) > _MAX_CHILDREN or any(c.dep == "conj" for c in pair.children):
         return False
     kinds = noun.dep in {"attr", "appos"}  # "is founder and president of it" says two things
-    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, other)):
+    if kinds and any(find_kind_label(n.lemma) is not None for n in (noun, pair)):
         return False
     left = [c for c in noun.children if c.i < noun.i]
-    own = [c for c in other.children if c.i < other.i]
+    right = [c for c in pair.children if c.i < pair.i]
     after = [c for c in noun.children if c.i > noun.i and c not in pairs]
-    if any(c.i < other.i for c in after):
+    if any(c.i < pair.i for c in after):
         return False
-    if any(c.dep == "det" for c in own) and not any(c.dep == "det" for c in left):
+    if any(c.dep == "det" for c in right) and not any(c.dep == "det" for c in left):
         return False
-    both = all(any(c.dep != "det" for c in side) for side in (left, own))
-    completed = [c for c in (*after, *(() if both else other.children)) if c.left_edge.i > other.i]
+    both = all(any(c.dep != "det" for c in side) for side in (left, right))
+    completed = [c for c in (*after, *(() if both else pair.children)) if c.left_edge.i > pair.i]
     if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
         return True
-    return not own and any(c.dep in {"amod", "poss"} for c in left)
+    return not right and any(c.dep in {"amod", "poss"} for c in left)
 
 
-def _shares_entity(one: Node, other: Node) -> bool:
-    if not one.entity:
+def _shares_entity(first: Node, second: Node) -> bool:
+    if not first.entity:
         return False
-    bounds = find_entity(one.tree, other.i)
-    return bounds is not None and bounds[0] <= one.i <= bounds[1]
+    bounds = find_entity(first.tree, second.i)
+    return bounds is not None and bounds[0] <= first.i <= bounds[1]
 
 
 def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
@@ -619,7 +619,7 @@ def find_entity(tree: Tree, index: int) -> tuple[int, int] | None:
     return first, last
 
 
-def _is_one_name(tree: Tree, first: int, last: int) -> bool:
+def _is_unbroken(tree: Tree, first: int, last: int) -> bool:
     if tree[first].entity in LITERALS:
         return True
     return all(tree[i].text not in {",", "(", ")", ";"} for i in range(first, last + 1))
@@ -648,14 +648,14 @@ def find_title_end(tree: Tree, first: int, last: int, root: Node) -> int | None:
     if start <= first:
         return None
     before = tree[start - 1]
-    named = before.pos == "NOUN" and before.text.islower() and not is_one_term(before, tree[start])
+    named = before.pos == "NOUN" and before.text.islower() and not forms_term(before, tree[start])
     return start if named and not _is_modifier(before) else None
 
 
 def _is_modifier(noun: Node) -> bool:
-    """Whether a hyphen joins a noun to what narrows a name: "8000-series PEPs", "in-time Engine".
+    """Whether a hyphenated noun modifies a name: "8000-series PEPs", "in-time Engine".
 
-    One of a known kind is a title behind a word, "co-founder Anna Holm".
+    A noun of a known kind is a title, "co-founder Anna Holm".
     """
     hyphened = noun.i > 1 and noun.tree[noun.i - 1].text == "-"
     joined = hyphened and not noun.tree[noun.i - 1].space
@@ -663,7 +663,7 @@ def _is_modifier(noun: Node) -> bool:
     return numbered or (joined and find_kind_label(noun.word) is None)
 
 
-def is_one_term(noun: Node, name: Node) -> bool:
+def forms_term(noun: Node, name: Node) -> bool:
     """Whether a noun of no known kind and capitals are one term: "serum ALP", not "band ABBA"."""
     capitals = name.text.isalpha() and name.text.isupper()
     return capitals and noun.i + 1 == name.i and find_kind_label(noun.word) is None
@@ -701,23 +701,23 @@ def _is_container(place: Node) -> bool:
     edge = place.left_edge.i
     if edge == 0 or place.tree[edge - 1].text != ",":
         return False
-    at: Node | None = place.head
-    while at is not None and at.dep == "conj" and at.head.entity in PLACES:
-        at = at.head
-    while at is not None:  # "and" anywhere in the chain makes it a list
-        if any(c.dep == "cc" for c in at.children):
+    node: Node | None = place.head
+    while node is not None and node.dep == "conj" and node.head.entity in PLACES:
+        node = node.head
+    while node is not None:  # "and" anywhere in the chain makes it a list
+        if any(c.dep == "cc" for c in node.children):
             return False
-        at = next((c for c in at.children if c.dep == "conj"), None)
+        node = next((c for c in node.children if c.dep == "conj"), None)
     return True
 
 
 def find_close_name(noun: Node) -> Node | None:
     """Return the name in "the playwright Henrik Ibsen" where the parser calls it an apposition."""
-    one_of = noun.word == "one" and any(c.word == "of" for c in noun.children)
-    if noun.pos != "NOUN" and not one_of:
+    is_partitive = noun.word == "one" and any(c.word == "of" for c in noun.children)
+    if noun.pos != "NOUN" and not is_partitive:
         return None
     children = noun.children
-    if one_of:  # "one of the leads, Ann Lee": the parser hangs her on the leads
+    if is_partitive:  # "one of the leads, Ann Lee": the parser hangs her on the leads
         children = [g for c in children if c.word == "of" for d in c.children for g in d.children]
         children = [*noun.children, *children]
     nodes = noun.tree.nodes
@@ -725,10 +725,10 @@ def find_close_name(noun: Node) -> Node | None:
         if child.dep != "appos" or child.pos != "PROPN" or child.i < noun.i:
             continue
         gap = [n.text for n in nodes[noun.i + 1 : child.left_edge.i] if n.text not in QUOTATION]
-        if one_of and nodes[child.left_edge.i - 1].text == ",":
+        if is_partitive and nodes[child.left_edge.i - 1].text == ",":
             return child
         if gap == [","]:
-            # "The chairman, Ann Lee, said", "its last album, Dawn": whatever is meant is named.
+            # "The chairman, Ann Lee, said", "its last album, Dawn": the name identifies the noun.
             label = find_kind_label(noun.word)
             known = label == child.entity and label in _NAMED_AFTER_COMMA
             definite = any(c.word == "the" or c.dep == "poss" for c in children)
@@ -739,10 +739,10 @@ def find_close_name(noun: Node) -> Node | None:
     return None
 
 
-# Places inside places: what a name is in, and which nouns for places are named already.
+# Places inside places: the containers of a place, and nouns for places that have a name.
 
 _MAX_LINKS = 3
-"""Of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
+"""The most links of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
 _NAMING = frozenset("city town village state province county district region".split())
 """Nouns that a name follows with "of": "the city of Leeds"."""
 
@@ -761,7 +761,7 @@ def is_named_place(noun: Node) -> bool:
 
 
 def _find_link_end(tree: Tree, first: int) -> int:
-    """Return the last token of the name that starts at `first`, before a comma at the latest."""
+    """Return the last token of the name that starts at `first`, at most up to a comma."""
     bounds = find_entity(tree, first)
     last = first
     while last + 1 < len(tree) and tree[last + 1].text != ",":
@@ -781,42 +781,42 @@ def list_containers(phrase: Phrase, tree: Tree) -> list[Phrase]:
     named = tree[phrase.root].pos == "PROPN" or tree[phrase.last].entity in PLACES
     if not named or phrase.label in {"PERSON", *LITERALS}:
         return []
-    found: list[Phrase] = []
+    places: list[Phrase] = []
     known = 0  # the recogniser may miss a link, but not the last
-    at = phrase.last + 1
-    led = at < len(tree) - 1 and tree[at].word == "in" and tree[at].head.i == phrase.root
-    if led and tree[at + 1].entity in PLACES:
-        last = _find_link_end(tree, at + 1)
-        place = build_phrase(tree, at + 1, last, last)
-        found, known, at = [place] if place is not None else [], 1, last + 1
-    while at + 1 < len(tree) and tree[at].text == "," and tree[at + 1].pos == "PROPN":
-        last = _find_link_end(tree, at + 1)
-        place = build_phrase(tree, at + 1, last, last)
+    i = phrase.last + 1
+    led = i < len(tree) - 1 and tree[i].word == "in" and tree[i].head.i == phrase.root
+    if led and tree[i + 1].entity in PLACES:
+        last = _find_link_end(tree, i + 1)
+        place = build_phrase(tree, i + 1, last, last)
+        places, known, i = [place] if place is not None else [], 1, last + 1
+    while i + 1 < len(tree) and tree[i].text == "," and tree[i + 1].pos == "PROPN":
+        last = _find_link_end(tree, i + 1)
+        place = build_phrase(tree, i + 1, last, last)
         if place is None or place.label in {"PERSON", *LITERALS} or place.text[0].islower():
             break
         if place.text.split()[-1] == phrase.text.split()[-1]:
             return []  # "Lund Airport, Holm Airport"
         if last + 1 < len(tree) and tree[last + 1].tag == "POS":
             break  # "in Kent, Dover's harbour"
-        found.append(place)
-        known = len(found) if place.label in PLACES else known
-        at = last + 1
-    if at < len(tree) and tree[at].pos == "NUM":
+        places.append(place)
+        known = len(places) if place.label in PLACES else known
+        i = last + 1
+    if i < len(tree) and tree[i].pos == "NUM":
         return []  # "Varna 1962, Tel Aviv 1964"
-    links, back = len(found), phrase.first
+    links, back = len(places), phrase.first
     while back > 1 and tree[back - 1].text == "," and tree[back - 2].entity in PLACES:
         back = (find_entity(tree, back - 2) or (back - 2, 0))[0]
         links += 1
     if links > _MAX_LINKS:
         return []
-    del found[known:]
-    if at < len(tree) and tree[at].text == ",":
-        at += 1
-    if at + 1 < len(tree) and tree[at].pos == "CCONJ" and tree[at + 1].pos in {"PROPN", "DET"}:
+    del places[known:]
+    if i < len(tree) and tree[i].text == ",":
+        i += 1
+    if i + 1 < len(tree) and tree[i].pos == "CCONJ" and tree[i + 1].pos in {"PROPN", "DET"}:
         return []
-    if at + 1 < len(tree) and tree[at].word == "the" and tree[at + 1].entity in PLACES:
+    if i + 1 < len(tree) and tree[i].word == "the" and tree[i + 1].entity in PLACES:
         return []  # "Malta, the Netherlands"
-    return found
+    return places
 
 
 def pack_tree(tree: Tree) -> str:
@@ -837,13 +837,13 @@ def unpack_tree(text: str, packed: str) -> Tree:
     """The tree of `text` that `pack_tree` packed."""
     data = json.loads(packed)
     tree = Tree(text, [], [(first, end) for first, end in data["sentences"]])
-    sentence_of = [at for at, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
+    sentence_of = [n for n, (first, end) in enumerate(tree.sentences) for _ in range(first, end)]
     columns = data["columns"]
     for i, row in enumerate(zip(*columns[:11], strict=True)):
         words, word, lemma, pos, tag, dep, entity, iob, space, idx, doubt = row
         place = (bool(space), sentence_of[i], doubt)
-        own = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
-        tree.nodes.append(Node(*own, *place))
+        fields = (tree, i, idx, words, word, lemma, pos, tag, dep, entity, iob)
+        tree.nodes.append(Node(*fields, *place))
     nodes = tree.nodes
     for node, head, left, right in zip(nodes, *columns[11:], strict=True):
         node.head, node.left_edge, node.right_edge = nodes[head], nodes[left], nodes[right]

@@ -125,7 +125,7 @@ def _read_by_model(
             inside = by_document.get(document, ())
             places.append(_Passage(chunks, start, chunk.text))
             proses.append(prose)
-            inputs.append(replace(chunk, found=cut_extraction(inside, start, end)))
+            inputs.append(replace(chunk, extraction=cut_extraction(inside, start, end)))
     results = cascade.read(inputs)
     for passage, prose, result in zip(places, proses, results, strict=True):
         if isinstance(result, Failure):
