@@ -255,7 +255,7 @@ def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
         silent.clear()
         report = build(corpus, Warehouse(tmp_path / "w"), settings).report
     assert (report["checked"]["unanswered"], report["checked"]["checked"]) == (0, 6)
-    assert "2 more, of rules, are never checked" in show_checked(report["checked"])
+    assert "2 more, from rules, are never checked" in show_checked(report["checked"])
 
 
 @pytest.mark.slow
