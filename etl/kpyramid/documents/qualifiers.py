@@ -84,10 +84,11 @@ OPENING = 10 * _LONGEST
 """The characters of a title or a text that are examined."""
 _TOPIC = re.compile(
     r"(?:\b(?:aims?|purpose|objectives?|goal|intent) (?:of|was|is|were)\b[^.]{0,80}?\bto"
-    r"|(?:^|[.:]\s+)To|\b[Ww]e(?: \w+){0,2}|\b(?:study|trial|review|paper)(?: \w+){0,3}) "
+    r"|(?:\A|:\s+)To|\b[Ww]e(?: \w+){0,2}|\b(?:study|trial|review|paper)(?: \w+){0,3}) "
     r"(?:analy[sz]|assess|characteri[sz]|clarif|compar|describ|determin|document|estimat|evaluat"
     r"|examin|explor|identif|investigat|quantif|report|review|stud|test)(?:y|ied|ies|e?[ds]?)"
-    r"(?: and \w+)? (?:(?:the|an?) )?(\w[^\n]+?)(?:\.\s|\.?$|\n)",
+    r"(?: and \w+)? (?:(?:the|an?) )?(?!(?:by|in|it|that|them|this|to|with)\b)"
+    r"(\w[^\n]+?)(?:\.\s|\.?$|\n)",
     re.MULTILINE,
 )
 """The stated topic of a text: "To assess the yield of rye", "the aim of this study was to …"."""

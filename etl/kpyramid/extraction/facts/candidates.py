@@ -329,11 +329,14 @@ _SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?",
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of fictitious people in examples."""
 _GROUP = re.compile(
-    r"((all|other|two|three|four|five|\d+)? ?(groups|arms)|(other|first|second|third) (group|arm)"
+    r"((all|other|two|three|four|five|\d+) (groups|arms)|groups"
+    r"|(other|first|second|third) (group|arm)"
     r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+))( (in|at|for|with respect to)\b|$)",
     re.IGNORECASE,
 )
 """A study's names for its groups, which are only meaningful within the text."""
+_COMPARING = frozenset("in to with between than".split())
+"""Prepositions before groups that are compared: "was higher in the two groups"."""
 _NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
 _POINTING = frozenset("this these that those such my your".split())
 """Determiners of things that only the context identifies."""
@@ -396,7 +399,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
         bare = _GROUP.match(phrase.text) or (phrase is tail and phrase.text == "group")
-        if bare and words[-1] != "into":  # "divided into two groups"
+        if bare and (phrase is head or words[-1] in _COMPARING):  # not "divided into two groups"
             return "unplaced_argument"
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
@@ -538,6 +541,8 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
         return True
     for node in tree.nodes[head.first : head.last + 1]:
         before = tree.nodes[head.first : node.i]
+        if before and before[-1].word in {"with", "under"}:
+            continue  # "the frigate with her crew"
         if node.word == "their" and all(n.tag not in PLURAL for n in before):
             return True
         named = (n.pos == "PROPN" or is_person_noun(n.lemma.lower()) for n in before)

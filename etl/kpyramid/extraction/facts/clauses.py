@@ -298,6 +298,7 @@ def _is_beside(noun: Node, second: Node) -> bool:
     return (
         second.text.isalnum()
         and not second.text.istitle()
+        and not (second.text[0].isupper() and find_kind_label(noun.word))
         and (led or (last is noun.right_edge and not joined))
     )
 

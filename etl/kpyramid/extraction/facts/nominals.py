@@ -246,7 +246,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
     classified = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
-    if not classified:
+    complete = kind is appositive and mark == "," and any(c.dep == "prep" for c in kind.children)
+    if not (classified or complete):  # "Mozilla, maker of Firefox"
         findings.drop("distant_apposition", noun.i, appositive.i)
         return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"

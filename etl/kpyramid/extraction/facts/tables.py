@@ -684,13 +684,13 @@ _LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
 _SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]|\w+( \w+)+(, [A-Z]\w+( \w+)+){2,}$")
 
 
-_SENTENCE = re.compile(r"\.(?=$|\s+[\[(])")
+_SENTENCE = re.compile(r"\.$|\b[a-z]{2,}\.(?=\s+[\[(])")
 
 
 def _is_part(text: str) -> bool:
     """Whether a part is no value: longer than a name, a clause, or half of a bracket."""
     words = text.split()
-    says = not _CLAUSAL.isdisjoint(_split_header(text)) or words[:1] in (["or"], ["also"])
+    says = not _CLAUSAL.isdisjoint(words) or words[:1] in (["or"], ["also"])
     return len(words) > _LONGEST_NAME or says or text.count("(") != text.count(")")
 
 

@@ -61,7 +61,10 @@ def is_partly_denied(noun: Node | None) -> bool:
 def is_instead(noun: Node) -> bool:
     """Whether a noun is the affirmed alternative to a denied one: "not a farmer but a lawyer"."""
     between = noun.tree.nodes[noun.head.i + 1 : noun.i]
-    return noun.dep == "conj" and any(c.word == "but" and c.head is noun.head for c in between)
+    denied = any(c.word in {"no", "not"} for c in (*between, *noun.children))
+    if noun.dep != "conj" or denied:
+        return False
+    return any(c.word == "but" and c.head is noun.head for c in between) or is_instead(noun.head)
 
 
 def is_scant(noun: Node) -> bool:

@@ -237,6 +237,8 @@ _TAKING_OBJECTS = frozenset(
     "induce obtain collect".split()
 )
 """Verbs whose participle is passive without an object: "children diagnosed with it"."""
+_ACTING = frozenset("examine observe treat recruit collect".split())
+"""Those of them whose past tense needs no object: "Galileo observed from Padua"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
@@ -333,8 +335,9 @@ def _is_bare_participle(frame: Frame) -> bool:
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
         # "... and the mill located in Kent": without an object these certainly lack their "is".
+        verbs = _TAKING_OBJECTS - _ACTING if verb.tag == "VBD" else _TAKING_OBJECTS
         bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
-        return bare and verb.lemma.lower() in _TAKING_OBJECTS
+        return bare and verb.lemma.lower() in verbs
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False

@@ -260,7 +260,7 @@ def repair_tree(tree: Tree) -> None:
             node.tag, node.lemma = "VB", node.word  # "went on to found a school"
         elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
             _unseat_label(tree[node.i - 1])
-        elif node.text == ":" and node.i and tree[node.i - 1].pos == "NOUN":
+        elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
             _attach_list(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
@@ -519,12 +519,12 @@ def _lift_preposition(prep: Node) -> None:
 def _lower_trait(prep: Node) -> None:
     """Attach "with" or "without" to persons before it: "was measured in 20 women with asthma"."""
     nodes, index = prep.tree.nodes, prep.i - 1
-    if prep.word == "without" and any(c.tag == "DT" for o in prep.children for c in o.children):
-        return  # "lends to strangers without a pledge"
     if nodes[index].text == ")":
         opening = (i for i in range(index, prep.head.i, -1) if nodes[i].text == "(")
         index = next(opening, prep.i) - 1
     person = nodes[index]
+    if not is_counted(person) and person.head.word not in {"in", "among", "for", "of"}:
+        return  # "lends to strangers without a pledge"
     if person.dep == "pobj" and person.i > prep.head.i and is_person_noun(person.lemma.lower()):
         _move(prep, person)
         person.right_edge = prep.right_edge

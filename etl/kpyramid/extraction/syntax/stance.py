@@ -183,7 +183,11 @@ def _is_inverted(verb: Node, first: int) -> bool:
     opening += [c.i for c in helpers if c.word in WORDS["inverted"]]
     embedded = verb.dep in {"advcl", "ccomp"}
     asking = (c.i for c in helpers if c.lemma == "do" and c.i < subject)
-    asks = any(i == first or verb.tree[i - 1].text in _PAUSES for i in asking)
+    nodes = verb.tree.nodes
+    asks = any(
+        i == first or (nodes[i - 1].text in _PAUSES and nodes[i - 2].word not in {"too", "however"})
+        for i in asking
+    )
     return asks or any(i < subject and (embedded or i == first) for i in opening)
 
 

@@ -243,7 +243,11 @@ def _balance_quotes(nodes: list[Node], first: int, last: int, root: int) -> tupl
     marks = [i for i in range(first, last + 1) if nodes[i].text in _MARKS]
     run = marks and marks[-1] - marks[0] < len(marks)  # one mark, or one doubled
     if run and len(marks) < 3:
-        return (first, marks[0] - 1) if first <= root < marks[0] else (first - len(marks), last)
+        return (
+            (first, marks[0] - 1)
+            if first <= root < marks[0]
+            else (max(first - len(marks), 0), last)
+        )
     return first, last
 
 
