@@ -70,7 +70,7 @@ def test_the_warehouse_around_or_in_a_corpus_is_no_part_of_it() -> None:
     warehouse = open_warehouse(f"{PLACE}/shared/kept")
     assert list(read(f"{PLACE}/shared", warehouse)[1]) == ["texts/a.txt"]
     for place in ("shared/kept", "shared/kept/cache"):
-        with pytest.raises(InputError, match="among what the warehouse keeps"):
+        with pytest.raises(InputError, match="is inside the warehouse"):
             read(f"{PLACE}/{place}", warehouse)
 
 
