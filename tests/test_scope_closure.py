@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from making.ablation import add_index
 
-from kpyramid.documents.qualifiers import unite_qualifiers
+from kpyramid.documents.qualifiers import DOCUMENT, cite_document, unite_qualifiers
 from kpyramid.documents.validity import date_fact
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.query import Snapshot
@@ -139,7 +139,19 @@ class Oracle:
 
     def qualify(self, fact: Row) -> list[tuple[str, str]]:
         pairs = [pair for key in self._stating(fact) for pair in self.said[key]]
-        return unite_qualifiers(pairs, fact["qualifiers"])
+        return self.unite(pairs, fact)
+
+    def unite(self, pairs: list[tuple[str, str]], row: Row) -> list[tuple[str, str]]:
+        """What is seen of a row's qualifiers; documents that are hidden have no name here."""
+        documents = [r for r in self.all["documents"] if r["document_id"] in self.seen["documents"]]
+        cited = {cite_document(r["title"], r["text"]) for r in documents}
+        named = [
+            (role, text)
+            for role, texts in row["qualifiers"]
+            for text in texts.split(" / ")
+            if role != DOCUMENT or text in cited
+        ]
+        return unite_qualifiers(pairs, named)
 
     def _shows_statement(self, row: Row) -> bool:
         facts = [r for r in self.all["condensed"] if r["condensed_id"] in row["condensed_ids"]]
@@ -197,7 +209,7 @@ def check_cells(oracle: Oracle, name: str, was: Row, row: Row) -> None:
     if name == "triples":
         assert row["raw_triple_ids"] == keep(was["raw_triple_ids"], oracle.seen["raw_triples"])
         said = oracle.said[row["triple_id"]]
-        assert row["qualifiers"] == unite_qualifiers(said, was["qualifiers"])
+        assert row["qualifiers"] == oracle.unite(said, was)
     elif name in ("entities", "relations"):
         key = row["entity_id" if name == "entities" else "relation_id"]
         assert row["surface_forms"] == sorted(oracle.forms[key])
