@@ -279,7 +279,9 @@ class Nights:
         with tempfile.TemporaryDirectory() as name:
             fresh = Warehouse(Path(name) / "warehouse")
             words = ["build", str(self.corpus), "-q", "--warehouse", str(fresh.root)]
-            subprocess.run([sys.executable, "-m", "kpyramid", *words], check=True)
+            subprocess.run(
+                [sys.executable, "-m", "kpyramid", *words], check=True, stdout=subprocess.DEVNULL
+            )
             both = [
                 place.snapshots / resolve_ref(place, "main") for place in (self.warehouse, fresh)
             ]
