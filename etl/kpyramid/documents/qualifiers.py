@@ -100,10 +100,16 @@ def cite_document(title: str | None, text: str) -> str | None:
     Without a topic it is the beginning of the text. A long one is cut after a word. A file name or
     an id is no title; None where there are no words.
     """
+    if cited := _cite(title or ""):
+        return cited
     topic = _TOPIC.search(text[:OPENING])
-    for whole in (title or "", topic[1] if topic else "", text):
-        cited = whole[:OPENING].strip().partition("\n")[0]
-        if _LETTERS.search(cited):
-            plain = cited.replace(" / ", "/")  # which stands between the values of a qualifier
-            return shorten(plain, _LONGEST, placeholder=" …", break_on_hyphens=False)
-    return None
+    return (_cite(topic[1]) if topic else None) or _cite(text)
+
+
+def _cite(text: str) -> str | None:
+    """The first line of a text, cut; None where it has no words."""
+    line = text[:OPENING].strip().partition("\n")[0]
+    if not _LETTERS.search(line):
+        return None
+    plain = line.replace(" / ", "/")  # which stands between the values of a qualifier
+    return shorten(plain, _LONGEST, placeholder=" …", break_on_hyphens=False)

@@ -17,7 +17,9 @@ Validity = tuple[str | None, str | None]
 Time = Validity | str
 """A time as read, its words where they are no dates."""
 
-_ROLES = ("from", "since", "to", "until", "till", "through", "between", "in", "on", "during")
+ENDING = ("to", "until", "till", "through")
+"""Prepositions before the end of a time or range: "from 1995 to 1998"."""
+_ROLES = ("from", "since", *ENDING, "between", "in", "on", "during")
 """Prepositions of dates as qualifiers."""
 _DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
@@ -25,7 +27,7 @@ _LEAD = (
     rf"|winter|{'|'.join(_DAYS)}),?[ -])*@"
 )
 """Words around a date that do not change it."""
-_TO = r"(?:to|until|till|through)"
+_TO = f"(?:{'|'.join(ENDING)})"
 _BETWEEN = re.compile(rf"(?:(?:from )?{_LEAD} {_TO} {_LEAD}|between {_LEAD} and {_LEAD})")
 _SINCE = re.compile(rf"(?:ever )?(?:since|from) {_LEAD}(?: on| onwards?)?|{_LEAD} onwards?")
 _UNTIL = re.compile(rf"(?:up )?{_TO} {_LEAD}")

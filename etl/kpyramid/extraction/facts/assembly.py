@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
-from kpyramid.documents.validity import is_pointed
+from kpyramid.documents.validity import ENDING, is_pointed
 from kpyramid.documents.words import MODALS, STOP
 from kpyramid.extraction.facts.candidates import (
     WORDS,
@@ -36,7 +36,7 @@ from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.polarity import is_denied
-from kpyramid.extraction.syntax.predicates import ENDING, RELATIVES, SUBJECTS, TIMES, Frame, Part
+from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
     MAX_WORDS,

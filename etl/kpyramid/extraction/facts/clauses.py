@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from kpyramid.documents.measures import SIZES
+from kpyramid.documents.validity import ENDING
 from kpyramid.documents.values import YEAR
 from kpyramid.extraction.facts.candidates import (
     ADDRESSED,
@@ -30,7 +31,6 @@ from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_partly_denied, is_scant
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
-    ENDING,
     MAX_HOPS,
     SUBJECTS,
     VERBS,
@@ -814,8 +814,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     having = frame.verb.lemma.lower() == "have"
     tails: list[Tail] = []
     # The object of "has" retains its restrictive clause: "has a tool that parts lines".
-    full = not having or _is_distinguished(noun)
-    for phrase in findings.read_arguments(noun, full) or findings.read_arguments(noun):
+    whole = not having or _is_distinguished(noun)
+    phrases = findings.read_arguments(noun, full=True) if whole else []
+    for phrase in phrases or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
         if having and (amount := _read_amount(root, phrase)) is not None:
             tails.append((*amount, negated))

@@ -232,7 +232,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if min(kind.text) > _LATIN:
         return  # a name in another script: "Baptism (Крещение)"
     capital = kind.text[1:] != kind.text[1:].lower() and "-" not in kind.text
-    if capital and not any(c.dep in {"det", "poss"} for c in kind.children):
+    determined = any(c.dep in {"det", "poss"} for c in kind.children)
+    if capital and not determined:
         findings.drop("distant_apposition", noun.i, appositive.i)
         return  # a name that the tagger takes for a noun: "the Orm 500 (ORM)", "Orm, OrmKit, Tarn"
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
@@ -241,17 +242,16 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
     # "Markers of growth (Ki67)", "after resection (arm A)": it may refer to more than the noun.
-    bare = kind is noun and not any(c.dep in {"det", "poss"} for c in kind.children)
-    aside = bare and findings.tree[name.left_edge.i - 1].text == "("
+    aside = kind is noun and not determined and findings.tree[name.left_edge.i - 1].text == "("
     edge = appositive.left_edge
     bracketed = "(" in {findings.tree[edge.i - 1].text, edge.text}
-    classified = any(c.dep in {"det", "poss"} for c in kind.children) or find_kind_label(kind.word)
+    classified = determined or find_kind_label(kind.word)
     complete = kind is appositive and mark == "," and any(c.dep == "prep" for c in kind.children)
     if not (classified or complete):  # "Mozilla, maker of Firefox"
         findings.drop("distant_apposition", noun.i, appositive.i)
         return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
-        aside = all(c.dep not in {"det", "poss"} for c in kind.children)
+        aside = not determined
     if aside or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return

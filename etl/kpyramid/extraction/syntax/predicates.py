@@ -112,8 +112,6 @@ def read_means(verb: Node) -> str | None:
 OBJECTS = frozenset({"dobj", "oprd", "attr"})
 RELATIVES = frozenset({"WDT", "WP", "WRB", "WP$"})
 TIMES = frozenset({"DATE", "TIME"})
-ENDING = frozenset({"to", "until", "till", "through"})
-"""Prepositions before the end of a time or range: "from 1995 to 1998"."""
 MAX_HOPS = 12
 """The most steps of a search up the tree, which bounds it in malformed parses."""
 
@@ -233,12 +231,11 @@ AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
 _TAKING_OBJECTS = frozenset(
-    "locate situate base headquarter diagnose examine observe treat randomize randomise recruit "
-    "induce obtain collect".split()
+    "locate situate base headquarter diagnose randomize randomise induce obtain".split()
 )
-"""Verbs whose participle is passive without an object: "children diagnosed with it"."""
+"""Verbs that are passive without an object: "children diagnosed with it"."""
 _ACTING = frozenset("examine observe treat recruit collect".split())
-"""Those of them whose past tense needs no object: "Galileo observed from Padua"."""
+"""Verbs of which only the participle is: "Galileo observed from Padua"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
@@ -335,9 +332,9 @@ def _is_bare_participle(frame: Frame) -> bool:
     verb, kids = frame.verb, frame.kids
     if "nsubj" in kids:
         # "... and the mill located in Kent": without an object these certainly lack their "is".
-        verbs = _TAKING_OBJECTS - _ACTING if verb.tag == "VBD" else _TAKING_OBJECTS
         bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
-        return bare and verb.lemma.lower() in verbs
+        lemma = verb.lemma.lower()
+        return bare and (lemma in _TAKING_OBJECTS or (verb.tag == "VBN" and lemma in _ACTING))
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
