@@ -749,6 +749,9 @@ def test_a_declaration_that_is_dropped_in_has_its_dag_and_follows_its_source(
     file.write_text('source = "../notes"\nschedule = "0 0 1 1 *"\n', "utf-8")
     scheduler.read_declarations()
     scheduler.wait("the other source", lambda: read_source().endswith("/notes"))
+    second = scheduler.trigger(dag, allow_shrink=True)
+    assert scheduler.finish(dag, second)["state"] == "success"
+    assert scheduler.list_tasks(dag, second)["plan"]["try_number"] == 1
 
 
 @pytest.mark.slow
