@@ -42,8 +42,10 @@ MOST_PARSE_SECONDS = 0.5
 LINEAGE = "lineage.jsonl"
 
 DAY = timedelta(days=1)
-TODAY = (datetime.now(UTC) - timedelta(hours=2)).date()
-"""The day of the last night that began at 02:00."""
+LAST = datetime.now(UTC) - timedelta(hours=12)
+TODAY, HOUR = LAST.date(), f"T{LAST:%H}:00:00"
+"""Day and hour of the last night: half a day from the next, so that none begins during a test."""
+NIGHTLY = f'schedule = "0 {LAST.hour} * * *"\n'
 
 TELLER = """
 from pathlib import Path
@@ -169,7 +171,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     check_installed("airflow")
     home = tmp_path_factory.mktemp("airflow")
     declarations = {
-        "days": 'source = "../days/{{ date }}"\nshards = 2\nowner = "night desk"\n'
+        "days": f'{NIGHTLY}source = "../days/{{{{ date }}}}"\nshards = 2\nowner = "night desk"\n'
         'access = ["Viewer"]\nexecution_timeout = 90\n'
         'exports = [{to = "../served"}, {to = "../tars", form = "tar"}]\n'
         '[evaluate]\nquestions = "q.jsonl"\nto = "../pages"\n[failure]\n'
@@ -179,7 +181,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "asked": 'source = "../asked"\nsettings = "../asked.toml"\nschedule = "0 0 1 1 *"\n'
         'batch = 0.2\npool = "model"\napprove = true\n[deadline]\nminutes = 0.02\n'
         f'notify = "told_late.Teller"\narguments = {{ path = "{home / "late"}" }}\n',
-        "notes": f'source = "../notes"\ncatchup = {TODAY}\n[learn]\n'
+        "notes": f'{NIGHTLY}source = "../notes"\ncatchup = {TODAY}\n[learn]\n'
         'feedback = "../feedback.jsonl"\n',
         "wrong": 'source = "../notes"\nschedule = "at night"\n',
     }
@@ -592,7 +594,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
         scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
     scheduler.wait("the first night", lambda: scheduler.list_runs(build))
     first = scheduler.list_runs(build)[0]["dag_run_id"]
-    assert first.startswith(f"scheduled__{TODAY}T02:00:00")
+    assert first.startswith(f"scheduled__{TODAY}{HOUR}")
 
     # A worker is killed in the middle of its shard.
     killed = scheduler.wait("a shard", lambda: find_running(scheduler, build, first, "read[0]"))
@@ -670,7 +672,7 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
     scheduler.call("POST", "/api/v2/assets/events", late)
     clear = {"dry_run": False, "dag_run_id": first, "task_ids": ["publish"], "only_failed": False}
     scheduler.call("POST", f"/api/v2/dags/{build}/clearTaskInstances", clear)
-    runs = [f"backfill__{day}T02:00:00+00:00" for day in days]
+    runs = [f"backfill__{day}{HOUR}+00:00" for day in days]
     assert [scheduler.finish(build, run)["state"] for run in runs] == ["success"] * 2
     assert scheduler.read_heads() == {
         "days": two["snapshot"],
