@@ -33,7 +33,9 @@ from kpyramid.llm.caller import Asker
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
 from kpyramid.ontology.population.inducer import (
+    TASKS,
     Inducer,
+    Question,
     group_properties,
     list_pairs,
     write_vocabulary,
@@ -311,17 +313,11 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
     schema, examples = load_schema(settings), locate_files(settings).examples
     llm, mode = settings.llm, settings.induce.mode
     groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
-    return Inducer(
-        asker,
-        schema,
-        groups,
-        mode=mode,
-        model=llm.model or llm.provider,
-        max_tokens=llm.max_tokens,
-        concurrency=llm.concurrency,
-        progress=progress,
-        examples=read_examples(examples) if examples else (),
-    )
+    shown = read_examples(examples) if examples else ()
+    questions = [Question(group, schema, shown) for group in groups]
+    model = llm.model or llm.provider
+    sizes = llm.max_tokens, llm.concurrency
+    return Inducer(asker, questions, TASKS[mode], model, *sizes, progress)
 
 
 @contextmanager
