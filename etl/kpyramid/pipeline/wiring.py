@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
@@ -90,15 +90,13 @@ def open_annotator(context: Context) -> CachedFunction[str, str]:
     return CachedFunction("annotator", context, compute, bytes.decode)
 
 
+@dataclass
 class ExampleReader:
     """A reader that learns from an ontology's examples when it reads the first text."""
 
-    def __init__(
-        self, schema: Schema, examples: Path, annotate: Callable[[Sequence[str]], Sequence[str]]
-    ) -> None:
-        self._schema = schema
-        self._examples = examples
-        self._annotate = annotate
+    schema: Schema
+    examples: Path
+    annotate: Callable[[Sequence[str]], Sequence[str]]
 
     def read(self, tree: Tree) -> Sequence[Value]:
         """The values that a text states.
@@ -110,10 +108,10 @@ class ExampleReader:
 
     @cached_property
     def _reader(self) -> Reader:
-        examples = read_examples(self._examples)
+        examples = read_examples(self.examples)
         texts = [example.text for example in examples]
-        trees = [unpack_tree(*both) for both in zip(texts, self._annotate(texts), strict=True)]
-        return Reader(self._schema, examples, trees)
+        trees = [unpack_tree(*both) for both in zip(texts, self.annotate(texts), strict=True)]
+        return Reader(self.schema, examples, trees)
 
 
 class Ports:
