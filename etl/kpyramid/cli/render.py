@@ -148,24 +148,24 @@ def _label(name: str) -> str:
 
 def phrase(value: Any) -> str | None:
     """A value in a few words; None if it is too long, or made of lists."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or isinstance(value, int | float | str):
+    if _is_plain(value):
         return _show(value)
     if isinstance(value, Mapping):
         named = ((str(name).replace("_", " "), each) for name, each in value.items())
-        parts = [f"{name} {phrase(each)}" for name, each in named if _is_plain(each)]
+        parts = [f"{name} {_show(each)}" for name, each in named if _is_plain(each)]
     else:
-        parts = [str(phrase(each)) for each in value if _is_plain(each)]
+        parts = [_show(each) for each in value if _is_plain(each)]
     words = ", ".join(parts)
     return words if len(parts) == len(value) and len(words) <= _WIDE else None
 
 
 def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
+    return value is None or isinstance(value, int | float | str)
 
 
 def _show(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     if isinstance(value, int):

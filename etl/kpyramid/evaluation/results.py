@@ -280,27 +280,18 @@ class Results:
         interval = bootstrap(scores, SEED, SAMPLES)
         return Figure(arm, metric, group, len(scores), interval.mean, interval.low, interval.high)
 
-    def compare(self, arm: str, baseline: str, metric: str) -> Comparison | None:
-        """An arm less a baseline, question by question; None where no question has both scores.
-
-        An answer without a finite score is left out.
-        """
-        mine, theirs = (self._score_by_question(name, metric) for name in (arm, baseline))
-        both = [key for key in mine if key in theirs]
-        if not both:
-            return None
-        pairs = [mine[key] for key in both], [theirs[key] for key in both]
-        return compare_paired(*pairs, SEED, SAMPLES)
-
     def _compare(self, metric: str) -> list[Compared]:
-        """The comparisons with the baseline by one metric."""
-        arms = [arm for arm in self.rows_by_arm if arm != self.baseline]
-        compared = ((arm, self.compare(arm, self.baseline, metric)) for arm in arms)
-        pairs = [(arm, c) for arm, c in compared if c is not None]
-        corrected = correct_holm([c.p for _, c in pairs])
+        """The comparisons with the baseline by one metric; answers without a score are left out."""
+        scores = {arm: self._score_by_question(arm, metric) for arm in self.rows_by_arm}
+        theirs, compared = scores.pop(self.baseline), {}
+        for arm, mine in scores.items():
+            if both := [key for key in mine if key in theirs]:
+                pair = [mine[key] for key in both], [theirs[key] for key in both]
+                compared[arm] = compare_paired(*pair, SEED, SAMPLES)
+        corrected = correct_holm([c.p for c in compared.values()])
         return [
             Compared(arm, self.baseline, metric, c.count, c.difference, c.low, c.high, c.p, holm)
-            for (arm, c), holm in zip(pairs, corrected, strict=True)
+            for (arm, c), holm in zip(compared.items(), corrected, strict=True)
         ]
 
     def _score_by_question(self, arm: str, metric: str) -> dict[str, float]:

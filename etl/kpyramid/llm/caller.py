@@ -117,31 +117,27 @@ def is_due(failure: Failure) -> bool:
     return failure.kind not in _NEVER_DUE and failure.attempts < MAX_ATTEMPTS
 
 
+@dataclass(eq=False)
 class Caller:
-    """An `Asker` that stores replies; threads may share it, processes the cache and the locks."""
+    """An `Asker` that stores replies; threads may share it, processes the cache and the locks.
 
-    def __init__(
-        self,
-        model: Mapping[str, JsonValue],
-        source: Source,
-        cache: ReplyCache,
-        locks: KeyLocks,
-        spent: ThreadCounts | None = None,
-    ) -> None:
-        self._model = model
-        self._source = source
-        self._cache = cache
-        self._locks = locks
+    `spent`: what was not stored, so paid, by this thread: what others ask meanwhile is not in it.
+    Its tokens and dollars are those of the ledger that it came from. `taken`: the same with what
+    was stored. `keys`: of all requests, on whose replies a result rests.
+    """
+
+    model: Mapping[str, JsonValue]
+    source: Source
+    cache: ReplyCache
+    locks: KeyLocks
+    spent: ThreadCounts = field(default_factory=ThreadCounts)
+
+    def __post_init__(self) -> None:
         self._guard = threading.Lock()
         self._failed_now: dict[str, Failure] = {}
         self.counts = Counts()
-        self.spent = spent or ThreadCounts()
-        """What was not stored, so paid, by this thread: what others ask meanwhile is not in it.
-        The tokens and dollars are those of the books that `spent` came from."""
         self.taken = ThreadCounts()
-        """The same with what was stored: what an answer takes, however often it was asked for."""
         self.keys: set[str] = set()
-        """Keys of all that was asked: the replies that a result rests on."""
 
     @property
     def failed(self) -> dict[str, Failure]:
@@ -150,8 +146,8 @@ class Caller:
 
     def ask(self, request: Request, parse: Parse[T]) -> T | Failure:
         """See `Asker.ask`."""
-        key = key_request(request, self._model)
-        with self._locks.hold(key):
+        key = key_request(request, self.model)
+        with self.locks.hold(key):
             with self._guard:
                 self.counts.asked += 1
                 self.keys.add(key)
@@ -165,9 +161,9 @@ class Caller:
             return outcome
 
     def _settle(self, key: str, request: Request, parse: Parse[T]) -> T | Failure:
-        before = self._cache.read_failure(key)
+        before = self.cache.read_failure(key)
         # A reply that stands beside a failure came after it: from a batch, or by an import.
-        came = before is not None and self._cache.read_reply(key) is not None
+        came = before is not None and self.cache.read_reply(key) is not None
         if before is not None and not came and not is_due(before):
             return before
         attempts = before.attempts if before else 0
@@ -175,28 +171,28 @@ class Caller:
             outcome = self._answer(key, request, parse, attempts)
             if not isinstance(outcome, Failure):
                 if before is not None:
-                    self._cache.drop_failure(key)
+                    self.cache.drop_failure(key)
                 return outcome
             if outcome.kind is not FailureKind.TRUNCATED or request.once:
                 return outcome
         # Cut off once: asked once more with twice the room. The answer then stands for both.
         raised = replace(request, max_tokens=2 * request.max_tokens)
-        raised_key = key_request(raised, self._model)
+        raised_key = key_request(raised, self.model)
         outcome = self._answer(raised_key, raised, parse, attempts)
         if isinstance(outcome, Failure):
             if outcome.kind in _ALWAYS_DUE:
                 # No reply: what is known stays that the first was cut off, so only the second
                 # question is asked again.
-                self._cache.drop_failure(raised_key)
+                self.cache.drop_failure(raised_key)
             elif outcome.kind is not FailureKind.PENDING:
-                self._cache.move_failure(raised_key, key)
+                self.cache.move_failure(raised_key, key)
             return replace(outcome, key=key)
-        self._cache.copy_reply(raised_key, key)
-        self._cache.drop_failure(key)
+        self.cache.copy_reply(raised_key, key)
+        self.cache.drop_failure(key)
         return outcome
 
     def _answer(self, key: str, request: Request, parse: Parse[T], attempts: int) -> T | Failure:
-        raw = self._cache.read_reply(key)
+        raw = self.cache.read_reply(key)
         is_hit = raw is not None
         self.taken.calls += 1
         self.spent.calls += not is_hit
@@ -204,16 +200,16 @@ class Caller:
             self.counts.hits += is_hit
         try:
             if raw is None:
-                raw = self._cache.keep_reply(key, request, self._source.obtain(key, request))
+                raw = self.cache.keep_reply(key, request, self.source.obtain(key, request))
             self.taken.tokens += read_usage(raw, request).total
             return parse(read_response(raw))
         except ReplyError as e:
             tried = e.kind not in _ALWAYS_DUE  # an endpoint that is down uses no attempt up
             failure = Failure(key, e.kind, e.detail, attempts + tried)
             if e.kind is not FailureKind.PENDING:
-                self._cache.keep_failure(failure, request, raw)
+                self.cache.keep_failure(failure, request, raw)
                 if raw is not None:  # else what is there now was stored by another meanwhile
-                    self._cache.drop_reply(key)
+                    self.cache.drop_reply(key)
             return failure
 
 

@@ -664,6 +664,7 @@ _GIVE_UP_AFTER = 8
 _DOWN = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
 
 
+@dataclass(eq=False)
 class Endpoint:
     """A `Source` over a transport; threads may share it. `calls` counts HTTP calls.
 
@@ -672,22 +673,15 @@ class Endpoint:
     that of a chat completion.
     """
 
-    def __init__(
-        self,
-        open_transport: Callable[[Pay], Transport],
-        ledger: Ledger,
-        *,
-        max_wait: float,
-        describe: Callable[[Request, str], Call] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
-        self._open_transport = open_transport
-        self._ledger = ledger
-        self._max_wait = max_wait
-        self._describe = describe or ledger.describe
-        self._clock = clock
-        self._sleep = sleep
+    open_transport: Callable[[Pay], Transport]
+    ledger: Ledger
+    max_wait: float
+    describe: Callable[[Request, str], Call] | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def __post_init__(self) -> None:
+        self._describe = self.describe or self.ledger.describe
         self._opening = threading.Lock()
         self._guard = threading.Lock()
         self._transport: Transport | None = None
@@ -741,13 +735,13 @@ class Endpoint:
         with self._opening:
             self._check()
             if self._transport is None:
-                self._ledger.check(self._describe(request, key))
+                self.ledger.check(self._describe(request, key))
 
                 def pay(probe: Request, call: Callable[[], Raw]) -> Raw:
                     return self._pay(probe.task, probe, call)
 
                 try:
-                    self._transport = self._persist("open", lambda: self._open_transport(pay))
+                    self._transport = self._persist("open", lambda: self.open_transport(pay))
                 except ReplyError as e:
                     self._broken = EndpointError(
                         f"{e.detail}. Nothing was asked: run the same command later"
@@ -764,7 +758,7 @@ class Endpoint:
         Raises:
             ReplyError: it was made often enough, or would have to wait too long.
         """
-        started, number, failed = self._clock(), 0, 0
+        started, number, failed = self.clock(), 0, 0
         while True:
             try:
                 return call()
@@ -775,30 +769,30 @@ class Endpoint:
                 if failed == _TRIES:
                     detail = f"{number} calls failed, the last: {e}"
                     raise ReplyError(FailureKind.UNREACHED, detail) from e
-                passed = self._clock() - started + wait
-                if passed > self._max_wait:
+                passed = self.clock() - started + wait
+                if passed > self.max_wait:
                     detail = f"{e}; waiting {passed:.0f} s is more than llm.max_wait"
                     raise ReplyError(FailureKind.DEFERRED, detail) from e
                 if busy:  # a limit is the endpoint's, so it holds for all threads
-                    self._busy_until = max(self._busy_until, self._clock() + wait)
+                    self._busy_until = max(self._busy_until, self.clock() + wait)
                 else:
-                    self._sleep(wait)
+                    self.sleep(wait)
 
     def _pay(self, key: str, request: Request, call: Callable[[], Raw]) -> Raw:
         """Makes and books one call within the budget, when no wait is imposed."""
-        begun = self._clock()
-        while (left := self._busy_until - self._clock()) > 0:
-            if self._busy_until - begun > self._max_wait:
+        begun = self.clock()
+        while (left := self._busy_until - self.clock()) > 0:
+            if self._busy_until - begun > self.max_wait:
                 detail = f"the endpoint is busy for {left:.0f} s more, over llm.max_wait in all"
                 raise ReplyError(FailureKind.DEFERRED, detail)
-            self._sleep(left)
+            self.sleep(left)
 
         def count_call() -> Raw:
             with self._guard:
                 self.calls += 1
             return call()
 
-        return self._ledger.pay(self._describe(request, key), request, count_call)
+        return self.ledger.pay(self._describe(request, key), request, count_call)
 
     def _note_down(self, detail: str) -> None:
         with self._guard:

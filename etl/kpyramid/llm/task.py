@@ -237,7 +237,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-def flatten(text: str, most: int) -> str:
+def flatten(text: str, most: int | None = None) -> str:
     """The text on one line, cut to so many characters."""
     return " ".join(text.split())[:most]
 

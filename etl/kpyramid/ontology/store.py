@@ -3,12 +3,11 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
@@ -296,36 +295,29 @@ class QueryStoppedError(InputError):
     """A query reached its limit of time or memory; its result is unknown."""
 
 
+@dataclass
 class OntologyStore:
     """Schema and instances as one graph for queries; close it, or use it in a `with`.
 
-    Facts, if given, are the named graph `kp:graph`. A child process with a copy of it answers one
-    query from outside at a time.
+    Facts, if given, are the named graph `kp:graph`. A child process with a copy of it, started by
+    the first query from outside, answers one at a time. `seconds` and `memory_bytes`, on top of the
+    data's own, bound each.
     """
 
-    def __init__(
-        self,
-        schema_turtle: str,
-        instances_nt: str,
-        facts_nt: str = "",
-        *,
-        seconds: float = 10.0,
-        memory_bytes: int = 2**30,
-    ) -> None:
-        """Sets the limits; the child process starts with the first query.
+    schema_turtle: str
+    instances_nt: str
+    facts_nt: str = ""
+    _: KW_ONLY
+    seconds: float = 10.0
+    memory_bytes: int = 2**30
 
-        `seconds` and `memory_bytes`, on top of the data's own, bound each query of `select`.
-        """
-        self._data = Data(
-            schema=schema_turtle, instances=instances_nt, facts=facts_nt, memory_bytes=memory_bytes
-        )
-        self._seconds = seconds
+    def __post_init__(self) -> None:
         self._lock = Lock()
         self._child = Child("kpyramid.ontology.sparql:serve")
 
     @cached_property
     def _store(self) -> ox.Store:
-        return load_store(self._data["schema"], self._data["instances"], self._data["facts"])
+        return load_store(self.schema_turtle, self.instances_nt, self.facts_nt)
 
     def select(self, query: str, *, limit: int = 1000) -> list[dict[str, str]]:
         """At most `limit` solutions of a query from outside, run in a child process.
@@ -338,11 +330,17 @@ class OntologyStore:
                 (SERVICE, FROM).
             QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
         """
-        request: Request = {"query": query, "limit": _check_limit(limit), "seconds": self._seconds}
+        request: Request = {"query": query, "limit": _check_limit(limit), "seconds": self.seconds}
         with self._lock:
             if not self._child.is_running:
-                self._ask(self._data, _LOAD_SECONDS)
-            return self._ask(request, self._seconds)
+                data = Data(
+                    schema=self.schema_turtle,
+                    instances=self.instances_nt,
+                    facts=self.facts_nt,
+                    memory_bytes=self.memory_bytes,
+                )
+                self._ask(data, _LOAD_SECONDS)
+            return self._ask(request, self.seconds)
 
     def _ask(self, message: Data | Request, seconds: float) -> Rows:
         if self._child.is_over:
@@ -357,7 +355,7 @@ class OntologyStore:
         except EOFError as e:
             raise QueryStoppedError(
                 f"SPARQL query stopped: its process ended with {e}, most likely at its memory "
-                f"limit of {self._data['memory_bytes'] >> 20} MiB; ask for less"
+                f"limit of {self.memory_bytes >> 20} MiB; ask for less"
             ) from e
         reply: Reply = json.loads(line)
         if "stopped" in reply:
@@ -385,12 +383,7 @@ class OntologyStore:
     def __enter__(self) -> "OntologyStore":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

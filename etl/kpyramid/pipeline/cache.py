@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Generic, TypeVar
@@ -73,29 +73,25 @@ class Context:
     former: Former | None = None
 
 
+@dataclass
 class CachedFunction(Generic[Row, T]):
     """A function on texts, texts with titles or files, whose results are stored each by itself.
 
     `computed` counts the misses. A result that is not `lasting` is not stored: a retry may differ.
     """
 
-    def __init__(
-        self,
-        name: str,
-        context: Context,
-        compute: Callable[[Sequence[Row]], Iterator[bytes]],
-        decode: Callable[[bytes], T],
-        lasting: Callable[[T], bool] = lambda _: True,
-    ) -> None:
-        self.fingerprint = fingerprint_function(find_function(name), context.settings)
-        self._cache = RowCache(context.warehouse, name, self.fingerprint)
-        self._compute: Callable[[Sequence[Row]], Iterator[bytes]] = compute
-        self._decode = decode
-        self._lasting = lasting
-        self._progress = context.progress
+    name: str
+    context: Context
+    compute: Callable[[Sequence[Row]], Iterator[bytes]]
+    decode: Callable[[bytes], T]
+    lasting: Callable[[T], bool] = lambda _: True
+    computed: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.fingerprint = fingerprint_function(find_function(self.name), self.context.settings)
+        self._cache = RowCache(self.context.warehouse, self.name, self.fingerprint)
         self._guard = threading.Lock()
-        self._held: dict[str, bytes] | None = {} if context.read_only else None
-        self.computed = 0
+        self._held: dict[str, bytes] | None = {} if self.context.read_only else None
 
     def __call__(self, texts: Sequence[Row]) -> list[T]:
         """The results, in the order of the texts."""
@@ -110,20 +106,20 @@ class CachedFunction(Generic[Row, T]):
         left = {key_row(self.fingerprint, text): text for text in texts}
         for batch in self._walk(left.keys()):
             for key, payload in batch.items():
-                yield left.pop(key), self._decode(payload)
+                yield left.pop(key), self.decode(payload)
         keys = {text: key for key, text in left.items()}
         missing = sorted(keys, key=lambda row: (len(row), row))  # of one length: embedded at once
-        self._progress.expect(len(missing))
+        self.context.progress.expect(len(missing))
         fresh: dict[str, bytes] = {}
         flushed = time.monotonic()
-        results = self._compute(missing)
+        results = self.compute(missing)
         try:
             for text, payload in zip(missing, results, strict=True):
-                result = self._decode(payload)
-                if self._lasting(result):
+                result = self.decode(payload)
+                if self.lasting(result):
                     fresh[keys[text]] = payload
                 self.computed += 1
-                self._progress.advance(1)
+                self.context.progress.advance(1)
                 if self._held is None and time.monotonic() - flushed > _FLUSH_SECONDS:
                     self._cache.store(fresh)
                     fresh.clear()
@@ -162,6 +158,7 @@ class CachedFunction(Generic[Row, T]):
         return self._cache.folder
 
 
+@dataclass
 class CachedEmbedder:
     """The embedding model behind its cache; it is opened at the first new text.
 
@@ -169,26 +166,19 @@ class CachedEmbedder:
     flight, and one process of a machine at a time asks for them, so that none is bought twice.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        connect: Connect,
-        stage: str = "embed",
-        *,
-        stored_only: bool = False,
-    ) -> None:
-        self._settings = settings = context.settings
-        identity = identify_resource("embedding", settings)
-        self.name = identity.name
-        self._files = identity.files
-        self._workers = context.workers
-        self._progress = context.progress
-        self._connect = connect
-        self._stage, self._stored_only = stage, stored_only
+    context: Context
+    connect: Connect
+    stage: str = "embed"
+    _: KW_ONLY
+    stored_only: bool = False
+
+    def __post_init__(self) -> None:
+        self._settings = self.context.settings
+        identity = identify_resource("embedding", self._settings)
+        self.name, self._files = identity.name, identity.files
         self._size: int | None = None
-        self._locks = KeyLocks(context.warehouse.cache / "llm" / "held")
-        self._scratch = None if context.read_only else context.warehouse.staging
-        self.function = CachedFunction("embedder", context, self._compute, _decode_vector)
+        self._locks = KeyLocks(self.context.warehouse.cache / "llm" / "held")
+        self.function = CachedFunction("embedder", self.context, self._compute, _decode_vector)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder.embed`.
@@ -197,12 +187,13 @@ class CachedEmbedder:
             EndpointError, BudgetError: a served model cannot be asked; what came is kept.
             UnknownError: a vector is not stored, and none may be made.
         """
-        if self._stored_only and self.function.list_missing(texts):
+        if self.stored_only and self.function.list_missing(texts):
             raise UnknownError
         if self._settings.embed.is_served and self.function.list_missing(texts):
             with self._locks.hold(self.function.fingerprint):
                 self._buy(self.function.list_missing(texts))
         matrix = np.zeros((0, 0), dtype=np.float32)
+        scratch = None if self.context.read_only else self.context.warehouse.staging
         for start in range(0, len(texts), _BLOCK):
             places: dict[str, list[int]] = {}
             for place, text in enumerate(texts[start : start + _BLOCK], start):
@@ -217,7 +208,7 @@ class CachedEmbedder:
                         f"{self.function.folder} and build again"
                     )
                 if not len(matrix):
-                    matrix = allocate_matrix(len(texts), self._size, self._scratch)
+                    matrix = allocate_matrix(len(texts), self._size, scratch)
                 matrix[places[text]] = vector
         return matrix
 
@@ -231,10 +222,10 @@ class CachedEmbedder:
             )
         embed = self._settings.embed
         model = open_embedder(self.name, self._files, embed.provider, embed.instruction)
-        with ThreadPoolExecutor(self._workers) as pool:
+        with ThreadPoolExecutor(self.context.workers) as pool:
             parts = [texts[start : start + _TOGETHER] for start in range(0, len(texts), _TOGETHER)]
-            for start in range(0, len(parts), self._workers):
-                for vectors in pool.map(model.embed, parts[start : start + self._workers]):
+            for start in range(0, len(parts), self.context.workers):
+                for vectors in pool.map(model.embed, parts[start : start + self.context.workers]):
                     yield from map(pack_vector, vectors)
 
     def _read_size(self) -> int | None:
@@ -248,7 +239,7 @@ class CachedEmbedder:
         """Asks the endpoint for all missing vectors, and stores them."""
         self._size = self._size or self._read_size()
         model = open_served(
-            self._settings.embed, self._settings.llm, self._connect, self._stage, self._size
+            self._settings.embed, self._settings.llm, self.connect, self.stage, self._size
         )
 
         def keep(vectors: Mapping[str, Matrix]) -> None:
@@ -257,9 +248,9 @@ class CachedEmbedder:
                 zeros = np.zeros(self._size, np.float32)
                 self.function.store({_SIZE: pack_vector(zeros)}, is_computed=False)
             self.function.store({text: pack_vector(v) for text, v in vectors.items()})
-            self._progress.advance(len(vectors))
+            self.context.progress.advance(len(vectors))
 
-        self._progress.expect(len(texts))
+        self.context.progress.expect(len(texts))
         # What is in flight is paid for: it is waited for and stored, whatever becomes of others.
         do_at_once(
             lambda batch: model.embed_batch(batch, keep),

@@ -227,11 +227,17 @@ def judge_ontology(
         shapes[files.shapes.name] = files.shapes.read_text("utf-8-sig")
     questions = read_questions(files.questions) if files.questions else []
     judged = Judgement()
-
+    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
+
+    def query() -> tuple[list[Answered], list[Answered]]:
+        with store:
+            checked = run_checks(files.checks, store, prefixes)
+            return checked, run_questions(questions, store, prefixes, terms, schema.base)
+
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
-        queried = pool.submit(_query, files, schema, store, questions)
+        queried = pool.submit(query)
         try:
             judged.gates["consistent"] = judge_consistency(
                 schema_turtle,
@@ -290,21 +296,6 @@ def repair_ontology(
         faults += trace_broken(judged.broken, instances_nt)
     repair.settle(faults)
     return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
-
-
-def _query(
-    files: OntologyFiles,
-    schema: Schema,
-    store: OntologyStore,
-    questions: Sequence[Question],
-) -> tuple[list[Answered], list[Answered]]:
-    """The rows of the checks and of the questions."""
-    prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
-    with store:
-        return (
-            run_checks(files.checks, store, prefixes),
-            run_questions(questions, store, prefixes, terms, schema.base),
-        )
 
 
 def _list_terms(schema: Schema) -> frozenset[str]:

@@ -151,6 +151,7 @@ def _name_books(warehouse: Warehouse) -> str:
     return f"{_BOOKS}.{name.decode()}.jsonl"
 
 
+@dataclass(eq=False)
 class Opener:
     """Opens the models of one run; nothing is asked before the first request.
 
@@ -158,20 +159,14 @@ class Opener:
     one is open, no batch is submitted from this cache.
     """
 
-    def __init__(
-        self,
-        warehouse: Warehouse,
-        settings: Settings,
-        run: Path,
-        ref: str,
-        *,
-        collecting: bool = False,
-    ) -> None:
-        self._warehouse = warehouse
-        self._settings = settings
-        self._run = run
-        self._collecting = collecting
-        self._ledger = open_ledger(warehouse, settings, run, ref)
+    warehouse: Warehouse
+    settings: Settings
+    run: Path
+    ref: str
+    collecting: bool = False
+
+    def __post_init__(self) -> None:
+        self._ledger = open_ledger(self.warehouse, self.settings, self.run, self.ref)
         self._held = ExitStack()
 
     def __enter__(self) -> "Opener":
@@ -182,16 +177,16 @@ class Opener:
 
     def open_model(self) -> Model:
         """The language model that the settings name."""
-        if self._collecting:
-            return open_collector(self._warehouse, self._settings, read_only=False)
-        places = locate_locks(self._warehouse, self._settings)
+        if self.collecting:
+            return open_collector(self.warehouse, self.settings, read_only=False)
+        places = locate_locks(self.warehouse, self.settings)
         self._held.enter_context(hold_file(places / ASKING, alone=False))
-        endpoint = self.connect(_prepare_transport(self._settings, self._run))
-        blobs = open_replies(self._warehouse, self._settings)
+        endpoint = self.connect(_prepare_transport(self.settings, self.run))
+        blobs = open_replies(self.warehouse, self.settings)
         from kpyramid.llm.batch.jobs import list_open_keys  # loads openai
 
         source = AfterBatches(endpoint, list_open_keys(blobs))
-        model = describe_source(self._settings.llm)
+        model = describe_source(self.settings.llm)
         locks = KeyLocks(places / "held")
         spent = self._ledger.by_thread
         return Model(Caller(model, source, ReplyCache(blobs), locks, spent), endpoint)
@@ -202,7 +197,7 @@ class Opener:
         describe: Callable[[Request, str], Call] | None = None,
     ) -> Endpoint:
         """An endpoint with the run's ledger; `describe` makes its entries."""
-        most = self._settings.llm.max_wait
+        most = self.settings.llm.max_wait
         return Endpoint(open_transport, self._ledger, max_wait=most, describe=describe)
 
 

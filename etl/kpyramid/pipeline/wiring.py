@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property, lru_cache, partial
 from importlib import import_module
@@ -33,7 +33,9 @@ from kpyramid.llm.caller import Asker
 from kpyramid.ontology.constraints import Constraint, read_constraints
 from kpyramid.ontology.population.examples import Value, read_examples
 from kpyramid.ontology.population.inducer import (
+    TASKS,
     Inducer,
+    Question,
     group_properties,
     list_pairs,
     write_vocabulary,
@@ -88,15 +90,13 @@ def open_annotator(context: Context) -> CachedFunction[str, str]:
     return CachedFunction("annotator", context, compute, bytes.decode)
 
 
+@dataclass
 class ExampleReader:
     """A reader that learns from an ontology's examples when it reads the first text."""
 
-    def __init__(
-        self, schema: Schema, examples: Path, annotate: Callable[[Sequence[str]], Sequence[str]]
-    ) -> None:
-        self._schema = schema
-        self._examples = examples
-        self._annotate = annotate
+    schema: Schema
+    examples: Path
+    annotate: Callable[[Sequence[str]], Sequence[str]]
 
     def read(self, tree: Tree) -> Sequence[Value]:
         """The values that a text states.
@@ -108,10 +108,10 @@ class ExampleReader:
 
     @cached_property
     def _reader(self) -> Reader:
-        examples = read_examples(self._examples)
+        examples = read_examples(self.examples)
         texts = [example.text for example in examples]
-        trees = [unpack_tree(*both) for both in zip(texts, self._annotate(texts), strict=True)]
-        return Reader(self._schema, examples, trees)
+        trees = [unpack_tree(*both) for both in zip(texts, self.annotate(texts), strict=True)]
+        return Reader(self.schema, examples, trees)
 
 
 class Ports:
@@ -311,17 +311,11 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
     schema, examples = load_schema(settings), locate_files(settings).examples
     llm, mode = settings.llm, settings.induce.mode
     groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
-    return Inducer(
-        asker,
-        schema,
-        groups,
-        mode=mode,
-        model=llm.model or llm.provider,
-        max_tokens=llm.max_tokens,
-        concurrency=llm.concurrency,
-        progress=progress,
-        examples=read_examples(examples) if examples else (),
-    )
+    shown = read_examples(examples) if examples else ()
+    questions = [Question(group, schema, shown) for group in groups]
+    model = llm.model or llm.provider
+    sizes = llm.max_tokens, llm.concurrency
+    return Inducer(asker, questions, TASKS[mode], model, *sizes, progress)
 
 
 @contextmanager

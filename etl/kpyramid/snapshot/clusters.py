@@ -83,8 +83,7 @@ def _build(matrix: Matrix, seed: int) -> Any:
         block = np.ascontiguousarray(matrix[start : start + _BLOCK])
         nearest = _assign(block, centres).astype(np.int64)
         ids = np.arange(start, start + len(block), dtype=np.int64)
-        swig = load_faiss().swig_ptr
-        index.add_core(len(block), swig(block), swig(ids), swig(nearest))
+        index.add_core(len(block), *map(faiss.swig_ptr, (block, ids, nearest)))
     return index
 
 

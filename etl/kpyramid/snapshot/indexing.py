@@ -301,8 +301,16 @@ def read_vectors(
             combine_column(whole[name].take(pa.array(rows))) for name in ("owner_id", "text")
         )
         texts = texts.cast(pa.large_string())
-        if table == "entities":
-            pairs[table] = _spread_vectors(wanted, owners, texts, matrix, rows, scratch)
+        if table == "entities":  # one without facts has no text and a zero vector
+            places = pc.index_in(wanted, value_set=owners)
+            known = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
+            of_known = rows[pc.drop_null(places).to_numpy()]
+            spread = allocate_matrix(len(wanted), matrix.shape[1], scratch)
+            spread[:] = 0
+            for start in range(0, len(known), _BATCH):
+                block = slice(start, start + _BATCH)
+                spread[known[block]] = matrix[of_known[block]]
+            pairs[table] = (pc.fill_null(texts.take(places), ""), spread)
             continue
         if not owners.equals(wanted) or (np.diff(rows) != 1).any():
             raise IntegrityError(
@@ -312,26 +320,6 @@ def read_vectors(
         start = int(rows[0]) if len(rows) else 0
         pairs[table] = (texts, matrix[start : start + len(rows)])
     return pairs
-
-
-def _spread_vectors(
-    wanted: pa.Array,
-    owners: pa.Array,
-    texts: pa.Array,
-    matrix: Matrix,
-    rows: Integers,
-    scratch: Path,
-) -> tuple[pa.Array, Matrix]:
-    """Texts and vectors of all entities; an entity without facts has no text and a zero vector."""
-    places = pc.index_in(wanted, value_set=owners)
-    known = np.flatnonzero(pc.is_valid(places).to_numpy(zero_copy_only=False))
-    of_known = rows[pc.drop_null(places).to_numpy()]
-    spread = allocate_matrix(len(wanted), matrix.shape[1], scratch)
-    spread[:] = 0
-    for start in range(0, len(known), _BATCH):
-        block = slice(start, start + _BATCH)
-        spread[known[block]] = matrix[of_known[block]]
-    return pc.fill_null(texts.take(places), ""), spread
 
 
 def list_vectors(matrix: Matrix) -> pa.FixedSizeListArray:

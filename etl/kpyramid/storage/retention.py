@@ -146,6 +146,7 @@ the trash, and they are read until they are deleted."""
 _TRASH, _DELETED, _NOTE = "trash", "trash/deleted", "note"
 
 
+@dataclass(frozen=True)
 class Objects:
     """Items of a bucket.
 
@@ -153,12 +154,9 @@ class Objects:
     before the time `late`, in seconds since 1970, are of a process that died.
     """
 
-    def __init__(
-        self, bucket: BucketStore, find_held: Callable[[], Collection[str]], late: float
-    ) -> None:
-        self._bucket = bucket
-        self._find_held = find_held
-        self._late = late
+    bucket: BucketStore
+    find_held: Callable[[], Collection[str]]
+    late: float
 
     def list_items(self, *, in_trash: bool) -> list[Item]:
         """The items whose mark is there."""
@@ -186,10 +184,10 @@ class Objects:
         for item in items:
             target = _name_mark(item.kind, item.path)
             source = _name_mark(item.kind, item.path, in_trash=True)
-            if _MARKS[item.kind] and self._bucket.read(target) is None:
+            if _MARKS[item.kind] and self.bucket.read(target) is None:
                 self._carry(source, target)
             else:
-                self._bucket.delete(source)
+                self.bucket.delete(source)
 
     def delete(self, items: Sequence[Item]) -> None:
         for item in items:
@@ -202,33 +200,33 @@ class Objects:
         for path, (kind, notes) in self._list(_DELETED).items():
             for note in notes:
                 self._purge(kind, path, note.name)
-        trashed, held = self._list(_TRASH), self._find_held()
+        trashed, held = self._list(_TRASH), self.find_held()
         for path, (kind, blobs) in self._list("").items():
             is_whole = kind in ("runs", "rows") or path in trashed
             if is_whole or _name_mark(kind, path) in {blob.name for blob in blobs}:
                 continue
-            if max(x.modified for x in blobs) < self._late and path.split("/")[-1] not in held:
-                do_at_once(self._bucket.delete, [blob.name for blob in blobs])
+            if max(x.modified for x in blobs) < self.late and path.split("/")[-1] not in held:
+                do_at_once(self.bucket.delete, [blob.name for blob in blobs])
 
     def _purge(self, kind: str, path: str, note: str) -> None:
         """Deletes an item and then its note, unless it was or is being made anew."""
-        if path.rpartition("/")[2] in self._find_held():
+        if path.rpartition("/")[2] in self.find_held():
             return  # the next call looks again
-        if not _MARKS[kind] or self._bucket.read(_name_mark(kind, path)) is None:
-            do_at_once(self._bucket.delete, [blob.name for blob in self._bucket.list(path)])
-        self._bucket.delete(note)
+        if not _MARKS[kind] or self.bucket.read(_name_mark(kind, path)) is None:
+            do_at_once(self.bucket.delete, [blob.name for blob in self.bucket.list(path)])
+        self.bucket.delete(note)
 
     def _carry(self, source: str, target: str) -> None:
-        data = self._bucket.read(source)
-        self._bucket.replace(target, data or b"")
-        self._bucket.delete(source)
+        data = self.bucket.read(source)
+        self.bucket.replace(target, data or b"")
+        self.bucket.delete(source)
 
     def _list(self, place: str) -> dict[str, tuple[str, list[Blob]]]:
         """The objects of each item below a place, by the item's path, with its kind."""
         items: dict[str, tuple[str, list[Blob]]] = {}
         for kind, pattern in zip(KINDS, PLACES, strict=True):
             top, depth = pattern.partition("/*")[0], pattern.count("/") + 1
-            for blob in self._bucket.list(f"{place}/{top}" if place else top):
+            for blob in self.bucket.list(f"{place}/{top}" if place else top):
                 parts = blob.name.removeprefix(f"{place}/").split("/")
                 if len(parts) > depth:
                     items.setdefault("/".join(parts[:depth]), (kind, []))[1].append(blob)

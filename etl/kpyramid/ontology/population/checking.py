@@ -65,9 +65,7 @@ _PARTITIVE = re.compile(
     re.IGNORECASE,
 )
 """A count of parts before a noun, which does not change its kind: `eight of 160 patients`. `The
-number of patients` is a number, `a number of patients` are patients.
-
-`The number of patients` is a number, `a number of patients` are patients."""
+number of patients` is a number, `a number of patients` are patients."""
 _WITHIN = re.compile(
     r"\s+in (?:(?:each|both|either|the|this|our|that) (?:\w+ )?"
     r"(?:group|study|trial|series|cohort|sample)s?|groups? \w+)\b",

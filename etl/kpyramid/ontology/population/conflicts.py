@@ -161,7 +161,17 @@ def settle(
     left = _order(findings, wider)
     refused: list[Loss] = []
     while True:
-        stay, losses = _settle_once(left, rules, known, firm, wider)
+        retained = _Retained(_choose_classes(left, rules, known), wider=wider)
+        for finding in firm:
+            retained.add(finding, rules)
+        stay: list[Finding] = []
+        losses: list[Loss] = []
+        for finding in left:
+            if fault := _find_fault(finding, retained, rules):
+                losses.append(Loss(finding, *fault))
+            else:
+                retained.add(finding, rules)
+                stay.append(finding)
         broken = _find_broken(stay, rules, known)
         if not broken:
             return stay, refused + losses
@@ -181,28 +191,6 @@ def _order(findings: Iterable[Finding], wider: Mapping[str, set[str]]) -> list[F
         return min(f.rank, *above) if above else f.rank, -len(above), f.key
 
     return sorted(findings, key=find_rank)
-
-
-def _settle_once(
-    findings: Sequence[Finding],
-    rules: Rules,
-    known: Mapping[str, Iterable[str]],
-    settled: Sequence[Finding],
-    wider: Mapping[str, set[str]],
-) -> tuple[list[Finding], list[Loss]]:
-    retained = _Retained(_choose_classes(findings, rules, known), wider=wider)
-    for finding in settled:
-        retained.add(finding, rules)
-    stay: list[Finding] = []
-    losses: list[Loss] = []
-    for finding in findings:
-        fault = _find_fault(finding, retained, rules)
-        if fault is None:
-            retained.add(finding, rules)
-            stay.append(finding)
-        else:
-            losses.append(Loss(finding, *fault))
-    return stay, losses
 
 
 def _choose_classes(

@@ -419,32 +419,20 @@ class Reading:
     failures: tuple[Failed, ...] = ()
 
 
+@dataclass(frozen=True)
 class Inducer:
     """Asks for the values of groups of properties, text by text; `model` is the values' producer.
 
-    `concurrency`: questions in flight at a time.
+    `concurrency`: requests in flight at a time.
     """
 
-    def __init__(
-        self,
-        asker: Asker,
-        schema: Schema,
-        groups: Sequence[Group],
-        *,
-        mode: str,
-        model: str,
-        max_tokens: int,
-        concurrency: int,
-        progress: Progress,
-        examples: tuple[Example, ...] = (),
-    ) -> None:
-        self.model = model
-        self._asker = asker
-        self._questions = [Question(group, schema, examples) for group in groups]
-        self._task = TASKS[mode]
-        self._max_tokens = max_tokens
-        self._concurrency = concurrency
-        self._progress = progress
+    asker: Asker
+    questions: Sequence[Question]
+    task: Task
+    model: str
+    max_tokens: int
+    concurrency: int
+    progress: Progress
 
     def induce(self, chunks: Sequence[Chunk]) -> list[Reading]:
         """The values of each text, in order; equal texts of one title are asked about once.
@@ -455,18 +443,18 @@ class Inducer:
         distinct: dict[tuple[str, str | None], Chunk] = {}
         for chunk in chunks:
             distinct.setdefault((chunk.text, chunk.title), chunk)
-        pairs = [(chunk, question) for chunk in distinct.values() for question in self._questions]
-        self._progress.expect(len(pairs))
-        answers = iter(do_at_once(lambda pair: self._ask(*pair), pairs, self._concurrency))
+        pairs = [(chunk, question) for chunk in distinct.values() for question in self.questions]
+        self.progress.expect(len(pairs))
+        answers = iter(do_at_once(lambda pair: self._ask(*pair), pairs, self.concurrency))
         readings = {
-            key: self._read(key[0], [(question, next(answers)) for question in self._questions])
+            key: self._read(key[0], [(question, next(answers)) for question in self.questions])
             for key in distinct
         }
         return [readings[p.text, p.title] for p in chunks]
 
     def _ask(self, chunk: Chunk, question: Question) -> tuple[Noted, ...] | Failure:
-        answer = self._asker.ask(question.render(chunk, self._task, self._max_tokens), parse)
-        self._progress.advance(1)
+        answer = self.asker.ask(question.render(chunk, self.task, self.max_tokens), parse)
+        self.progress.advance(1)
         return answer
 
     def _read(

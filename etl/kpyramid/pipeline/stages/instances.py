@@ -482,6 +482,7 @@ _BLOCK = 4096
 """Facts in words at a time: some 8 kB each, with their rows of other tables."""
 
 
+@dataclass(eq=False)
 class Graph:
     """The facts of the tables, in the order of `triples`.
 
@@ -489,41 +490,37 @@ class Graph:
     not.
     """
 
-    def __init__(
-        self,
-        documents: pa.Table,
-        chunks: pa.Table,
-        claims: pa.Table,
-        raw_triples: pa.Table,
-        entities: pa.Table,
-        relations: pa.Table,
-        triples: pa.Table,
-    ) -> None:
-        self._documents, self._chunks = documents, chunks
-        self._claims, self._raw_triples = claims, raw_triples
-        self._entities, self._relations, self._triples = entities, relations, triples
-        self._heads = find_rows(triples["head_id"], entities["entity_id"])
-        self._tails = find_rows(triples["tail_id"], entities["entity_id"])
-        self._relation_rows = find_rows(triples["relation_id"], relations["relation_id"])
+    documents: pa.Table
+    chunks: pa.Table
+    claims: pa.Table
+    raw_triples: pa.Table
+    entities: pa.Table
+    relations: pa.Table
+    triples: pa.Table
+
+    def __post_init__(self) -> None:
+        self._heads = find_rows(self.triples["head_id"], self.entities["entity_id"])
+        self._tails = find_rows(self.triples["tail_id"], self.entities["entity_id"])
+        self._relation_rows = find_rows(self.triples["relation_id"], self.relations["relation_id"])
 
     @property
     def ids(self) -> pa.ChunkedArray:
         """The triples' ids."""
-        return self._triples["triple_id"]
+        return self.triples["triple_id"]
 
     def find_names(self, keys: Collection[str]) -> dict[str, str]:
         """The names of entities by id, of those that the table has."""
-        rows = find_rows(pa.array(sorted(keys), pa.string()), self._entities["entity_id"])
-        named = self._entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
+        rows = find_rows(pa.array(sorted(keys), pa.string()), self.entities["entity_id"])
+        named = self.entities.select(["entity_id", "name"]).take(pa.array(rows[rows >= 0]))
         return map_column(named, "entity_id", "name")
 
     @cached_property
     def layer(self) -> GraphLayer:
         """The facts as completion reads them: literals follow the entities."""
-        literals, size = self._triples["literal"], len(self._entities)
+        literals, size = self.triples["literal"], len(self.entities)
         of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
         name, key, kind = (
-            _append(self._entities[column], behind)
+            _append(self.entities[column], behind)
             for column, behind in (
                 ("name", literals),
                 ("entity_id", literals),
@@ -533,7 +530,7 @@ class Graph:
         return GraphLayer(
             heads=TextColumn(name, self._heads),
             head_types=TextColumn(kind, self._heads),
-            wordings=TextColumn(self._relations["name"], self._relation_rows),
+            wordings=TextColumn(self.relations["name"], self._relation_rows),
             tails=TextColumn(name, of_tail),
             tail_types=TextColumn(kind, np.minimum(of_tail, size)),
             head_keys=TextColumn(key, self._heads),
@@ -553,7 +550,7 @@ class Graph:
     @cached_property
     def wordings(self) -> list[str]:
         """The wording of each relation."""
-        return list(self._relations["name"].to_pylist())
+        return list(self.relations["name"].to_pylist())
 
     def find_worded(self, wordings: Collection[str]) -> Integers:
         """The places of the facts that have one of these wordings."""
@@ -563,8 +560,8 @@ class Graph:
     def find_filed(self, kinds: Kinds, classes: Collection[str]) -> Integers:
         """The places of the facts `X is a …` whose noun names one of these classes."""
         places = self.find_stated({IS_A}) if classes else np.zeros(0, dtype=np.int64)
-        names = self._entities["name"].to_pylist()
-        literals = self._triples["literal"].take(pa.array(places)).to_pylist()
+        names = self.entities["name"].to_pylist()
+        literals = self.triples["literal"].take(pa.array(places)).to_pylist()
         is_filed: dict[str, bool] = {}
         filed = []
         for place, tail, literal in zip(
@@ -584,11 +581,11 @@ class Graph:
             raw = _drop_missing(self._stated.take(pa.array(block)).flatten())
             yield list_facts(
                 self.places,
-                self._claims.take(_drop_missing(self._claimed[raw])),
-                self._raw_triples.take(raw),
-                self._entities.take(_drop_missing([self._heads[block], self._tails[block]])),
-                self._relations.take(_drop_missing(self._relation_rows[block])),
-                self._triples.take(pa.array(block)),
+                self.claims.take(_drop_missing(self._claimed[raw])),
+                self.raw_triples.take(raw),
+                self.entities.take(_drop_missing([self._heads[block], self._tails[block]])),
+                self.relations.take(_drop_missing(self._relation_rows[block])),
+                self.triples.take(pa.array(block)),
             )
 
     def walk_ends(self) -> Iterator[tuple[list[tuple[str, int]], list[str]]]:
@@ -597,13 +594,13 @@ class Graph:
         Normal forms of relations: those of which it is the head, each with the fact's place, then
         those of which it is the tail.
         """
-        forms, rows = self.forms, np.arange(len(self._entities) + 1)
+        forms, rows = self.forms, np.arange(len(self.entities) + 1)
         orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
         heads, tails = (
             np.searchsorted(ends, rows, sorter=order)
             for ends, order in zip((self._heads, self._tails), orders, strict=True)
         )
-        for entity in range(len(self._entities)):
+        for entity in range(len(self.entities)):
             active = orders[0][heads[entity] : heads[entity + 1]]
             passive = orders[1][tails[entity] : tails[entity + 1]]
             relations = [forms[relation] for relation in self._relation_rows[active].tolist()]
@@ -613,21 +610,21 @@ class Graph:
     def read_tail(self, place: int) -> str:
         """The name or the literal at a fact's tail."""
         tail = int(self._tails[place])
-        end = self._entities["name"][tail] if tail >= 0 else self._triples["literal"][place]
+        end = self.entities["name"][tail] if tail >= 0 else self.triples["literal"][place]
         return str(end.as_py())
 
     def count_chunks(self, places: Collection[int]) -> int:
         """The number of chunks that state some of the facts."""
         raw = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
-        claims = self._claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
+        claims = self.claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
         return int(pc.count_distinct(claims["chunk_id"]).as_py())
 
     @cached_property
     def _stated(self) -> pa.LargeListArray:
         """The rows of the raw triples of each fact."""
-        raw_ids = self._triples["raw_triple_ids"]
+        raw_ids = self.triples["raw_triple_ids"]
         sizes = pc.fill_null(pc.list_value_length(raw_ids), 0).to_numpy()
-        rows = find_rows(pc.list_flatten(raw_ids), self._raw_triples["raw_triple_id"])
+        rows = find_rows(pc.list_flatten(raw_ids), self.raw_triples["raw_triple_id"])
         return pa.LargeListArray.from_arrays(
             pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
         )
@@ -635,12 +632,12 @@ class Graph:
     @cached_property
     def _claimed(self) -> Integers:
         """The row of each raw triple's claim."""
-        return find_rows(self._raw_triples["claim_id"], self._claims["claim_id"])
+        return find_rows(self.raw_triples["claim_id"], self.claims["claim_id"])
 
     @cached_property
     def places(self) -> Places:
         """The places of the documents."""
-        return Places(self._documents, self._chunks)
+        return Places(self.documents, self.chunks)
 
 
 class MentionTable:

@@ -188,13 +188,13 @@ def read_facts(
     standing = array("i")
     rejects: list[Row] = []
     for raws, near in _walk_chunks(chunks, raw_triples, mentions):
-        by_place, by_name = _index_mentions(near)
+        located = _Mentions(near)
         for raw in raws:
             reason = _find_fault(raw)
             if reason:
                 rejects.append(reject_raw(raw, reason))
                 continue
-            ends = [_find_mentions(raw, side, by_place, by_name) for side in ("head", "tail")]
+            ends = [located.find(raw, side) for side in ("head", "tail")]
             kinds = [tuple(row["type"] for row in end) for end in ends]
             if not ends[1] and read_value(raw["tail"]) is not None:
                 kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
@@ -281,32 +281,26 @@ def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
     return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
 
 
-def _index_mentions(
-    mentions: Iterable[_NumberedRow],
-) -> tuple[dict[tuple[str, int, int], _NumberedRow], dict[tuple[str, str], list[_NumberedRow]]]:
-    by_place: dict[tuple[str, int, int], _NumberedRow] = {}
-    by_name: dict[tuple[str, str], list[_NumberedRow]] = defaultdict(list)
-    for row in mentions:
-        place = (row["chunk_id"], row["start"], row["end"])
-        if place not in by_place or by_place[place]["type"] == UNKNOWN:
-            by_place[place] = row
-        by_name[row["chunk_id"], normalise_name(row["text"])].append(row)
-    return by_place, by_name
+class _Mentions:
+    """Mentions by their place and by their name in a chunk."""
 
+    def __init__(self, mentions: Iterable[_NumberedRow]) -> None:
+        self._by_place: dict[tuple[str, int, int], _NumberedRow] = {}
+        self._by_name: dict[tuple[str, str], list[_NumberedRow]] = defaultdict(list)
+        for row in mentions:
+            place = (row["chunk_id"], row["start"], row["end"])
+            if place not in self._by_place or self._by_place[place]["type"] == UNKNOWN:
+                self._by_place[place] = row
+            self._by_name[row["chunk_id"], normalise_name(row["text"])].append(row)
 
-def _find_mentions(
-    raw: _NumberedRow,
-    side: str,
-    by_place: Mapping[tuple[str, int, int], _NumberedRow],
-    by_name: Mapping[tuple[str, str], list[_NumberedRow]],
-) -> list[_NumberedRow]:
-    """The mention at the span of an end, else the chunk's mentions with its name."""
-    chunk, span = raw["chunk_id"], raw[f"{side}_span"]
-    if span is not None:
-        row = by_place.get((chunk, span["start"], span["end"]))
-        if row is not None:
-            return [row]
-    return by_name.get((chunk, normalise_name(raw[side])), [])
+    def find(self, raw: _NumberedRow, side: str) -> list[_NumberedRow]:
+        """The mention at the span of an end, else the chunk's mentions with its name."""
+        chunk, span = raw["chunk_id"], raw[f"{side}_span"]
+        if span is not None:
+            row = self._by_place.get((chunk, span["start"], span["end"]))
+            if row is not None:
+                return [row]
+        return self._by_name.get((chunk, normalise_name(raw[side])), [])
 
 
 def pick_name(wordings: Counter[str]) -> str:

@@ -19,6 +19,7 @@ from kpyramid.llm.task import (
     Request,
     Strict,
     Task,
+    flatten,
     parse_json,
     quote_text,
 )
@@ -72,7 +73,7 @@ def render(question: str, snapshot: Snapshot) -> Request:
     """The question with the schema in compact form and the entities that it names."""
     schema = snapshot.schema
     linked = link_text(question, snapshot)
-    lines = [f"Question: {reading.flatten(question)}", *describe_schema(schema, question)]
+    lines = [f"Question: {flatten(question)}", *describe_schema(schema, question)]
     lines += list_examples(snapshot, question)
     lines += ["Entities:"] if linked.entities else []
     lines += [
@@ -147,7 +148,7 @@ def write_example(text: str, sparql: str) -> str:
         check_query(f"PREFIX e: <{n.ENTITY}>\n{sparql}")
     except InputError:
         return ""
-    return f"{reading.flatten(text)} {reading.flatten(sparql)}"
+    return f"{flatten(text)} {flatten(sparql)}"
 
 
 def _list_words(text: str) -> set[str]:
@@ -176,9 +177,7 @@ def add_prefixes(sparql: str, schema: Schema) -> str:
 
 def _run(sparql: str, question: str, snapshot: Snapshot) -> Result:
     if not _names_something(sparql):
-        return Result(
-            Outcome.TOO_BROAD, f"it is about nothing in particular: {reading.flatten(sparql)}"
-        )
+        return Result(Outcome.TOO_BROAD, f"it is about nothing in particular: {flatten(sparql)}")
     try:
         whole = add_prefixes(sparql, snapshot.schema)
         rows = snapshot.sparql(whole, limit=_MOST_ROWS)
@@ -187,7 +186,7 @@ def _run(sparql: str, question: str, snapshot: Snapshot) -> Result:
     named = {f"{n.ENTITY}{entity}" for entity in link_text(question, snapshot).entities}
     rows, column = choose_column(rows, question, named)
     values = [{column: row[column]} for row in rows if column in row]
-    result = judge_rows(values, reading.flatten(sparql), MOST_VALUES)
+    result = judge_rows(values, flatten(sparql), MOST_VALUES)
     if result.outcome is not Outcome.ANSWERED:
         return result
     facts = _bind_facts(whole, rows, snapshot)

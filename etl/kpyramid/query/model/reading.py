@@ -24,6 +24,7 @@ from kpyramid.llm.task import (
     Request,
     Strict,
     Task,
+    flatten,
     parse_json,
     quote_text,
 )
@@ -118,11 +119,6 @@ def show_options(question: Question) -> list[str]:
     """The options of a question with their numbers, a line each; none without options."""
     options = [f"({n}) {flatten(text)}" for n, text in enumerate(question.candidates, start=1)]
     return ["Options:", *options] if options else []
-
-
-def flatten(text: str) -> str:
-    """The text in one line with single spaces."""
-    return " ".join(text.split())
 
 
 def pick_numbers(numbers: Sequence[int], count: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from kpyramid.llm.task import (
     Request,
     Strict,
     Task,
+    flatten,
     quote_text,
 )
 from kpyramid.query.facts import StatedPath
@@ -30,7 +31,6 @@ from kpyramid.query.model.reading import (
     Read,
     Recalled,
     ask_once,
-    flatten,
     make_request,
     pick_numbers,
     show_numbered,
