@@ -8,7 +8,7 @@ import pytest
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.ontology.schema import Schema
-from tests.planted import MemoEmbedder, Statement, condense_statements
+from tests.planted import MemoEmbedder, Statement, condense_statements, general_schema
 from tests.rows import each_row, read_ontology
 
 ADA, BELA = ("Ada Byron", "PERSON"), ("Bela Kiss", "PERSON")
@@ -129,3 +129,33 @@ def test_objects_vouch_for_a_property_that_a_wording_is_near(
     towns = "Lund Ghent Orme Brask".split()
     said = [say((f"Ada {town}", "PERSON"), wording, (noun.format(town), "ORG")) for town in towns]
     assert {named for _, _, named, _ in name_relations(said, read_ontology("posts"))} == {name}
+
+
+def test_a_kind_is_an_occupation_only_where_it_can_be_a_persons() -> None:
+    kinds = [("Cleo", "soprano"), ("Emil", "clerk"), ("Attic Greek", "blend of dialects")]
+    said = [say((name, "PERSON"), "is a", (kind, "NOUN")) for name, kind in kinds]
+
+    named = {(head, name) for head, _, name, _ in name_relations(said, general_schema())}
+
+    assert named == {("Cleo", "occupation"), ("Emil", "occupation"), ("Attic Greek", "is a")}
+
+
+def test_what_a_table_calls_a_type_is_the_kind_and_not_its_example() -> None:
+    said = [
+        say(("Pump 1", "NOUN"), "has type", ("gear pump", "NOUN")),
+        say(("Pump 2", "NOUN"), "has type", ("screw pump", "NOUN")),
+        say(("Cleo", "PERSON"), "is a", ("clerk", "NOUN")),
+    ]
+    assert not any(turned for *_, turned in name_relations(said))
+
+
+def test_to_hold_a_degree_is_not_to_store_it() -> None:
+    comparer = Comparer(MemoEmbedder())
+    stored = comparer.read("is stored in", ("NOUN", "GPE")).meaning
+    assert stored and comparer.read("holds", ("PERSON", "NOUN")).meaning != stored
+
+
+@pytest.mark.parametrize("wording", ["was recorded for", "is cover by"])
+def test_a_wording_near_a_property_needs_its_preposition_and_a_word_of_it(wording: str) -> None:
+    said = [say((f"Song {n}", "WORK_OF_ART"), wording, (f"Ada {n}", "PERSON")) for n in "ABCDE"]
+    assert {named for *_, named, _ in name_relations(said, general_schema())} == {wording}

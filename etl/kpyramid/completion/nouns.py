@@ -35,19 +35,6 @@ _RELATIVE = RELATIVES | frozenset(
 _RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")
 """The complement of a noun that relates one thing to another: `sequel to Kill Bill`."""
 _ROLE = re.compile(r"(?:is|was) the (?:\w+ )*(\w+) of")
-_SENSES = {
-    "PERSON": "p",
-    "NORP": "gp",
-    "ORG": "ga",
-    "GPE": "lg",
-    "LOC": "lo",
-    "FAC": "alg",
-    "WORK_OF_ART": "ca",
-    "LAW": "ca",
-    "EVENT": "et",
-    "PRODUCT": "a",
-}
-"""Senses (`load_nouns`) of nouns that denote things of a recogniser's type."""
 _COMMON = 0.75
 """Share of a kind's things from which a word before the noun is part of the kind's name."""
 _ALIKE = 0.6
@@ -149,19 +136,6 @@ def names_its_kind(noun: str, names: Sequence[str]) -> bool:
     """Whether at least half of the names contain the noun: `Diocese of Rochester`."""
     count = sum(noun in map(lemmatise, name.casefold().split()) for name in names)
     return 2 * count >= len(names)
-
-
-def is_usual(noun: str, types: Iterable[str]) -> bool | None:
-    """Whether a noun's first sense denotes things of the most frequent of these types.
-
-    None where only a rarer sense does; True where nothing is known of the noun or the types.
-    """
-    known = Counter(name for name in types if name in _SENSES)
-    senses = load_nouns().get(noun)
-    if not known or senses is None:
-        return True
-    usual = _SENSES[min(known, key=lambda name: (-known[name], name))]
-    return True if senses[0] in usual else False if set(senses).isdisjoint(usual) else None
 
 
 def names_person(noun: str) -> bool:

@@ -22,7 +22,6 @@ from kpyramid.completion.nouns import (
     group_alike,
     holds_kinds,
     is_quality,
-    is_usual,
     list_roles,
     name_kind,
     names_its_kind,
@@ -42,7 +41,7 @@ from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
-from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
+from kpyramid.graph.synonyms.words import find_verb, is_past, is_usual, load_wordnet
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from kpyramid.completion.decisions import Decisions
-from kpyramid.completion.nouns import Kind, find_noun, group_alike, is_quality, is_usual
+from kpyramid.completion.nouns import Kind, find_noun, group_alike, is_quality
 from kpyramid.documents.words import lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.graph.synonyms.words import MODIFIERS, load_nouns
+from kpyramid.graph.synonyms.words import MODIFIERS, is_usual, load_nouns
 from kpyramid.ontology.literals import DATATYPES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import Kinds, is_written_as_name

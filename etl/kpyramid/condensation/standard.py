@@ -10,16 +10,17 @@ import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Phrase, can_join
-from kpyramid.documents.words import PREPOSITIONS, is_past, lemmatise, normalise_relation
+from kpyramid.documents.words import IS_A, PREPOSITIONS, is_past, lemmatise, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
     Comparer,
     is_past_state,
     is_present,
+    list_content,
     says_more,
 )
 from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
-from kpyramid.graph.synonyms.words import HOLDING, VAGUE
+from kpyramid.graph.synonyms.words import HOLDING, VAGUE, is_usual
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.population.checking import find_head
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -86,6 +87,19 @@ def name_relations(
     for rows, label in _list_vouched(graph, phrases, phrase_of, stating, schema, comparer):
         for row in rows:
             chosen[row] = Standard(label, False)
+    kinds = {
+        prop.label: schema.list_types(prop.domain)
+        for prop in schema.properties
+        if prop.is_datatype and IS_A in {normalise_relation(name).key for name in prop.alt_labels}
+    }
+    texts = [*graph.names, *graph.texts]
+    for row, index in enumerate(phrase_of):
+        wording, types = phrases[index].form[0], kinds.get(chosen[row].name)
+        if types and normalise_relation(wording).key == IS_A:
+            tail = graph.tails[row]
+            noun = find_head(texts[tail if tail >= 0 else len(graph.names) + graph.literals[row]])
+            if is_usual(noun, types) is False:  # "is a work for piano" is no occupation
+                chosen[row] = Standard(wording, False)
     return chosen
 
 
@@ -335,11 +349,16 @@ def _list_vouched(
         else:
             fits -= former
         known, best = _list_meanings(phrase.read), (0.0, "")
-        for (prop, _), cosine in zip(near, row, strict=True):
+        own = list_content(phrase.form[0])
+        joining = [iri for iri in fits if not schema.property_by_iri[iri].is_datatype]
+        for (prop, text), cosine in zip(near, row, strict=True):
             agrees = not (known and meanings[prop.iri]) or known & meanings[prop.iri]
-            if prop.iri in fits and agrees:
-                least = _ask(prop, noun, [objects[r] for r in rows], ends, held[prop.iri])
-                if cosine >= (_FORMER if prop.iri in former else least):
+            if prop.iri in fits and agrees and _have_one_role(phrase.form[0], text):
+                is_only = joining == [prop.iri]
+                least = _ask(prop, noun, [objects[r] for r in rows], ends, held[prop.iri], is_only)
+                least = _FORMER if prop.iri in former else least
+                is_worded = least != _ALONE or not own or own & list_content(text)
+                if is_worded and cosine >= least:
                     best = max(best, (cosine, prop.label))
         if best[1]:
             yield rows, best[1]
@@ -351,15 +370,30 @@ def _ask(
     objects: Sequence[int],
     ends: Sequence[tuple[str | None, str | None]],
     held: Counter[int],
+    is_only: bool,
 ) -> float:
-    """The least cosine for facts to state a property; above 1 where their objects rule it out."""
+    """The least cosine for facts to state a property; above 1 where their objects rule it out.
+
+    `is_only`: no other property that fits has its range.
+    """
     twice = sum(count for count in held.values() if count > 1)
     if held.total() >= _KNOWN and twice >= _REPEATED * held.total():
         shared = sum(thing in held for thing in objects) / len(objects)
         return _VOUCHED if 2 * shared >= twice / held.total() else 2.0
     is_named = noun in map(lemmatise, prop.label.casefold().split())
-    is_classed = sum(tail == prop.range for _, tail in ends) >= _REPEATED * len(ends)
+    is_classed = is_only and sum(tail == prop.range for _, tail in ends) >= _REPEATED * len(ends)
     return _VOUCHED if is_named or is_classed else _ALONE
+
+
+_ROLES = frozenset("by for with as".split())
+"""Prepositions that say what part a thing has in a deed: `recorded by` is not `recorded for`."""
+
+
+def _have_one_role(wording: str, name: str) -> bool:
+    """Whether no preposition gives the tails of two wordings different parts in a deed."""
+    last, other = wording.rpartition(" ")[2], name.rpartition(" ")[2]
+    both = {last, other}
+    return last == other or not (both <= PREPOSITIONS and both & _ROLES)
 
 
 def _is_former(prop: OntologyProperty) -> bool:

@@ -203,6 +203,11 @@ class Schema:
     def _limits(self) -> Limits:
         return find_limits(read_axioms(self.axioms))
 
+    def list_types(self, iri: str) -> tuple[str, ...]:
+        """The NER labels of a class; none of one that is not declared."""
+        entry = self.class_by_iri.get(iri)
+        return entry.entity_types if entry else ()
+
     def list_classes_for_type(self, entity_type: str) -> tuple[str, ...]:
         """The classes whose instances carry an NER label, without those below one of them."""
         return self._classes_by_type.get(entity_type, ())

@@ -327,7 +327,7 @@ def is_present(name: str) -> bool:
 
 
 @lru_cache(_HELD)
-def _list_content(wording: str) -> frozenset[str]:
+def list_content(wording: str) -> frozenset[str]:
     """The content words and base forms of a wording; one is shared with any broader wording."""
     frame = read_frame(wording)
     keys = [frame.key, *(key for key, _ in frame.alternates)]
@@ -346,7 +346,7 @@ def says_more(wording: str, name: str, turned: bool = False) -> bool:
     `published in`). To hold or get a thing is to have it (`holds the post of`, `post`). `turned`:
     the name reads from tail to head.
     """
-    if _list_content(wording).isdisjoint(_list_content(name)):
+    if list_content(wording).isdisjoint(list_content(name)):
         return False
     form, base = read_frame(wording), read_frame(name)
     extra = form.qualities - base.qualities

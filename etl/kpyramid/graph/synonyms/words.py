@@ -1,7 +1,8 @@
 """Words of relation wordings: function words by their effect, and WordNet's verbs and nouns."""
 
 import gzip
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -145,6 +146,34 @@ def load_nouns() -> dict[str, str]:
     `t` act, `e` event, `-` else.
     """
     return dict(line.split("\t") for line in _read_lines("nouns.txt.gz"))
+
+
+_SENSES = {
+    "PERSON": "p",
+    "NORP": "gp",
+    "ORG": "ga",
+    "GPE": "lg",
+    "LOC": "lo",
+    "FAC": "alg",
+    "WORK_OF_ART": "ca",
+    "LAW": "ca",
+    "EVENT": "et",
+    "PRODUCT": "a",
+}
+"""Senses (`load_nouns`) of nouns that denote things of a recogniser's type."""
+
+
+def is_usual(noun: str, types: Iterable[str]) -> bool | None:
+    """Whether a noun's first sense denotes things of the most frequent of these types.
+
+    None where only a rarer sense does; True where nothing is known of the noun or the types.
+    """
+    known = Counter(name for name in types if name in _SENSES)
+    senses = load_nouns().get(noun)
+    if not known or senses is None:
+        return True
+    usual = _SENSES[min(known, key=lambda name: (-known[name], name))]
+    return True if senses[0] in usual else False if set(senses).isdisjoint(usual) else None
 
 
 def _read_lines(name: str) -> list[str]:

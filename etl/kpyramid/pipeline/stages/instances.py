@@ -17,6 +17,7 @@ from kpyramid.documents.blocks import Block, read_blocks
 from kpyramid.documents.qualifiers import CONDITION
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
+from kpyramid.graph.synonyms.words import is_usual
 from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
@@ -371,6 +372,9 @@ def read_facts(
         kind = kind_of.get(fact.triple_id)
         if kind is not None:  # "is a town" is no occupation, "is a professor" may be one
             wanted = [prop for prop in wanted if schema.is_subclass(kind, prop.domain)]
+        if fact.relation == IS_A:  # nor is "is an amalgam of dialects"
+            noun = find_head(fact.tail)
+            wanted = [p for p in wanted if is_usual(noun, schema.list_types(p.domain)) is not False]
         if not wanted or fact.is_conditional:
             continue
         subject = named[fact.head_id]
