@@ -310,10 +310,17 @@ def _compare_claims(
 
 
 def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
-    """The senses for such ends: those with both types, else plain ones where one fits, else all."""
-    asked = tuple(c for c in claims if any(c.asks_for(ends) for ends in both))
+    """The senses for such ends: those with both types where one of them is weak, else plain ones
+    where one fits, else all.
+
+    Both types choose a weak sense (`works in` a firm); a plain one leaves other plain ones beside
+    it: `taught at` names an employer, and is the same as `was on the teaching staff of`.
+    """
+    asked = tuple(c for c in claims if any(map(c.asks_for, both)))
+    if any(c.sense.weak for c in asked):
+        return asked
     plain = any(not c.sense.weak and c.fits(ends) for c in claims for ends in both)
-    return asked or tuple(c for c in claims if not (plain and c.sense.weak))
+    return tuple(c for c in claims if not (plain and c.sense.weak))
 
 
 def is_past_state(wording: str) -> bool:
