@@ -64,8 +64,7 @@ def compare_frames(left: Frame, right: Frame) -> tuple[Verdict, float] | None:
                 return Verdict("equivalent", turned != second_turned, reason), 0.0
     for key, turned in firsts[:3]:
         for second_key, second_turned in seconds[:3]:
-            verdict = _compare_keys(key, second_key)
-            if verdict is not None:
+            if verdict := _compare_keys(key, second_key):
                 likeness, reason, least = verdict
                 return Verdict(likeness, turned != second_turned, reason), least
     return None
@@ -227,8 +226,7 @@ class Comparer:
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
             names = [senses[0].sense.meaning.name for senses in plain]
             return Verdict("different", False, f"{names[0]} is not {names[1]}")
-        shared = _find_shared_start(first, second)
-        if shared is not None:
+        if shared := _find_shared_start(first, second):
             verdict = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
             return _limit(verdict, first, second)
         verdict = self._judge_words(left, right, first, second)
@@ -310,10 +308,9 @@ def _compare_claims(
 
 
 def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
-    """The senses for such ends: those with both types where one of them is weak, else plain ones
-    where one fits, else all.
+    """The senses for such ends: if a weak one names both types, those with both; else plain ones.
 
-    Both types choose a weak sense (`works in` a firm); a plain one leaves other plain ones beside
+    Weak ones stay where no plain one fits. Both types choose a weak sense (`works in` a firm); a plain one leaves other plain ones beside
     it: `taught at` names an employer, and is the same as `was on the teaching staff of`.
     """
     asked = tuple(c for c in claims if any(map(c.asks_for, both)))
