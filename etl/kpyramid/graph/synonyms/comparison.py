@@ -310,8 +310,9 @@ def _compare_claims(
 def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
     """The senses for such ends: if a weak one names both types, those with both; else plain ones.
 
-    Weak ones stay where no plain one fits. Both types choose a weak sense (`works in` a firm); a plain one leaves other plain ones beside
-    it: `taught at` names an employer, and is the same as `was on the teaching staff of`.
+    Weak ones stay where no plain one fits. Both types choose a weak sense (`works in` a firm). A
+    plain one leaves the other plain ones beside it: `taught at` names an employer, and is the same
+    as `was on the teaching staff of`.
     """
     asked = tuple(c for c in claims if any(map(c.asks_for, both)))
     if any(c.sense.weak for c in asked):
