@@ -72,6 +72,12 @@ def test_types_that_name_an_employer_leave_the_other_plain_senses_of_a_wording()
         assert comparer.compare(one, two, ends).likeness == "equivalent"
 
 
+def test_a_weak_sense_counts_where_no_plain_one_decides() -> None:
+    comparer = Comparer(MemoEmbedder())
+    assert comparer.compare("is made of", "consists of", ("FAC", "NOUN")).likeness == "equivalent"
+    assert comparer.compare("treats", "cures", ("NOUN", "NOUN")).likeness == "broader"
+
+
 def test_having_something_is_not_receiving_it() -> None:
     comparer = Comparer(MemoEmbedder())
     for ends in (("", ""), ("PERSON", "NOUN"), ("PERSON", "ORG")):
