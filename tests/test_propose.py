@@ -372,6 +372,16 @@ def test_years_are_the_range_where_most_values_are_years() -> None:
     assert found.range == XSD + "gYear"
 
 
+def test_a_wording_with_years_and_the_same_with_things_are_two_proposals() -> None:
+    years = [(f"Ann {i}", "PERSON", "retired in", str(1950 + i), "LITERAL") for i in range(6)]
+    firms = [(f"Bo {i}", "PERSON", "retired in", f"Acme {i}", "ORG") for i in range(6)]
+    found = list_new(run([*years, *firms]))
+    assert {(p.label, p.range, p.fault) for p in found} == {
+        ("retired in", XSD + "gYear", None),
+        ("retired in", COMPANY, None),
+    }
+
+
 def test_where_few_agree_only_what_fits_is_the_support() -> None:
     odd = [(f"den {i}", t, "sued", "Acme", "ORG") for i, t in enumerate(["GPE", "LOC", "FAC"] * 3)]
     (found,) = list_new(run([*SUED, *odd]))

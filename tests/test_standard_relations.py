@@ -1,7 +1,7 @@
 """Standard relations: one name for all wordings of a relation, the ontology's where it has one."""
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 
 import pytest
 
@@ -64,6 +64,18 @@ def test_works_in_an_organisation_is_works_for_and_works_in_a_field_works_on(
     for one, two in (("works in", other), (other, "works in")):
         assert comparer.compare(one, two, ends).likeness == "different"
     assert comparer.read(same, ends).meaning == comparer.read("works in", ends).meaning
+
+
+def test_types_that_name_an_employer_leave_the_other_plain_senses_of_a_wording() -> None:
+    comparer, ends = Comparer(MemoEmbedder()), ("PERSON", "ORG")
+    for one, two in permutations(("teaches at", "is on the teaching staff of")):
+        assert comparer.compare(one, two, ends).likeness == "equivalent"
+
+
+def test_a_weak_sense_counts_where_no_plain_one_decides() -> None:
+    comparer = Comparer(MemoEmbedder())
+    assert comparer.compare("is made of", "consists of", ("FAC", "NOUN")).likeness == "equivalent"
+    assert comparer.compare("treats", "cures", ("NOUN", "NOUN")).likeness == "broader"
 
 
 def test_having_something_is_not_receiving_it() -> None:

@@ -94,8 +94,7 @@ def compare_layers(
         priority = _score_novelty(layers, words, ontology, graph)
     else:
         placed = measure().graph
-        densities = placed.log_graph, placed.log_ontology
-        priority = score_priority(settings.priority, *densities)
+        priority = score_priority(settings.priority, placed.log_graph, placed.log_ontology)
     region = choose_region(priority, layers[0].counts, settings.region_share)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         region &= priority.sign > 0

@@ -61,7 +61,7 @@ _COVERED = 0.8
 or range (`_MAIN`), and the share that a class above it must cover otherwise (`_COVERED`)."""
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, from which its domain and range are inferred."""
-_NUMBERS = ("gYear", "date", "integer", "decimal")
+_NUMBERS = tuple(XSD + name for name in ("gYear", "date", "integer", "decimal"))
 """Datatypes tried on the literals of a cluster, the narrowest first."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
@@ -174,10 +174,10 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
         return find_class(ends, schema, is_open=is_open)
-    for name in _NUMBERS:
-        parsed = sum(parse_literal(text, XSD + name) is not None for text in literals)
+    for datatype in _NUMBERS:
+        parsed = sum(parse_literal(text, datatype) is not None for text in literals)
         if parsed >= _MOST * len(literals):
-            return XSD + name
+            return datatype
     return XSD + "string"
 
 
@@ -394,16 +394,20 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
 
 
 def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
-    """The proposals; the later of two equivalent properties, in either direction, has a fault."""
+    """The proposals; the later of two equivalent properties, in either direction, has a fault.
+
+    One of things and one of dates or numbers are two: `was born in` a town, `was born in` a year.
+    """
     comparer = Comparer(embedder)
-    marked, earlier = list(proposals), list[str]()
+    marked, earlier = list(proposals), defaultdict[bool, list[str]](list)
     for index, proposal in enumerate(marked[:_COMPARED]):
         if proposal.kind == "class":
             continue
-        likeness = (comparer.compare(proposal.label, label).likeness for label in earlier)
+        labels = earlier[proposal.range in _NUMBERS]
+        likeness = (comparer.compare(proposal.label, label).likeness for label in labels)
         if "equivalent" in likeness and not proposal.inverse:
             marked[index] = replace(proposal, fault=proposal.fault or "another_says_it")
-        earlier.append(proposal.label)
+        labels.append(proposal.label)
     return marked
 
 

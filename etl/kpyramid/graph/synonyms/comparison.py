@@ -64,8 +64,7 @@ def compare_frames(left: Frame, right: Frame) -> tuple[Verdict, float] | None:
                 return Verdict("equivalent", turned != second_turned, reason), 0.0
     for key, turned in firsts[:3]:
         for second_key, second_turned in seconds[:3]:
-            verdict = _compare_keys(key, second_key)
-            if verdict is not None:
+            if verdict := _compare_keys(key, second_key):
                 likeness, reason, least = verdict
                 return Verdict(likeness, turned != second_turned, reason), least
     return None
@@ -152,22 +151,22 @@ class _Claim:
     negated: bool
     qualities: frozenset[str]
 
-    def fits(self, ends: Ends) -> bool:
-        """Whether it can hold between a head and a tail of these types."""
-        return self._fit(ends, surely=self.sense.weak)
+    def fits(self, ends: Ends, partner: "_Claim | None" = None) -> bool:
+        """Whether it can hold between a head and a tail of these types.
 
-    def may_fit(self, ends: Ends, partner: "_Claim") -> bool:
-        """As `fits`, but a plain sense of the partner wording supports a weak sense of this one."""
-        vouched = any(ends) and not partner.sense.weak
-        return self._fit(ends, surely=self.sense.weak and not vouched)
-
-    def _fit(self, ends: Ends, *, surely: bool) -> bool:
-        return self.sense.fits((ends[1], ends[0]) if self.turned else ends, surely=surely)
+        A plain sense of a partner wording supports a weak sense of this one.
+        """
+        vouched = partner is not None and any(ends) and not partner.sense.weak
+        wanted = (ends[1], ends[0]) if self.turned else ends
+        return self.sense.fits(wanted, surely=self.sense.weak and not vouched)
 
     def asks_for(self, ends: Ends) -> bool:
         """Whether its meaning names the types of both ends."""
         wanted = self.sense.meaning.ends[::-1] if self.turned else self.sense.meaning.ends
         return all(kinds and end in kinds for end, kinds in zip(ends, wanted, strict=True))
+
+
+_Claims: TypeAlias = tuple[_Claim, ...]
 
 
 class Comparer:
@@ -213,22 +212,22 @@ class Comparer:
         self._embed(sorted({w for w in wordings if not _list_claims(w)}))
 
     def _judge(self, left: str, right: str, ends: Ends) -> Verdict:
-        claims, others = _list_claims(left), _list_claims(right)
-        if any(ends):
-            claims, others = _choose(claims, ends), _choose(others, ends, ends[::-1])
+        likely, claims = _choose(_list_claims(left), ends)
+        likely_others, others = _choose(_list_claims(right), ends, ends[::-1])
         first, second = read_frame(left), read_frame(right)
-        verdict = _compare_claims(claims, others, ends) or _compare_claims(claims, others, _OPEN)
-        if verdict is not None:
-            return verdict
-        verdict = self._compare_statements(left, right, ends)
+        verdict = (
+            _compare_claims(likely, likely_others, ends)
+            or _compare_claims(claims, others, ends)
+            or _compare_claims(claims, others, _OPEN)
+            or self._compare_statements(left, right, ends)
+        )
         if verdict is not None:
             return verdict
         plain = [[c for c in all_ if not c.sense.weak] for all_ in (claims, others)]
         if all(plain) and (first.key, first.turned) != (second.key, second.turned):
             names = [senses[0].sense.meaning.name for senses in plain]
             return Verdict("different", False, f"{names[0]} is not {names[1]}")
-        shared = _find_shared_start(first, second)
-        if shared is not None:
+        if shared := _find_shared_start(first, second):
             verdict = Verdict("equivalent", False, f"both begin with {shared}, and end alike")
             return _limit(verdict, first, second)
         verdict = self._judge_words(left, right, first, second)
@@ -296,7 +295,7 @@ def _compare_claims(
             if left.sense.meaning is right.sense.meaning:
                 turned = left.turned != right.turned
                 right_ends = flipped if turned else ends
-                if left.may_fit(ends, right) and right.may_fit(right_ends, left):
+                if left.fits(ends, right) and right.fits(right_ends, left):
                     meaning = left.sense.meaning
                     reason = f"both mean {meaning.name}"
                     same = Verdict("equivalent", turned, reason, meaning.symmetric)
@@ -309,11 +308,20 @@ def _compare_claims(
     return None
 
 
-def _choose(claims: tuple[_Claim, ...], *both: Ends) -> tuple[_Claim, ...]:
-    """The senses for such ends: those with both types, else plain ones where one fits, else all."""
-    asked = tuple(c for c in claims if any(c.asks_for(ends) for ends in both))
-    plain = any(not c.sense.weak and c.fits(ends) for c in claims for ends in both)
-    return asked or tuple(c for c in claims if not (plain and c.sense.weak))
+def _choose(claims: _Claims, *both: Ends) -> tuple[_Claims, _Claims]:
+    """The likely senses for such ends, and the possible ones.
+
+    Both types choose a weak sense (`works in` a firm). A plain one leaves the other plain ones
+    beside it: `taught at` names an employer, and is the same as `was on the teaching staff of`.
+    Where a plain one fits, a weak sense is possible unless it names other types.
+    """
+    asked = tuple(c for c in claims if any(map(c.asks_for, both)))
+    if any(c.sense.weak for c in asked):
+        return asked, asked
+    plain = tuple(c for c in claims if not c.sense.weak)
+    if not any(c.fits(ends) for c in plain for ends in both):
+        return claims, claims
+    return plain, tuple(c for c in claims if not (c.sense.weak and any(c.sense.meaning.ends)))
 
 
 def is_past_state(wording: str) -> bool:
@@ -435,9 +443,8 @@ def _compare_levels(left: _Claim, right: _Claim) -> Verdict | None:
 
 def _limit(verdict: Verdict, left: _Claim | Frame, right: _Claim | Frame) -> Verdict:
     """The verdict on wordings of equal meaning, adapted to their negations and qualities."""
-    negated = left.negated
     qualities, right_qualities = left.qualities - _PASSING, right.qualities - _PASSING
-    if negated != right.negated:
+    if left.negated != right.negated:
         denied: Likeness = "contrary" if qualities == right_qualities else "different"
         return Verdict(denied, verdict.turned, f"{verdict.reason}, one denies it")
     if qualities == right_qualities:
@@ -452,7 +459,7 @@ def _limit(verdict: Verdict, left: _Claim | Frame, right: _Claim | Frame) -> Ver
         likeness = "broader" if more else "narrower"
     elif all(_limits(quality) for quality in extra):
         likeness = "narrower" if more else "broader"
-    if negated and likeness in _OPPOSITE:
+    if left.negated and likeness in _OPPOSITE:
         likeness = _OPPOSITE[likeness]
     return Verdict(likeness, verdict.turned, reason)
 
