@@ -388,7 +388,11 @@ def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
         extra = rest[: -len(noun)]
         inside = noun == ["member"] and all("g" in load_nouns().get(word, "") for word in extra)
         return rest[len(extra) :] == noun and (inside or keep_noun(extra, [*noun, link or "of"]))
-    return verb not in _MARKS and verb not in VAGUE and bool(rest)
+    # `found guilty in` has no object, and is not `found in`.
+    has_object = bool(rest) and (
+        rest[-1] in load_nouns() or rest[-1] not in load_wordnet().senses["a"]
+    )
+    return verb not in _MARKS and verb not in VAGUE and has_object
 
 
 def _find_shared_start(left: Frame, right: Frame) -> str | None:
