@@ -572,8 +572,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         role = part.role
         if role == "quality":
             word = part.root
-            before = [c for c in word.children if c.i < word.i]
-            grade = [c for c in before if c.tag in {"RBR", "RBS"} or c.word == "as"]
+            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} or c.word == "as"]
+            grade = [c for c in grade if c.i < word.i]  # not the second "as" of "as good as"
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]
