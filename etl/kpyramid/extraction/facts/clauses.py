@@ -194,6 +194,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
     mood = mood or find_wish(frame) or group.modality
+    if frame.chain and find_infinitive_mark(frame.top) is not None:
+        mood = mood or "to"  # "may vote to appoint a clerk to keep the books"
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")

@@ -206,8 +206,7 @@ def read_frames(tree: Tree) -> dict[int, Frame]:
         frame = Frame(verb, known[verb.i], _name_construction(verb), subjects, way)
         frame.chain = _list_chain(verb, known)
         if not frame.chain and (governor := _find_governor(verb, known)) is not None:
-            frame.chain = [*_list_chain(governor, known), governor]
-            frame.noun = _find_object(verb, known[governor.i])
+            frame.chain, frame.noun = [governor], _find_object(verb, known[governor.i])
             frame.subjects, way = _find_subjects(governor, known)
             frame.way = "shared" if way == "own" else way
         frame.lender = _find_lender(frame.top, known)
