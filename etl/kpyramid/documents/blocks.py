@@ -28,8 +28,12 @@ Kind = Literal[
     "caption",
     "footnote",
     "turn",
+    "inline_code",
 ]
-"""`item` is one of a list, `pair` a line `Key: value`, `turn` what a named speaker says."""
+"""`item` is one of a list, `pair` a line `Key: value`, `turn` what a named speaker says.
+
+`inline_code` lies within the prose block before it: a command, a setting, a path.
+"""
 
 
 class Block(NamedTuple):

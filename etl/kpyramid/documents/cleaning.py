@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kpyramid.documents.sentences import Span, split_sentences, trim
@@ -136,32 +136,42 @@ class CleanText:
         return self.starts[first], self.ends[first + length - 1]
 
 
-def clean_part(text: str, start: int, end: int) -> CleanText:
+def clean_part(text: str, start: int, end: int, codes: Iterable[Span] = ()) -> CleanText:
     """The characters `start` to `end` of a text without noise for the parser.
 
     Noise is line breaks within sentences, runs of blanks, soft hyphens, zero-width marks,
     footnote numbers, references in brackets, and quotation marks as TeX and treebanks write them.
+    Each of `codes`, spans of inline code, becomes the one word `CODE`.
     """
     part = text[start:end]
-    if part.isprintable() and not _SIGNS.search(part):
+    inside = [
+        (c.start - start, c.end - start, CODE) for c in codes if start <= c.start < c.end <= end
+    ]
+    if not inside and part.isprintable() and not _SIGNS.search(part):
         return CleanText(part, start)
     words: list[str] = []
     starts, ends = array("q"), array("q")
     position = 0
-    for noise in _NOISE.finditer(part):
-        read = _replace(noise, part)
-        words += (part[position : noise.start()], read)
-        starts.extend(range(start + position, start + noise.start()))
-        ends.extend(range(start + position + 1, start + noise.start() + 1))
-        starts.extend([start + noise.start()] * len(read))
-        ends.extend([start + noise.end()] * len(read))
-        position = noise.end()
+    noises = ((*noise.span(), _replace(noise, part)) for noise in _NOISE.finditer(part))
+    for first, last, read in sorted([*inside, *noises]):
+        if first < position:
+            continue  # noise within code
+        words += (part[position:first], read)
+        starts.extend(range(start + position, start + first))
+        ends.extend(range(start + position + 1, start + first + 1))
+        starts.extend([start + first] * len(read))
+        ends.extend([start + last] * len(read))
+        position = last
     if not words:
         return CleanText(part, start)
     words.append(part[position:])
     starts.extend(range(start + position, end))
     ends.extend(range(start + position + 1, end + 1))
     return CleanText("".join(words), start, starts, ends)
+
+
+CODE = "Unix"
+"""A word for inline code, which every tagger reads as a name and which is of no kind."""
 
 
 def _replace(noise: re.Match[str], part: str) -> str:

@@ -17,6 +17,7 @@ from markdown_it.token import Token
 from kpyramid.documents.blocks import Block, Kind, classify_labels, is_sentence
 from kpyramid.documents.cleaning import normalise_text
 from kpyramid.documents.labels import RefusedError, names_labels
+from kpyramid.documents.sentences import Span
 
 # HTML to its visible text.
 
@@ -53,6 +54,10 @@ _PARTS = {"li": "li", "dt": "dt", "dd": "dt", "tr": "tr", "td": "td", "th": "td"
 _NOTES = re.compile(r"(?:^|[\s_-])(?:footnotes?|endnotes?|rearnotes?)(?:$|[\s_-])", re.I)
 _BREAK = "\0"
 """Replaces `<br>` in an unfinished line; no page has this character."""
+_CODE_START, _CODE_END = "\ufdd0", "\ufdd1"
+"""Enclose inline code in an unfinished line; Unicode has no such characters."""
+_CODED = re.compile(f"[{_CODE_START}{_CODE_END}]")
+_CODED_KINDS = frozenset({"item", "paragraph", "quotation", "turn"})
 _NOTE_MARK = re.compile(
     r"\[[^\[\]]{1,40}\]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4}|[*†‡§¶#]+)"
     r"(?:\s?[,;–-]\s?(?:\d{1,3}|[a-z])){0,9}\)?|TM|SM"
@@ -118,6 +123,7 @@ class _Line:
     is_term: bool = False
     row: int = 0
     column: int = 0
+    codes: tuple[Span, ...] = ()
 
 
 def _join_terms(lines: Sequence[_Line]) -> Iterator[_Line]:
@@ -177,6 +183,8 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
         parts.append(line.text)
         end = position + len(line.text)
         blocks.append(Block(line.kind, position, end, line.level, line.row, line.column))
+        for code in line.codes if line.kind in _CODED_KINDS else ():
+            blocks.append(Block("inline_code", position + code.start, position + code.end))
         position = end
     return "".join(parts), tuple(blocks)
 
@@ -346,6 +354,9 @@ class _PageReader(HTMLParser):
         if self._title is not None:
             self._title.append(data)
         if not self._unread:
+            if self._coded and not is_blank and not self._count["pre"]:
+                words = _CODED.sub("", data.strip())
+                data = data.replace(data.strip(), f"{_CODE_START}{words}{_CODE_END}")
             self._line.append(data)
             self._is_code &= is_blank or self._coded > 0
             if not is_blank and not self._strong:
@@ -395,7 +406,7 @@ class _PageReader(HTMLParser):
             self._line[self._raised :] = self._lower(self._line[self._raised :], self._raised)
             self._raised = None
         elif tag in _STRONG and self._lead is None:
-            self._lead = " ".join("".join(self._line).split()) or None
+            self._lead = _CODED.sub("", " ".join("".join(self._line).split())) or None
         if self._lists and tag in {"td", "th"} and self._lists[-1].cells:
             self._lists[-1].cells[-1].end = len(self.lines)
         elif self._lists and tag in _LISTS:
@@ -492,8 +503,10 @@ class _PageReader(HTMLParser):
         kind, level = self._find_kind(is_code=is_code)
         place = (self._count["main"] > 0, self._furniture > 0)
         for text in _split_breaks(raw, kind):
-            if text := normalise_text(text):
-                self.lines.append(_Line(text, kind, level, *place, lead, self._is_in("dt")))
+            text, codes = _read_codes(normalise_text(text))
+            if text:
+                line = _Line(text, kind, level, *place, lead, self._is_in("dt"), codes=codes)
+                self.lines.append(line)
             lead = ""
 
     def _find_kind(self, *, is_code: bool) -> tuple[Kind, int]:
@@ -522,6 +535,12 @@ class _PageReader(HTMLParser):
         return 0 < depth <= len(self._open) and self._open[depth - 1] == tag
 
 
+def _read_codes(marked: str) -> tuple[str, tuple[Span, ...]]:
+    """The text without the marks around inline code, and the span of each code."""
+    marks = [mark.start() - number for number, mark in enumerate(_CODED.finditer(marked))]
+    return _CODED.sub("", marked), tuple(map(Span, marks[::2], marks[1::2]))
+
+
 def _split_breaks(raw: str, kind: Kind) -> Iterator[str]:
     """The texts of a block; `<br>` separates them unless the next line continues the sentence."""
     if kind == "code":
@@ -532,7 +551,9 @@ def _split_breaks(raw: str, kind: Kind) -> Iterator[str]:
     held: list[str] = []
     for line in raw.split(_BREAK):
         words = " ".join(line.split())
-        goes_on = held and words and (words[0].islower() or held[-1][-1] in ",-–")
+        goes_on = (
+            held and words and (words.lstrip(_CODE_START)[0].islower() or held[-1][-1] in ",-–")
+        )
         if held and not goes_on:
             yield " ".join(held)
             held.clear()

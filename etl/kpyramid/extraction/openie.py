@@ -47,12 +47,15 @@ class DependencyExtractor:
         """
         waiting: deque[tuple[list[Dropped], Titled]] = deque()
 
-        def screen() -> Iterator[tuple[str, Sequence[Span]]]:
+        def screen() -> Iterator[tuple[str, Sequence[Span], Sequence[Span]]]:
             for each in texts:
                 given = Titled(each) if isinstance(each, str) else each
-                spans, dropped = screen_text(given.text, self._language, given.blocks)
+                codes = [Span(b.start, b.end) for b in given.blocks if b.kind == "inline_code"]
+                blocks = tuple(b for b in given.blocks if b.kind != "inline_code")
+                given = given._replace(blocks=blocks)
+                spans, dropped = screen_text(given.text, self._language, blocks)
                 waiting.append((dropped, given))
-                yield given.text, spans
+                yield given.text, spans, codes
 
         for tree in self._parser.parse_parts(screen()):
             left_out, given = waiting.popleft()

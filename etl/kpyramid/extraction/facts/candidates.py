@@ -324,7 +324,9 @@ _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 _ADDRESS = re.compile(r"https?://|www\.")
 _EMPTY_NOUNS = WORDS["empty_nouns"]
 """Nouns and pronouns without meaning unless something completes them."""
-_SELECTION = re.compile(r"one of .*|others? .*|(the )?(latter|former)( of .*)?", re.IGNORECASE)
+_SELECTION = re.compile(
+    r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?", re.IGNORECASE
+)
 """A subject that selects one of several without naming it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
 """Names of fictitious people in examples."""
@@ -338,8 +340,10 @@ _GROUP = re.compile(
 _COMPARING = frozenset("in to with between than".split())
 """Prepositions before groups that are compared: "was higher in the two groups"."""
 _NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
-_POINTING = frozenset("this these that those such my your".split())
-"""Determiners of things that only the context identifies."""
+_POINTING = frozenset(
+    "this these that those such my your following above below preceding aforementioned".split()
+)
+"""Words before a noun for things that only the context identifies."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns for writer and reader; "we" may be all mankind."""
 _UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
@@ -403,6 +407,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "unplaced_argument"
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
+    opening = tree[tree.sentences[tree[head.first].sentence][0]]
+    if head.first == opening.i and not head.resolved and opening.word in WORDS["changing"]:
+        return "advice"  # "Fix nested lists", of a list of changes
     graded = tree[head.root].tag == "JJR" and head.words == 1  # "the older treated with it"
     if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"
@@ -565,7 +572,8 @@ _FEWEST_SPOKEN, _LEAST_SPOKEN = 3, 100
 def is_bare_definite(phrase: Phrase, tree: Tree) -> bool:
     """Whether a common noun is identified by "the" alone."""
     noun = tree[phrase.root]
-    bare = phrase.label == "NOUN" and not phrase.resolved and phrase.words == 1
+    ordinals = sum(c.entity == "ORDINAL" for c in noun.children)  # "the second chart"
+    bare = phrase.label == "NOUN" and not phrase.resolved and phrase.words == 1 + ordinals
     return bare and noun.tag == "NN" and any(c.word == "the" for c in noun.children)
 
 

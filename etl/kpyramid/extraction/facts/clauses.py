@@ -194,6 +194,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
     mood = mood or find_wish(frame) or group.modality
+    if frame.chain and find_infinitive_mark(frame.top) is not None:
+        mood = mood or "to"  # "may vote to appoint a clerk to keep the books"
     mood = mood or find_modal_above(frame, findings.frames)
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
@@ -379,6 +381,10 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
     top = verb
     while top.dep == "conj" and top.tag == verb.tag and top.head is not top:
         top = top.head
+    participial = verb.tag == "VBG" and "aux" not in frame.kids and top.tag != "VBG"
+    first = top.head if top.dep == "conj" else top
+    if participial and first.dep != "acl" and not all(head.is_named for head in heads):
+        return True  # "a trade is initiated by buying and selling": part of the means
     if frame.way == "antecedent" and verb.tag in {"VBN", "VBG"} and top.dep == "acl":
         fragment = top.head.dep in {"ROOT", "ccomp", "advcl", "parataxis"}
         # "STAR voting for boards reduces ties"
@@ -568,7 +574,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         role = part.role
         if role == "quality":
             word = part.root
-            grade = [c for c in word.children if c.tag in {"RBR", "RBS"}]
+            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} or c.word == "as"]
+            grade = [c for c in grade if c.i < word.i]  # not the second "as" of "as good as"
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]
             base_tokens = [node.i for node in (*grade, word)]

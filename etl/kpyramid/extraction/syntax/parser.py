@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kpyramid.documents.cleaning import CleanText, clean_part, list_blocks
+from kpyramid.documents.cleaning import CODE, CleanText, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.errors import without
 from kpyramid.extraction.syntax.repairs import repair_tree
@@ -57,11 +57,15 @@ class Parser:
         """One tree per text, in order, each of the whole text."""
         return self.parse_parts((text, list(list_blocks(text))) for text in texts)
 
-    def parse_parts(self, texts: Iterable[tuple[str, Sequence[Span]]]) -> Iterator[Tree]:
+    def parse_parts(
+        self,
+        texts: Iterable[tuple[str, Sequence[Span], *tuple[Sequence[Span], ...]]],
+    ) -> Iterator[Tree]:
         """One tree per text, in order, of the given parts of it.
 
-        No sentence crosses two parts. A part is at most a block long. Batches change the speed but
-        no tensor, so no result.
+        After the parts may stand the spans of inline code, each of which is one token. No sentence
+        crosses two parts. A part is at most a block long. Batches change the speed but no tensor,
+        so no result.
         """
         if self._pipeline is None:
             needs_torch = any(map(find_spec, _TRANSFORMERS))
@@ -71,8 +75,8 @@ class Parser:
             self._pipeline = spacy.load(self.package)
         waiting: list[tuple[str, list[CleanText]]] = []
         size = 0
-        for text, spans in texts:
-            parts = [clean_part(text, span.start, span.end) for span in spans]
+        for text, spans, *codes in texts:
+            parts = [clean_part(text, span.start, span.end, *codes) for span in spans]
             waiting.append((text, [part for part in parts if part.words.strip()]))
             size += max(len(spans), 1)
             if size >= _BATCH:
@@ -173,6 +177,8 @@ def _append_doc(tree: Tree, doc: Doc, part: CleanText) -> None:
             *(strings[dep], strings[entity], _IOB[iob], bool(space), len(tree.sentences) - 1),
             doubt,
         )
+        if strings[orth] == CODE:
+            node.word, node.lemma = words.lower(), words
         tree.nodes.append(node)
         tree.sentences[-1] = (tree.sentences[-1][0], i + 1)
     _link(tree.nodes, first, heads)

@@ -19,7 +19,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
 )
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
-from kpyramid.extraction.syntax.tree import PLACES, Node, Tree, is_counted
+from kpyramid.extraction.syntax.tree import LITERALS, PLACES, Node, Tree, is_counted
 
 # Titles of works, which the parser splits.
 
@@ -262,6 +262,8 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
             _attach_list(node)
+        if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
+            _unname(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -275,6 +277,12 @@ def repair_tree(tree: Tree) -> None:
         elif _PATH.match(node.text) and node.i and not node.children:
             _join_path(node)
     _retype_names(tree)
+
+
+def _unname(noun: Node) -> None:
+    """Clear the type of a common noun with "a", which the recogniser took for a name: "a lien"."""
+    if noun.iob == "B" and any(c.word in {"a", "an"} for c in noun.children if c.i < noun.i):
+        noun.entity = noun.iob = ""
 
 
 def _unseat_label(label: Node) -> None:

@@ -72,7 +72,7 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     # "the mills, but none of the barns, were sold": of the first subject
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
-    negated = denied or is_denied(frame.noun) or _borrows_denial(frame)
+    negated = denied or is_denied(frame.noun) or _borrows_denial(frame, frames)
     negated = negated or any(is_negated(verb) or _exceeds(verb, ids) for verb in verbs)
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
@@ -113,9 +113,10 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     return Stance(negated, mood, source)
 
 
-def _borrows_denial(frame: Frame) -> bool:
+def _borrows_denial(frame: Frame, frames: Mapping[int, Frame]) -> bool:
     """Whether a coordinated verb shares the denial with its auxiliaries: "is not known or used"."""
-    verb, lender = frame.verb, None if frame.chain else frame.lender
+    frame = frames.get(frame.top.i, frame)  # "cannot borrow money and use it to make loans"
+    verb, lender = frame.verb, frame.lender
     turned = any(c.word == "but" for c in verb.head.children if c.i < verb.i)
     return lender is not None and is_negated(lender) and not turned
 
@@ -347,8 +348,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
 def read_preposed(part: Node, verb: Node) -> str | None:
     """The word that makes a part before a clause its condition.
 
-    "Under certain conditions"; before a modal "to stay on the track" and "by volunteering", where
-    they are no qualifiers because they are long or have a pronoun.
+    "Under certain conditions"; "without them" before "would"; before a modal "to stay on the track"
+    and "by volunteering", where they are no qualifiers because they are long or have a pronoun.
     """
     inner = [c for c in part.children if c.dep in {"pobj", "pcomp"}]
     if part.word == "under" and any(c.lemma in WORDS["condition_nouns"] for c in inner):
@@ -357,6 +358,8 @@ def read_preposed(part: Node, verb: Node) -> str | None:
     if part.word == "in" and any(c.word in _POINTING for c in cases):
         return "in"  # "in that case, the company should issue shares"
     helpers = {c.word for c in verb.children if c.dep == "aux"}
+    if part.word == "without" and "would" in helpers:
+        return "without"
     nodes = part.tree.nodes[part.left_edge.i : part.right_edge.i + 1]
     open_ended = len(nodes) > MAX_CIRCUMSTANCE or any(n.pos == "PRON" for n in nodes)
     if part.word == "by" and any(c.word.endswith("ing") for c in inner):
