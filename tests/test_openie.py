@@ -7,7 +7,7 @@ import spacy
 
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction, Fact
-from tests.rows import read_bodies
+from tests.rows import each_row, read_bodies
 
 PASSAGES = (*read_bodies("openie.passages"),)
 
@@ -146,3 +146,11 @@ def test_same_text_gives_the_same_extraction(extractor: DependencyExtractor, tex
 def test_odd_text_is_no_error(extractor: DependencyExtractor, text: str) -> None:
     found = extractor.extract(text)
     assert all(0 <= d.span.start < d.span.end <= len(text) for d in found.dropped)
+
+
+@each_row("text, facts")
+def test_a_state_is_a_fact_as_a_rule_or_as_a_quality_of_something_named(
+    text: str, facts: tuple[tuple[str, str, str, bool], ...], extractor: DependencyExtractor
+) -> None:
+    read = extractor.extract(text).facts
+    assert [(f.head, f.relation, f.tail, f.negated) for f in read] == [*facts]

@@ -44,16 +44,16 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 6, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 7, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 3, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        30,
+        31,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 18, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 19, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -100,7 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=10,
+        version=11,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -121,7 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=16,
+        version=17,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),

@@ -382,6 +382,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "no_words"
     empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
     empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
+    empty = empty and candidate.tail.label != "STATE"  # "is | low"
     if is_location(words):
         empty = not _names_place(candidate)
     if empty or MODALS.issuperset(words):

@@ -231,8 +231,50 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
                 verb, group, head, relation, phrase, indices, negated=negated, indirect=indirect
             )
     _add_undergone(frame, group, findings)
-    if len(findings.candidates) == before and not aside and not _has_complement(frame):
+    if len(findings.candidates) > before or aside or _has_complement(frame):
+        return
+    state = _read_state(frame, findings)
+    for head, plural in zip(heads, plurals, strict=True) if state is not None else ():
+        if state is not None and _can_stand(head, frame, group, findings):
+            words = (many.text if plural else group.text).removesuffix(f" {state.text}")
+            findings.add(verb, group, head, words, state, group.tokens)
+    if len(findings.candidates) == before:
         findings.drop("no_object", verb.i, verb.i)
+
+
+def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
+    """The state of the subject in a clause without an object: "are *encrypted*", "is *low*"."""
+    verb = frame.verb
+    qualities = frame.kids.get("acomp", ())
+    quality = qualities[0] if is_copula(verb) and len(qualities) == 1 else verb
+    bare = quality is verb and "auxpass" in frame.kids and not frame.chain
+    plain = quality.tag == "JJ" and all(c.dep in {"advmod", "npadvmod"} for c in quality.children)
+    if not (bare or plain) or any(c.word in _COMPARED for c in quality.children):
+        return None
+    first = quality.i if bare else quality.left_edge.i
+    phrase = build_phrase(findings.tree, first, quality.i, quality.i)
+    return None if phrase is None else replace(phrase, label="STATE")
+
+
+_COMPARED = frozenset("as so too how more less most enough".split())
+
+
+def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings) -> bool:
+    """Whether a state says something outside its text: as a rule, or as a quality of a name.
+
+    What was done to somebody or something ("were randomised") says too little.
+    """
+    noun = findings.tree[head.root]
+    of = any(c.word == "of" for c in noun.children)
+    every = any(c.word in _EVERY for c in noun.children)
+    general = every or (noun.tag == "NNS" and noun.left_edge is noun)
+    if group.modality in _DUTY or (group.negated and group.modality in _PERMISSION):
+        return head.is_named or head.resolved or of or general
+    return "acomp" in frame.kids and not head.resolved and (head.is_named or of)
+
+
+_DUTY, _PERMISSION = frozenset({"must", "shall"}), frozenset({"may", "can"})
+_EVERY = frozenset("all any each every no".split())
 
 
 def _is_advice(frame: Frame) -> bool:

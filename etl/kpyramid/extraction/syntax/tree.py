@@ -99,7 +99,9 @@ _MAX_BRACKET = 12
 _BRACKET = re.compile(r"\s*\([^()]*\)(?=\s|[,;]|$)")
 
 PLACES = frozenset({"GPE", "LOC", "FAC"})
-LITERALS = frozenset({"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL"})
+LITERALS = frozenset(
+    {"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL", "STATE"}
+)
 MEASURES = LITERALS - {"ORDINAL"}
 _NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
 _NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})

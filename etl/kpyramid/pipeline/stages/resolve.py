@@ -59,7 +59,7 @@ from kpyramid.storage.former import Former
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
-_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT".split())
+_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT STATE".split())
 _SAME = ("be", "same", "as")
 """Lemmas of the relation between two names of one thing."""
 _CHUNKS = 200
