@@ -5,7 +5,7 @@ from itertools import combinations, permutations
 
 import pytest
 
-from kpyramid.graph.synonyms.comparison import Comparer
+from kpyramid.graph.synonyms.comparison import Comparer, is_past_state
 from kpyramid.graph.synonyms.lexicon import find_kind
 from kpyramid.ontology.schema import Schema
 from tests.planted import MemoEmbedder, Statement, condense_statements, general_schema
@@ -171,3 +171,8 @@ def test_to_hold_a_degree_is_not_to_store_it() -> None:
 def test_a_wording_near_a_property_needs_its_preposition_and_a_word_of_it(wording: str) -> None:
     said = [say((f"Song {n}", "WORK_OF_ART"), wording, (f"Ada {n}", "PERSON")) for n in "ABCDE"]
     assert {named for *_, named, _ in name_relations(said, general_schema())} == {wording}
+
+
+def test_an_office_named_by_a_participle_is_a_state_and_no_deed() -> None:
+    assert is_past_state("was managing director of")
+    assert not is_past_state("was managing money of")

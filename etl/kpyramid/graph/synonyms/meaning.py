@@ -322,6 +322,9 @@ def _spell(draft: Draft, passive: bool | None, start: int) -> _Spelt:
         return _spell_having(rest)
     if draft.possessive or (rest and rest[-1] in w.BE):
         return _spell_having([word for word in tokens if word not in w.BE])
+    person = w.load_nouns().get(rest[0], "").startswith("p") if rest else False
+    if first.endswith("ing") and person:
+        return _spell_copula(draft, tokens, draft.indefinite)  # "was managing director of"
     verb = first if draft.bare and load_wordnet().is_verb(first) else find_verb(first)
     if draft.bare and verb is not None:
         return _spell_verb(draft, verb, verb, rest)
