@@ -210,6 +210,66 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
 
 
+def test_find_says_in_words_that_there_is_no_path(told: Snapshot) -> None:
+    none = "there is no path of at most 1 fact between 'Nils Vik' and 'Eva Lund'"
+    where = ("--snapshot", str(told.folder), "--paths", "Nils Vik", "Eva Lund", "--json", "--hops")
+
+    assert json.loads(run(*where, "1").stdout) == {"notes": [none], "paths": []}
+    assert "notes" not in json.loads(run(*where, "3").stdout)
+
+
+MACHINES = {
+    "machines.csv": """Machine,Type,Location,Purchased
+Press S-4,screw press,Shed 2,2011
+Oven O-9,drying oven,Shed 1,2016
+Drill D-2,column drill,Shed 2,2019
+""",
+    "notes.jsonl": encode_lines(
+        [
+            {"id": "n", "text": "Alder Tools was audited by Birch Group.", "urgency": "high"},
+            {"id": "o", "text": "Rita Falk is warden of Cedar Works.", "mood": "x", "access": ["b"]},
+        ]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def machines() -> Snapshot:
+    return open_told("machines", MACHINES)
+
+
+def test_a_table_is_asked_by_the_words_of_its_header(machines: Snapshot) -> None:
+    for class_name, where, names in [
+        ("thing", {"location": "Shed 2"}, ["Drill D-2", "Press S-4"]),
+        ("thing", {"purchased": (2015, None)}, ["Drill D-2", "Oven O-9"]),
+        ("thing", {"Purchased": 2011}, ["Press S-4"]),
+        ("press", {}, ["Press S-4"]),
+        ("drying oven", {"location": {"not": "Shed 2"}}, ["Oven O-9"]),
+        ("thing", {"audited by": "Birch Group"}, ["Alder Tools"]),
+    ]:
+        assert name_all(machines.find(class_name, where)) == names, where
+    (press,) = machines.find("thing", order_by="purchased", limit=1).members
+    assert (press.name, press.values) == ("Press S-4", {"purchased": ("2011",)})
+
+
+def test_a_relation_by_a_word_of_it_is_not_read_from_its_other_end(machines: Snapshot) -> None:
+    whole = open_snapshot(machines.folder, scope=EVERYTHING)
+
+    assert name_all(whole.find("thing", {"is warden of": "Cedar Works"})) == ["Rita Falk"]
+    for name in ("warden", "audited"):  # who it is, whom it audited
+        with pytest.raises(InputError, match=f"no property '{name}'"):
+            whole.find("thing", {name: {"not": None}})
+
+
+def test_metadata_of_visible_documents_is_named_where_it_can_be_asked(machines: Snapshot) -> None:
+    with pytest.raises(InputError, match="metadata: `kpyramid ask --where urgency=VALUE`"):
+        machines.find("thing", {"urgency": "high"})
+    with pytest.raises(InputError, match=r"no property 'mood'; nearest(?!.*metadata)"):
+        machines.find("thing", {"mood": "x"})
+    with pytest.raises(InputError, match="metadata: `kpyramid ask --where mood="):
+        open_snapshot(machines.folder, scope=EVERYTHING).find("thing", {"mood": "x"})
+
+
 @each_row("arguments, message")
 def test_bad_arguments_of_find_are_refused(
     told: Snapshot, arguments: list[str], message: str

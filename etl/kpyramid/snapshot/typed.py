@@ -255,9 +255,14 @@ class Finder:
         return members
 
     def _say_kind(self, relation: int) -> tuple[str, ...] | None:
-        """The kind in a relation, as lemmas: "garden" of "is garden in"; empty for "is a"."""
+        """The kind in a relation, as lemmas: "garden" of "is garden in"; empty for "is a".
+
+        "has type", as of a table's column, is "is a".
+        """
         plain = words.list_plain_words(self._view.wording_of(relation))
         rest = [word for word in plain[1:] if word not in words.ARTICLES]
+        if plain[:1] == ["has"] and rest in (["type"], ["kind"]):
+            return ()
         if not plain or plain[0] not in words.BE or len(plain) == 1:
             return None
         if not rest:
@@ -276,7 +281,8 @@ class Finder:
     def _read_property(self, name: str) -> Statements:
         """The statements of a property, or of `^property` from the other end.
 
-        For `not property` the facts that the text denies.
+        For `not property` the facts that the text denies. A relation that is the only one with
+        the name in it may go by that: "purchased" for "was purchased in".
 
         Raises:
             InputError: no property has that name.
@@ -286,8 +292,20 @@ class Finder:
         plain = name.removeprefix(_NOT)
         known = self._look_up(plain, plain != name)
         if known is None:
-            _refuse("property", plain, self._name_properties())
+            named = self._name_properties()
+            headed = [label for label in named if _cut_relation(label) == _fold(plain)]
+            if len(headed) != 1:
+                _refuse("property", plain, named, self._hint_metadata(plain))
+            known = self._state(name.removesuffix(plain) + headed[0])
         return known
+
+    def _hint_metadata(self, name: str) -> str:
+        """Advice if a visible document has metadata of that name."""
+        rows = self._view.select("documents", range(len(self._view.rows("documents"))))
+        described = self._view.rows("documents").column("metadata").take(pa.array(rows, pa.int64()))
+        if not pc.any(pc.starts_with(pc.list_flatten(described), f"{name}=")).as_py():
+            return ""
+        return f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` uses only such"
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """The statements of both layers by a property and those that entail it; None if unknown.
@@ -601,6 +619,20 @@ def _list_labels(term: "OntologyClass | OntologyProperty") -> set[tuple[str, ...
     return {_fold(label) for label in (term.label, *term.alt_labels)}
 
 
+def _cut_relation(wording: str) -> tuple[str, ...]:
+    """The lemmas of a relation without its helping verb and last preposition, else nothing.
+
+    "location" of "has location", "purchase" of "was purchased in"; "is head of" and "was acquired
+    by" are about the other end, and give nothing.
+    """
+    first, *rest = words.list_plain_words(wording) or [""]
+    is_passive = words.normalise_relation(wording).passive and rest[-1:] != ["by"]
+    if not (first in words.HAVE or is_passive):
+        return ()
+    last = len(rest) - (rest[-1:] != [] and rest[-1] in words.PREPOSITIONS)
+    return tuple(map(words.lemmatise, rest[:last]))
+
+
 def _cut_kind(noun: str) -> tuple[str, ...]:
     """The lemmas of a noun without its complement: "city" of "city in Ohio"."""
     plain = words.list_plain_words(noun)
@@ -690,8 +722,8 @@ def _lies_within(measure: Measure, low: Measure | None, high: Measure | None) ->
     return after[0][0] >= after[1][0] and before[0][1] <= before[1][1]
 
 
-def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Refuses a name, with the nearest known ones.
+def _refuse(what: str, name: str, known: Iterable[str], hint: str = "") -> NoReturn:
+    """Refuses a name, with the nearest known ones and a hint.
 
     Raises:
         InputError: always.
@@ -703,4 +735,4 @@ def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
 
     near = heapq.nsmallest(_SHORTLIST, {*known} - {""}, key=rank)
     near = get_close_matches(name, near, n=_NEAREST, cutoff=0.0)
-    raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}")
+    raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}{hint}")
