@@ -65,6 +65,14 @@ def test_what_meets_the_condition_is_cited_first_and_a_date_has_one_form(told: S
     assert "released in 1995" in film.evidence[0].text
 
 
+def test_a_year_is_the_date_where_no_day_is_known(machines: Snapshot) -> None:
+    for after, names in [(1950, ["Ana Holm", "Bo Lind"]), (1972, ["Bo Lind"]), ("June 1981", [])]:
+        for name in ("birth date", "birth year")[: 1 if after == "June 1981" else 2]:
+            assert name_all(machines.find("person", {name: (after, None)})) == names, name
+    born = machines.find("person", {"birth date": {"not": None}}, order_by="birth date").members
+    assert [m.values["birth date"] for m in born] == [("1970-05-04",), ("1981",)]
+
+
 def test_a_class_and_a_property_are_named_by_iri_too(told: Snapshot) -> None:
     schema = told.schema
     (director,) = [p.iri for p in schema.properties if p.label == "director"]
@@ -228,6 +236,7 @@ Drill D-2,column drill,Shed 2,2019
         [
             {"id": "n", "text": "Alder Tools was audited by Birch Group.", "urgency": "high"},
             {"id": "o", "text": "Rita Falk is warden of Cedar Works.", "mood": "x", "access": ["b"]},
+            {"id": "p", "text": "Ana Holm was born on 4 May 1970. Bo Lind was born in 1981."},
         ]
     ),
 }

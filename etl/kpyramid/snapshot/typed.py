@@ -9,7 +9,7 @@ import heapq
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -37,7 +37,7 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.view import EntitiesByName, View
 
 if TYPE_CHECKING:
-    from kpyramid.ontology.schema import OntologyClass, OntologyProperty
+    from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 THING = "thing"
 """The class of everything."""
@@ -310,7 +310,8 @@ class Finder:
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """The statements of both layers by a property and those that entail it; None if unknown.
 
-        Relations of the graph with that wording count as well, with a form of "be" or without.
+        Relations of the graph with that wording count as well, with a form of "be" or without, and
+        the years of things whose day is asked for and unknown.
         """
         key, schema = _fold(name), self._view.schema
         named = {p.iri for p in schema.properties if name == p.iri or key == _fold(p.label)}
@@ -329,6 +330,10 @@ class Finder:
                     stated.append(self._read_instances("property_iri", [p.iri]))
                 parts += map(_turn, stated) if turned else stated
         statements = np.unique(np.concatenate(parts))
+        for iri in _list_years(schema, named):  # "1978" where no day is known
+            years = self._state(iri)
+            years = years[~np.isin(years["subject"], statements["subject"])]
+            statements = statements if denied else np.unique(np.concatenate([statements, years]))
         return statements if named or worded else None
 
     def _name_properties(self) -> set[str]:
@@ -617,6 +622,20 @@ def _fold(name: str) -> tuple[str, ...]:
 
 def _list_labels(term: "OntologyClass | OntologyProperty") -> set[tuple[str, ...]]:
     return {_fold(label) for label in (term.label, *term.alt_labels)}
+
+
+def _list_years(schema: "Schema", named: Container[str]) -> list[str]:
+    """The properties that state the year of what some properties state the day of, as IRIs.
+
+    "birth year" beside "birth date": of the same domain, and of the same label but for "year".
+    """
+    days = {
+        (p.domain, _fold(p.label)[:-1])
+        for p in schema.properties
+        if p.iri in named and p.range.endswith("#date")
+    }
+    years = (p for p in schema.properties if p.range.endswith("#gYear"))
+    return [p.iri for p in years if (p.domain, _fold(p.label)[:-1]) in days]
 
 
 def _cut_relation(wording: str) -> tuple[str, ...]:
