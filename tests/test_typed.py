@@ -235,7 +235,12 @@ Drill D-2,column drill,Shed 2,2019
     "notes.jsonl": encode_lines(
         [
             {"id": "n", "text": "Alder Tools was audited by Birch Group.", "urgency": "high"},
-            {"id": "o", "text": "Rita Falk is warden of Cedar Works.", "mood": "x", "access": ["b"]},
+            {
+                "id": "o",
+                "text": "Rita Falk is warden of Cedar Works.",
+                "mood": "x",
+                "access": ["b"],
+            },
             {"id": "p", "text": "Ana Holm was born on 4 May 1970. Bo Lind was born in 1981."},
         ]
     ),

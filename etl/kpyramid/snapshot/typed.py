@@ -305,7 +305,9 @@ class Finder:
         described = self._view.rows("documents").column("metadata").take(pa.array(rows, pa.int64()))
         if not pc.any(pc.starts_with(pc.list_flatten(described), f"{name}=")).as_py():
             return ""
-        return f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` uses only such"
+        return (
+            f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` uses only such"
+        )
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """The statements of both layers by a property and those that entail it; None if unknown.
