@@ -279,7 +279,9 @@ def test_a_refused_build_of_no_document_proposes_no_promotion() -> None:
     told = "\n".join(word_report(PLAIN | refused, "p", ""))
     assert told.startswith("Not published: ref mine still names no snapshot; ")
     assert "fix it and build again" in told and "kpyramid promote" not in told
-    assert "kpyramid promote mine" in "\n".join(word_report(PLAIN | refused | some, "p", "")).replace("'", "")
+    assert "kpyramid promote mine" in "\n".join(
+        word_report(PLAIN | refused | some, "p", "")
+    ).replace("'", "")
 
 
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
