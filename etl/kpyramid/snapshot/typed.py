@@ -306,7 +306,7 @@ class Finder:
         if not pc.any(pc.starts_with(pc.list_flatten(described), f"{name}=")).as_py():
             return ""
         return (
-            f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` uses only such"
+            f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` asks only those"
         )
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
@@ -332,10 +332,10 @@ class Finder:
                     stated.append(self._read_instances("property_iri", [p.iri]))
                 parts += map(_turn, stated) if turned else stated
         statements = np.unique(np.concatenate(parts))
-        for iri in _list_years(schema, named):  # "1978" where no day is known
+        for iri in () if denied else _list_years(schema, named):  # "1978" where no day is known
             years = self._state(iri)
             years = years[~np.isin(years["subject"], statements["subject"])]
-            statements = statements if denied else np.unique(np.concatenate([statements, years]))
+            statements = np.unique(np.concatenate([statements, years]))
         return statements if named or worded else None
 
     def _name_properties(self) -> set[str]:
@@ -650,8 +650,8 @@ def _cut_relation(wording: str) -> tuple[str, ...]:
     is_passive = words.normalise_relation(wording).passive and rest[-1:] != ["by"]
     if not (first in words.HAVE or is_passive):
         return ()
-    last = len(rest) - (rest[-1:] != [] and rest[-1] in words.PREPOSITIONS)
-    return tuple(map(words.lemmatise, rest[:last]))
+    ends = not words.PREPOSITIONS.isdisjoint(rest[-1:])
+    return tuple(map(words.lemmatise, rest[: len(rest) - ends]))
 
 
 def _cut_kind(noun: str) -> tuple[str, ...]:
