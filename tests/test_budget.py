@@ -22,13 +22,13 @@ BUDGETS = {
     "ontology": 6052,
     "completion": 2258,
     "condensation": 1709,
-    "snapshot": 4177,
-    "query": 4013,
+    "snapshot": 4210,
+    "query": 4019,
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
     "pipeline": 8580,
-    "cli": 2935,
+    "cli": 2940,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

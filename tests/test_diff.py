@@ -159,6 +159,9 @@ def test_a_reader_without_the_label_is_shown_nothing_it_guards(built: Path) -> N
             assert done.exit_code == 0, done.output
             for secret in ("Zorblax", "zorblax", "Quuxville", "Delta Works"):
                 assert secret not in done.output
+            assert "documents of B; --access or --everything shows more" in done.stdout
+    whole = run("diff", *place, "--everything")
+    assert "of B;" not in whole.stdout
     for seeing in (["--access", "board"], ["--everything"]):
         done = run("diff", "--table", "facts", *place, *seeing)
         assert f"+ {BOARD} | founded | Delta Works" in done.stdout

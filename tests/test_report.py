@@ -270,6 +270,20 @@ def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -
     assert told[0].startswith("Not published: ")
 
 
+def test_a_refused_build_of_no_document_proposes_no_promotion() -> None:
+    refused = {"ref": "mine", "gates": {"size": "fail: x"}, "refused_by": ["size"]}
+    refused |= {"head": None, "unmatched": []}
+    content = PLAIN["content"]
+    some = {"content": content | {"counts": content["counts"] | {"documents": 3}}}
+
+    told = "\n".join(word_report(PLAIN | refused, "p", ""))
+    assert told.startswith("Not published: ref mine still names no snapshot; ")
+    assert "fix it and build again" in told and "kpyramid promote" not in told
+    assert "kpyramid promote mine" in "\n".join(
+        word_report(PLAIN | refused | some, "p", "")
+    ).replace("'", "")
+
+
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     make_account(tmp_path / "s")
     path = tmp_path / "s" / "tables" / "phrases.parquet"

@@ -65,6 +65,14 @@ def test_what_meets_the_condition_is_cited_first_and_a_date_has_one_form(told: S
     assert "released in 1995" in film.evidence[0].text
 
 
+def test_a_year_is_the_date_where_no_day_is_known(machines: Snapshot) -> None:
+    for after, names in [(1950, ["Ana Holm", "Bo Lind"]), (1972, ["Bo Lind"]), ("June 1981", [])]:
+        for name in ("birth date", "birth year")[: 1 if after == "June 1981" else 2]:
+            assert name_all(machines.find("person", {name: (after, None)})) == names, name
+    born = machines.find("person", {"birth date": {"not": None}}, order_by="birth date").members
+    assert [m.values["birth date"] for m in born] == [("1970-05-04",), ("1981",)]
+
+
 def test_a_class_and_a_property_are_named_by_iri_too(told: Snapshot) -> None:
     schema = told.schema
     (director,) = [p.iri for p in schema.properties if p.label == "director"]
@@ -208,6 +216,72 @@ def test_find_prints_members_with_their_sentences(told: Snapshot) -> None:
     for shown in ("name Red Harbour", "director Hana Volk", "rows.jsonl#a, characters "):
         assert shown in words.output
     assert json.loads(plain.stdout)["members"][0]["name"] == "Red Harbour"
+
+
+def test_find_says_in_words_that_there_is_no_path(told: Snapshot) -> None:
+    none = "there is no path of at most 1 fact between 'Nils Vik' and 'Eva Lund'"
+    where = ("--snapshot", str(told.folder), "--paths", "Nils Vik", "Eva Lund", "--json", "--hops")
+
+    assert json.loads(run(*where, "1").stdout) == {"notes": [none], "paths": []}
+    assert "notes" not in json.loads(run(*where, "3").stdout)
+
+
+MACHINES = {
+    "machines.csv": """Machine,Type,Location,Purchased
+Press S-4,screw press,Shed 2,2011
+Oven O-9,drying oven,Shed 1,2016
+Drill D-2,column drill,Shed 2,2019
+""",
+    "notes.jsonl": encode_lines(
+        [
+            {"id": "n", "text": "Alder Tools was audited by Birch Group.", "urgency": "high"},
+            {
+                "id": "o",
+                "text": "Rita Falk is warden of Cedar Works.",
+                "mood": "x",
+                "access": ["b"],
+            },
+            {"id": "p", "text": "Ana Holm was born on 4 May 1970. Bo Lind was born in 1981."},
+        ]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def machines() -> Snapshot:
+    return open_told("machines", MACHINES)
+
+
+def test_a_table_is_asked_by_the_words_of_its_header(machines: Snapshot) -> None:
+    for class_name, where, names in [
+        ("thing", {"location": "Shed 2"}, ["Drill D-2", "Press S-4"]),
+        ("thing", {"purchased": (2015, None)}, ["Drill D-2", "Oven O-9"]),
+        ("thing", {"Purchased": 2011}, ["Press S-4"]),
+        ("press", {}, ["Press S-4"]),
+        ("drying oven", {"location": {"not": "Shed 2"}}, ["Oven O-9"]),
+        ("thing", {"audited by": "Birch Group"}, ["Alder Tools"]),
+    ]:
+        assert name_all(machines.find(class_name, where)) == names, where
+    (press,) = machines.find("thing", order_by="purchased", limit=1).members
+    assert (press.name, press.values) == ("Press S-4", {"purchased": ("2011",)})
+
+
+def test_a_relation_by_a_word_of_it_is_not_read_from_its_other_end(machines: Snapshot) -> None:
+    whole = open_snapshot(machines.folder, scope=EVERYTHING)
+
+    assert name_all(whole.find("thing", {"is warden of": "Cedar Works"})) == ["Rita Falk"]
+    for name in ("warden", "audited"):  # who it is, whom it audited
+        with pytest.raises(InputError, match=f"no property '{name}'"):
+            whole.find("thing", {name: {"not": None}})
+
+
+def test_metadata_of_visible_documents_is_named_where_it_can_be_asked(machines: Snapshot) -> None:
+    with pytest.raises(InputError, match="metadata: `kpyramid ask --where urgency=VALUE`"):
+        machines.find("thing", {"urgency": "high"})
+    with pytest.raises(InputError, match=r"no property 'mood'; nearest(?!.*metadata)"):
+        machines.find("thing", {"mood": "x"})
+    with pytest.raises(InputError, match="metadata: `kpyramid ask --where mood="):
+        open_snapshot(machines.folder, scope=EVERYTHING).find("thing", {"mood": "x"})
 
 
 @each_row("arguments, message")

@@ -164,7 +164,10 @@ def find(
     if compare:
         return Result(values=opened.compare(*compare).to_dict())
     if paths:
-        return Result(values=opened.paths(*paths, hops).to_dict())
+        listed = opened.paths(*paths, hops)
+        most = count_things(hops, "fact")
+        none = f"there is no path of at most {most} between {paths[0]!r} and {paths[1]!r}"
+        return Result(values=listed.to_dict(), notes=() if listed.paths else [none])
     conditions = [*map(_read_condition, where or ())]
     members = opened.find(class_name or "", conditions, order_by, limit, at)
     return Result(values=members.to_dict())

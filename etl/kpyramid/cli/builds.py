@@ -76,9 +76,9 @@ def build(
     Only changes are computed. After a failure, run the same command again: it continues
     where it stopped.
 
-    `ontology`: a seed, a Turtle file, or `auto` to make one from the corpus, instead of
-    induce.ontology; repeat it in later builds of the ref. The result is ontology/schema.ttl of the
-    snapshot; `kpyramid proposals` lists its parts.
+    `ontology`: a seed such as company (ontology/README.md has all), a Turtle file, or `auto` to
+    make one from the corpus, instead of induce.ontology; repeat it in later builds of the ref. The
+    result is ontology/schema.ttl of the snapshot; `kpyramid proposals` lists its parts.
     `model`: let this model read the text (llm.model and all steps of cascade), at the endpoint of
     llm.base_url, of OPENAI_BASE_URL, or of OpenAI; repeat it in later builds of the ref.
     `order`: key by which a ref only moves forward, such as the ISO date a backfill is

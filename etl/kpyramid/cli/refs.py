@@ -552,4 +552,6 @@ def diff(
             "rows": None if rows is None else [asdict(row) for row in rows],
         }
     notes = [f"{left:,} more; --limit 0 shows all"] if left else []
+    seen = sides[1].describe_scope()
+    notes += [f"compared: {seen} of B; --access or --everything shows more"] if seen else []
     return Result(values=compared, words=_word_changes(compared), notes=notes)

@@ -97,12 +97,14 @@ def look_up(
     """The values that facts give for a question with the chance of each, best first.
 
     Without `embeds` the cosine of a whole fact stands for that of its relation, and only the
-    question is embedded. Possible, planned or former facts answer only questions worded likewise.
+    question is embedded. Possible, planned, former or denied facts answer only questions worded
+    likewise.
     """
     words = {word.plain for word in asked.words}
     if any(map(w.is_past, asked.beside)) and words.isdisjoint(_PRESENT):
         words |= {"was"}  # "who founded it", not "where is it based"
-    plain = (fact for fact in facts if not fact.negated and _is_asked(fact, words))
+    denies = not asked.candidates and not words.isdisjoint(WORDS["denying"])
+    plain = (fact for fact in facts if fact.negated is denies and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
     choices = [_match_options(side, asked) for side in opened]
@@ -240,6 +242,9 @@ def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Candidate]:
     if asked.is_definition and not asked.candidates:
         if head and (definition := _define(fact)):
             yield Candidate(fact, definition, None, fact.tail_type, "tail")
+        is_a = w.normalise_relation(fact.relation).key == w.IS_A
+        if tail and is_a and fit_kind(fact.head_type, fact.head, asked.types) > 0:  # who is the Y
+            yield Candidate(fact, fact.head, fact.head_id, fact.head_type, "head")
         return
     if head and not tail:
         yield Candidate(fact, fact.tail, fact.tail_id, fact.tail_type, "tail")
@@ -383,6 +388,8 @@ class _Question:
         phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
         lemmas = frozenset().union(*map(list_lemmas, phrases))
         lemmas |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
+        if self.asked.is_definition:  # it names one thing and says no more
+            return 0.0
         return 1 - count_shared(self.wanted, lemmas) / max(len(self.wanted), 1)
 
     def rate(self, side: Candidate, *, is_option: bool) -> dict[str, float]:

@@ -9,7 +9,7 @@ import heapq
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -37,7 +37,7 @@ from kpyramid.snapshot.search import join_words
 from kpyramid.snapshot.view import EntitiesByName, View
 
 if TYPE_CHECKING:
-    from kpyramid.ontology.schema import OntologyClass, OntologyProperty
+    from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 
 THING = "thing"
 """The class of everything."""
@@ -255,9 +255,14 @@ class Finder:
         return members
 
     def _say_kind(self, relation: int) -> tuple[str, ...] | None:
-        """The kind in a relation, as lemmas: "garden" of "is garden in"; empty for "is a"."""
+        """The kind in a relation, as lemmas: "garden" of "is garden in"; empty for "is a".
+
+        "has type", as of a table's column, is "is a".
+        """
         plain = words.list_plain_words(self._view.wording_of(relation))
         rest = [word for word in plain[1:] if word not in words.ARTICLES]
+        if plain[:1] == ["has"] and rest in (["type"], ["kind"]):
+            return ()
         if not plain or plain[0] not in words.BE or len(plain) == 1:
             return None
         if not rest:
@@ -276,7 +281,8 @@ class Finder:
     def _read_property(self, name: str) -> Statements:
         """The statements of a property, or of `^property` from the other end.
 
-        For `not property` the facts that the text denies.
+        For `not property` the facts that the text denies. A relation that is the only one with
+        the name in it may go by that: "purchased" for "was purchased in".
 
         Raises:
             InputError: no property has that name.
@@ -286,13 +292,28 @@ class Finder:
         plain = name.removeprefix(_NOT)
         known = self._look_up(plain, plain != name)
         if known is None:
-            _refuse("property", plain, self._name_properties())
+            named = self._name_properties()
+            headed = [label for label in named if _cut_relation(label) == _fold(plain)]
+            if len(headed) != 1:
+                _refuse("property", plain, named, self._hint_metadata(plain))
+            known = self._state(name.removesuffix(plain) + headed[0])
         return known
+
+    def _hint_metadata(self, name: str) -> str:
+        """Advice if a visible document has metadata of that name."""
+        rows = self._view.select("documents", range(len(self._view.rows("documents"))))
+        described = self._view.rows("documents").column("metadata").take(pa.array(rows, pa.int64()))
+        if not pc.any(pc.starts_with(pc.list_flatten(described), f"{name}=")).as_py():
+            return ""
+        return (
+            f"; documents have it as metadata: `kpyramid ask --where {name}=VALUE` asks only those"
+        )
 
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """The statements of both layers by a property and those that entail it; None if unknown.
 
-        Relations of the graph with that wording count as well, with a form of "be" or without.
+        Relations of the graph with that wording count as well, with a form of "be" or without, and
+        the years of things whose day is asked for and unknown.
         """
         key, schema = _fold(name), self._view.schema
         named = {p.iri for p in schema.properties if name == p.iri or key == _fold(p.label)}
@@ -311,6 +332,10 @@ class Finder:
                     stated.append(self._read_instances("property_iri", [p.iri]))
                 parts += map(_turn, stated) if turned else stated
         statements = np.unique(np.concatenate(parts))
+        for iri in () if denied else _list_years(schema, named):  # "1978" where no day is known
+            years = self._state(iri)
+            years = years[~np.isin(years["subject"], statements["subject"])]
+            statements = np.unique(np.concatenate([statements, years]))
         return statements if named or worded else None
 
     def _name_properties(self) -> set[str]:
@@ -601,6 +626,34 @@ def _list_labels(term: "OntologyClass | OntologyProperty") -> set[tuple[str, ...
     return {_fold(label) for label in (term.label, *term.alt_labels)}
 
 
+def _list_years(schema: "Schema", named: Container[str]) -> list[str]:
+    """The properties that state the year of what some properties state the day of, as IRIs.
+
+    "birth year" beside "birth date": of the same domain, and of the same label but for "year".
+    """
+    days = {
+        (p.domain, _fold(p.label)[:-1])
+        for p in schema.properties
+        if p.iri in named and p.range.endswith("#date")
+    }
+    years = (p for p in schema.properties if p.range.endswith("#gYear"))
+    return [p.iri for p in years if (p.domain, _fold(p.label)[:-1]) in days]
+
+
+def _cut_relation(wording: str) -> tuple[str, ...]:
+    """The lemmas of a relation without its helping verb and last preposition, else nothing.
+
+    "location" of "has location", "purchase" of "was purchased in"; "is head of" and "was acquired
+    by" are about the other end, and give nothing.
+    """
+    first, *rest = words.list_plain_words(wording) or [""]
+    is_passive = words.normalise_relation(wording).passive and rest[-1:] != ["by"]
+    if not (first in words.HAVE or is_passive):
+        return ()
+    ends = not words.PREPOSITIONS.isdisjoint(rest[-1:])
+    return tuple(map(words.lemmatise, rest[: len(rest) - ends]))
+
+
 def _cut_kind(noun: str) -> tuple[str, ...]:
     """The lemmas of a noun without its complement: "city" of "city in Ohio"."""
     plain = words.list_plain_words(noun)
@@ -690,8 +743,8 @@ def _lies_within(measure: Measure, low: Measure | None, high: Measure | None) ->
     return after[0][0] >= after[1][0] and before[0][1] <= before[1][1]
 
 
-def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
-    """Refuses a name, with the nearest known ones.
+def _refuse(what: str, name: str, known: Iterable[str], hint: str = "") -> NoReturn:
+    """Refuses a name, with the nearest known ones and a hint.
 
     Raises:
         InputError: always.
@@ -703,4 +756,4 @@ def _refuse(what: str, name: str, known: Iterable[str]) -> NoReturn:
 
     near = heapq.nsmallest(_SHORTLIST, {*known} - {""}, key=rank)
     near = get_close_matches(name, near, n=_NEAREST, cutoff=0.0)
-    raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}")
+    raise InputError(f"there is no {what} {name!r}; nearest: {', '.join(near) or 'none'}{hint}")
