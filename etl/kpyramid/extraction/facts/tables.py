@@ -88,7 +88,7 @@ def read_tables(given: Titled) -> Extraction:
                 context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
             subject = _name_context(context, title=given.title)
-            findings.add_pairs([_split_pair(cell) for cell in cells], subject)
+            findings.add_pairs([*map(_split_pair, cells)], subject)
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
@@ -197,9 +197,8 @@ def _name_context(
         stem = first.removesuffix("ing")
         doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
         deed = doing or _is_participle(first)
-        asks = first in QUESTION_WORDS
         is_named = is_title or (large and ": " not in cell.text)
-        is_name = is_named and not (plural or deed or asks)
+        is_name = is_named and not (plural or deed or first in QUESTION_WORDS)
         short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
         return cell if is_name and short else None
     return None
