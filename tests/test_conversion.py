@@ -93,6 +93,7 @@ def test_fields_at_the_head_of_a_file_are_pairs_and_name_it(tmp_path: Path) -> N
         tmp_path,
         {
             "a.rst": head + b"\nVotes\n=====\n\nThe clerk counts them.\n",
+            "e.rst": b"Count\n=====\n\n**Day of count:** Monday\nClerk: Ada Holm\n\nIt is done.\n",
             "b.md": b"Rule: 8\nTitle: Order\n\n## Speech\n\nTitle: Speaker\n\nRank: first\n",
             "c.md": b"## Speech\n\nTitle: Speaker\n\nRank: first\n",
             "d.md": b"Name: Ada Holm\nTitle: Chief engineer\n\nShe lives in Velm.\n",
@@ -100,6 +101,10 @@ def test_fields_at_the_head_of_a_file_are_pairs_and_name_it(tmp_path: Path) -> N
     )
     titles = {name: document["title"] for name, document in documents.items()}
     kinds = [block["kind"] for block in documents["a.rst"]["blocks"]]
+    assert [block["kind"] for block in documents["e.rst"]["blocks"]] == [
+        *("heading", "pair", "pair", "paragraph")
+    ]
+    del titles["e.rst"]
     assert titles == {"a.rst": "Counting of votes", "b.md": "Order", "c.md": None, "d.md": None}
     assert kinds == ["pair", "pair", "pair", "heading", "paragraph"]
     assert documents["a.rst"]["text"].startswith(

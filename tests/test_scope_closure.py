@@ -13,6 +13,7 @@ from making.ablation import add_index
 
 from kpyramid.documents.qualifiers import DOCUMENT, cite_document, unite_qualifiers
 from kpyramid.documents.validity import date_fact
+from kpyramid.documents.words import word_relation
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.query import Snapshot
 from kpyramid.snapshot.view import EVERYTHING, Scope
@@ -119,6 +120,11 @@ class Oracle:
         forms = self.forms[key]
         return canonical if canonical in forms else max(forms, key=lambda f: (len(f), f))
 
+    def word(self, key: str) -> str:
+        """The seen wording of a relation."""
+        names = {row["relation_id"]: row["name"] for row in self.all["relations"]}
+        return self.name(key, names[key])
+
     def _stating(self, fact: Row) -> list[str]:
         """The seen triples that say as much as a fact."""
         pairs = zip(fact["derived_from"], fact["how"], strict=True)
@@ -205,7 +211,8 @@ def keep(keys: list[str], seen: set[str]) -> list[str]:
 def check_cells(oracle: Oracle, name: str, was: Row, row: Row) -> None:
     """What is left of a row refers to seen rows and is said in seen words."""
     if name in ("triples", "condensed"):
-        assert (row["valid_from"], row["valid_to"]) == date_fact(row["qualifiers"])
+        wording = word_relation(oracle.word(row["relation_id"]), row["negated"])
+        assert (row["valid_from"], row["valid_to"]) == date_fact(row["qualifiers"], wording)
     if name == "triples":
         assert row["raw_triple_ids"] == keep(was["raw_triple_ids"], oracle.seen["raw_triples"])
         said = oracle.said[row["triple_id"]]

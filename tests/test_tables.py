@@ -71,6 +71,29 @@ def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("title", "part", "subject"),
+    [
+        ("Report: outage of Server 7", "", "Report: outage of Server 7"),
+        ("outage of Server 7", "Details", "outage of Server 7"),
+        ("Minutes of the directors", "", "Minutes of the directors"),
+        ("outage of Server 7", "what we learned", None),
+        ("How to restart it", "", None),
+        ("Building towers", "", None),
+        ("It was down for a day.", "", None),
+    ],
+)
+def test_pairs_under_a_title_are_about_it(title: str, part: str, subject: str | None) -> None:
+    lines = [("heading", title, 1), ("heading", part, 2), ("pair", "Severity: High", 0)]
+    text = "\n\n".join(line for _, line, _ in lines)
+    blocks = [Block(k, text.index(t), text.index(t) + len(t), n) for k, t, n in lines if t]  # type: ignore[arg-type]
+
+    found = read_tables(Titled(text, title, tuple(blocks)))
+
+    assert list_facts(found) == ([f"{subject} | has severity | High"] if subject else [])
+    assert [dropped.reason for dropped in found.dropped] == ([] if subject else ["no_subject"])
+
+
 @pytest.mark.parametrize(("rows", "columns"), [(2_000, 5), (2, 4_000)])
 def test_large_table_is_read_in_time_that_grows_with_its_cells(rows: int, columns: int) -> None:
     header = "|".join(f"H{column} of" for column in range(columns))

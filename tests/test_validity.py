@@ -28,7 +28,12 @@ def test_times_are_read_as_fine_as_they_are_told(words: str, ends: object) -> No
 def test_times_of_one_fact_are_united_where_they_agree(
     qualifiers: dict[str, str], ends: object
 ) -> None:
-    assert date_fact(qualifiers.items()) == ends
+    assert date_fact(qualifiers.items(), "leads") == ends
+
+
+@each_row("wording, time, ends")
+def test_a_state_holds_from_its_beginning(wording: str, time: str, ends: object) -> None:
+    assert date_fact([("time", time)], wording) == ends
 
 
 @each_row("one, other, apart")

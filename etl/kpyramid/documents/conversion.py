@@ -78,6 +78,8 @@ def _read_role(role: re.Match[bytes]) -> bytes:
 
 _FIELDS = re.compile(rb"\A(?:[A-Za-z][\w-]{0,30}: .*\n(?:[ \t]+\S.*\n){0,9}){2,40}(?=\n)")
 """Fields at the head of a document, "Title: X", one per line."""
+_PAIRS = re.compile(rb"(?<=\n\n)(?:(?:\*\*)?[A-Z][\w -]{0,40}:(?:\*\*)? .*\n){2,40}(?=\n)")
+"""Lines of keys and values between blank lines."""
 
 
 def mend_rst(source: bytes) -> bytes:
@@ -91,6 +93,7 @@ def mend_rst(source: bytes) -> bytes:
     if head := _FIELDS.match(source):
         fields = re.sub(rb"\n[ \t]+", b" ", head[0]).replace(b"\n", b"\n\n")
         source = fields + source[head.end() :]
+    source = _PAIRS.sub(lambda pairs: pairs[0].replace(b"\n", b"\n\n"), source)
     for line in _ROLE.sub(_read_role, source).split(b"\n"):
         item = _ITEM.match(line)
         if item is None and indent and line[:indent].isspace() and line[indent:].strip():

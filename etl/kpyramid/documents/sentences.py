@@ -79,7 +79,11 @@ def split_sentences(text: str) -> Iterator[Span]:
         parted = "\n\n" in match.group()
         begin, end = max(start, match.start() - 12), match.start() + 1
         abbreviated = stop == "." and not parted and _ABBREVIATION.search(text, begin, end)
-        if abbreviated and not ends_at_firm(text, start, match.end()):
+        if abbreviated and not (
+            _ends_at_letter(text, match.end(), end)
+            if abbreviated[0][1] == "."
+            else ends_at_firm(text, start, match.end())
+        ):
             continue
         yield from trim(text, start, match.end())
         start = match.end()
@@ -129,6 +133,29 @@ def ends_at_firm(text: str, start: int, following: int) -> bool:
     return words[firm] not in _WAITING and verb is not None and _is_verb(verb[0])
 
 
+def _ends_at_letter(text: str, following: int, end: int) -> bool:
+    """Whether a sentence ends in a capital that is no initial: "Vitamin C.", "Lot A.", "mmol/L.".
+
+    It does after a noun that letters number, and before a word that opens sentences and is no
+    name: "World War I. After it". `end`: that of the stop.
+    """
+    if _LETTERED.search(text, max(0, end - _LONGEST_LABEL), end):
+        return True
+    word = _WORD.match(text, following)
+    opens = word is not None and word[0].lower() in _OPENING - MODALS
+    return opens and not _INITIAL.match(text, following)
+
+
+_INITIAL = re.compile(r"\w\.")
+_LETTERED = re.compile(
+    r"\b(?:\w{1,4}/|(?:appendix|bank|block|building|camp|class|column|corridor|deck|dock|exhibit|factor"
+    r"|figure|gate|grade|group|hall|hangar|hepatitis|influenza|level|line|lot|model|option|panel|part"
+    r"|phase|plan|platform|point|product|room|schedule|section|site|table|team|terminal|type|unit"
+    r"|vitamin|ward|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
+    re.IGNORECASE,
+)
+_LONGEST_LABEL = 24
+"""Characters of "Warehouses A, B and C"."""
 _NEAR = 300
 """Characters before and after a stop that are examined."""
 

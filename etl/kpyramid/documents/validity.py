@@ -7,9 +7,11 @@ import datetime
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 
 from kpyramid.documents.qualifiers import Qualifiers, list_values
 from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
+from kpyramid.documents.words import HAVE, MODALS, lemmatise
 
 Validity = tuple[str | None, str | None]
 """First and last date; None for an unknown end. They are the same for an event."""
@@ -32,16 +34,40 @@ _BETWEEN = re.compile(rf"(?:(?:from )?{_LEAD} {_TO} {_LEAD}|between {_LEAD} and 
 _SINCE = re.compile(rf"(?:ever )?(?:since|from) {_LEAD}(?: on| onwards?)?|{_LEAD} onwards?")
 _UNTIL = re.compile(rf"(?:up )?{_TO} {_LEAD}")
 _THEN = re.compile(rf"(?:(?:as|at|during|throughout) )?{_LEAD}")
+_ASIDE = HAVE | MODALS | frozenset("also first later once since then".split())
+"""Words before a verb that leave it what it is."""
 _FISCAL = re.compile(r"\b(?:fiscal|financial|tax|FY)\b", re.IGNORECASE)
 _YEARS = re.compile(r"\b([12]\d)(\d\d)\s*[-\u2013\u2014]\s*([12]\d)?(\d\d)\b(?!-)")
 _SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
 """A day and a month in ambiguous order, of which only the year is used."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
+_BEGINNING = re.compile(
+    r"(?:become|join|begin|start|enlist|enroll?|marry|wed|assume|take (?:over|up|office|charge)"
+    r"|(?:move|relocate|transfer|emigrate|immigrate|migrate) (?:in)?to|settle (?:down )?in"
+    r"|come in?to (?:force|effect|office|power)"
+    r"|be (?:be )?(?:appoint|elect|re-elect|name(?! after)|hire|recruit|promote|crown|instal"
+    r"|ordain|marry|wed|swear in))\b"
+)
+"""Lemmas of a wording by which a state begins: "became head of", "was appointed"."""
 
 
-def date_fact(qualifiers: Qualifiers) -> Validity:
-    """The validity of a fact with these qualifiers; neither end where its times disagree."""
-    return _unite(time for time in list_times(qualifiers) if not isinstance(time, str))
+def date_fact(qualifiers: Qualifiers, wording: str, negated: bool = False) -> Validity:
+    """The validity of a fact with these qualifiers; neither end where its times disagree.
+
+    A state holds from the time at which it began: "joined" in 2009. `wording`: the relation's.
+    """
+    times = (time for time in list_times(qualifiers) if not isinstance(time, str))
+    if not negated and _begins(wording):
+        times = ((first, None if first == last else last) for first, last in times)
+    return _unite(times)
+
+
+@lru_cache(maxsize=100_000)
+def _begins(wording: str) -> bool:
+    """Whether a wording is of the beginning of a state."""
+    words = (word for word in wording.casefold().split() if word not in _ASIDE)
+    lemmas = " ".join(lemmatise(word) for word in words if not word.endswith("ly"))
+    return _BEGINNING.match(lemmas) is not None
 
 
 def list_times(qualifiers: Qualifiers) -> list[Time]:

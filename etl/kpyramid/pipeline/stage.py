@@ -45,7 +45,7 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 7, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 3, section="chunk", libraries=("simplemma",)),
+    Function("splitter", 4, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
         31,

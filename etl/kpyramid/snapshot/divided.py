@@ -381,8 +381,7 @@ class DividedView(View):
 
     def _cut_row(self, contract: Contract, number: int, row: Row) -> Row:
         """A row without its references to hidden rows; `number`: its index in the table."""
-        beside = {c.name: self._cut_value(contract, c, row) for c in _list_beside(contract)}
-        cut = row | beside
+        cut = row | {c.name: self._cut_value(contract, c, row) for c in _list_beside(contract)}
         match contract.table:
             case "entities":
                 cut |= {"name": self.name_of(number), "surface_forms": self.forms_of(number)}
@@ -405,7 +404,8 @@ class DividedView(View):
                 if not self.whole_triples.issuperset(row["triple_ids"]):
                     cut |= {"definition": "", "note": ""}
         if "valid_from" in cut:
-            cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"])
+            stated = self.wording_of(self.locate("relations", row["relation_id"])), row["negated"]
+            cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"], *stated)
         return cut
 
     def _cut_value(self, contract: Contract, column: Column, row: Row) -> Any:

@@ -290,7 +290,7 @@ class View:
 
     def date_fact(self, row: int) -> Validity:
         """The first and last day on which a condensed fact is known to hold."""
-        return date_fact(read_qualifiers(self.qualify_fact(row)))
+        return date_fact(read_qualifiers(self.qualify_fact(row)), self.state_fact(row)[3])
 
     def read_value(self, row: int) -> NearFact:
         """A statement of the ontology as a fact."""

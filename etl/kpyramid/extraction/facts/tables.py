@@ -87,7 +87,8 @@ def read_tables(given: Titled) -> Extraction:
                 level = block.level if kind == "heading" else _CAPTION
                 context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
-            findings.add_pairs([_split_pair(cell) for cell in cells], _name_context(context))
+            subject = _name_context(context, title=given.title)
+            findings.add_pairs([*map(_split_pair, cells)], subject)
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
@@ -168,26 +169,36 @@ _LONGEST_NAME, _LONGEST_VALUE = 8, 80
 """Words."""
 
 
-def _name_context(context: Sequence[tuple[int, Cell]], nouns: Collection[str] = ()) -> Cell | None:
+def _name_context(
+    context: Sequence[tuple[int, Cell]], nouns: Collection[str] = (), title: str = ""
+) -> Cell | None:
     """The nearest of caption, headings and title that names a single thing.
 
     Its words are capitalised, and its noun is no plural, except in a title. Parts of texts are
     skipped, and headings with one of the `nouns` of the columns: "Population", "Winners". Where
-    another heading does not name a single thing, those above it are not used either.
+    another heading does not name a single thing, those above it are not used either. A `title`
+    names its document in any words, unless it is a deed or question.
     """
     for level, cell in reversed(context):
+        is_title = cell.text == title
         words = cell.text.split()
         noun = lemmatise(words[-1].casefold()) if words else ""
         if noun in _WORDS["parts"] or (level and noun in nouns):
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
-        plural = level and words and noun != words[-1].casefold() and words[-1].endswith("s")
+        plural = (
+            level
+            and not is_title
+            and words
+            and noun != words[-1].casefold()
+            and words[-1].endswith("s")
+        )
         first = words[0].casefold() if words else ""
         stem = first.removesuffix("ing")
         doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
         deed = doing or _is_participle(first)
-        asks = first in QUESTION_WORDS
-        is_name = large and not (plural or deed or asks) and ": " not in cell.text
+        is_named = is_title or (large and ": " not in cell.text)
+        is_name = is_named and not (plural or deed or first in QUESTION_WORDS)
         short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
         return cell if is_name and short else None
     return None

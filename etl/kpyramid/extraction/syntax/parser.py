@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kpyramid.documents.cleaning import CODE, CleanText, clean_part, list_blocks
-from kpyramid.documents.sentences import Span
+from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.errors import without
 from kpyramid.extraction.syntax.repairs import repair_tree
 from kpyramid.extraction.syntax.tree import Node, Tree
@@ -39,6 +39,8 @@ _UNIT_END = re.compile(
 
 After a capital letter only where no name can follow: "in 1990 W. Smith" is no end.
 """
+_CAPITAL = re.compile(r"\s[A-Z]\.")
+"""The end of a sentence in a capital, which the tokenizer reads as an initial: "in Lot C."."""
 _WHOLE = re.compile(
     r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)|\b([a-z]+-in-law|(?:co|re)-[a-z]{4,})\b"
     r"|\b((?:US|AU|CA|NZ|HK)\s\$)(?=\d)"
@@ -96,7 +98,9 @@ class Parser:
 
         docs = [self._pipeline.make_doc(part.words) for part in parts]
         for doc, part in zip(docs, parts, strict=True):
-            ends = [unit.end() for unit in _UNIT_END.finditer(part.words)]
+            ends = {unit.end() for unit in _UNIT_END.finditer(part.words)}
+            stops = (span.end for span in split_sentences(part.words))
+            ends |= {end for end in stops if _CAPITAL.fullmatch(part.words, max(0, end - 3), end)}
             with doc.retokenize() as retokenizer:
                 for end in ends:
                     (last,) = doc.char_span(end - 1, end, alignment_mode="expand")

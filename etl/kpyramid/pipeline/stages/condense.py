@@ -279,7 +279,8 @@ def _build_condensed(
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
     held = entities["entity_id"].combine_chunks()
     held_by = [qualifiers.get(row, ()) for row in rows.tolist()]
-    valid = [*map(date_fact, held_by)]
+    wordings = [graph.wordings[relation] for relation in graph.relations[rows].tolist()]
+    valid = [*map(date_fact, held_by, wordings, np.isin(rows, [*graph.denied]).tolist())]
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns = {

@@ -799,10 +799,9 @@ def _build_triples(
         verdict = (
             corrections.judge(ends[0], {*wordings}, ends[1], compare) if corrections.entries else []
         )
-        lost = dict(verdict).keys() & {CORRECTED}
-        held = ("former" if len(verdict) > 1 else "reported") if lost else None
+        held = CORRECTED in dict(verdict) and ("former" if len(verdict) > 1 else "reported")
         qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers
-        first, last = date_fact(qualifiers)
+        first, last = date_fact(qualifiers, wordings[0])
         yield {
             "triple_id": content_id(
                 "triple", head_id, relation_id, tail_id or tail, is_literal, *denied
