@@ -516,7 +516,9 @@ def _lift_preposition(prep: Node) -> None:
     elif noun.dep == "pobj" and (lemma, prep.word) != ("die", "of"):
         return
     between_names = any(c.pos == "PROPN" for c in prep.children)  # "wrote Journey to Italy"
-    named = noun.pos == "PROPN" and prep.word in _VERBAL and not between_names
+    is_name = noun.pos == "PROPN" or (noun.dep == "dobj" and noun.text[:1].isupper())
+    priced = prep.word == "for" and any(map(is_counted, prep.children))
+    named = is_name and (prep.word in _VERBAL or priced) and not between_names
     given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
     if not named and not given:
         return
