@@ -42,13 +42,17 @@ _SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
 """A day and a month in ambiguous order, of which only the year is used."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 _BEGINNING = re.compile(
-    r"(?:become|join|begin|start|enlist|enroll?|marry|wed|assume|take (?:over|up|office|charge)"
+    r"(?:become|join|(?:begin|start)(?= \w)|enlist|enroll?|marry|wed|assume"
+    r"|take (?:over|up|office|charge)"
     r"|(?:move|relocate|transfer|emigrate|immigrate|migrate) (?:in)?to|settle (?:down )?in"
     r"|come in?to (?:force|effect|office|power)"
-    r"|be (?:be )?(?:appoint|elect|re-elect|name(?! after)|hire|recruit|promote|crown|instal"
+    r"|be (?:be )?(?:appoint|elect|re-elect|name(?= )(?! after)|hire|recruit|promote|crown|instal"
     r"|ordain|marry|wed|swear in))\b"
 )
-"""Lemmas of a wording by which a state begins: "became head of", "was appointed"."""
+"""Lemmas of a wording by which a state begins: "became head of", "was appointed".
+
+Not of a single deed or honour: "started | 30 games", "was named | player of the year".
+"""
 
 
 def date_fact(qualifiers: Qualifiers, wording: str, negated: bool = False) -> Validity:
