@@ -393,7 +393,9 @@ def _have_one_role(wording: str, name: str) -> bool:
     """Whether no preposition gives the tails of two wordings different parts in a deed."""
     last, other = wording.rpartition(" ")[2], name.rpartition(" ")[2]
     both = {last, other}
-    return last == other or not (both <= PREPOSITIONS and both & _ROLES)
+    if last == other or both == {"for", "at"} or both == {"by", "at"}:  # "works for", "works at"
+        return True
+    return not (both <= PREPOSITIONS and both & _ROLES)
 
 
 def _is_former(prop: OntologyProperty) -> bool:

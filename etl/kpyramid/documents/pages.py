@@ -55,8 +55,10 @@ _NOTES = re.compile(r"(?:^|[\s_-])(?:footnotes?|endnotes?|rearnotes?)(?:$|[\s_-]
 _BREAK = "\0"
 """Replaces `<br>` in an unfinished line; no page has this character."""
 _CODE_START, _CODE_END = "\ufdd0", "\ufdd1"
-"""Enclose inline code in an unfinished line; Unicode has no such characters."""
+"""Enclose inline code in an unfinished line; no text uses these noncharacters."""
 _CODED = re.compile(f"[{_CODE_START}{_CODE_END}]")
+_COLOURED = re.compile(rf"{_CODE_END}(\s*){_CODE_START}")
+"""Between two parts of a code, each in a tag of its own."""
 _CODED_KINDS = frozenset({"item", "paragraph", "quotation", "turn"})
 _NOTE_MARK = re.compile(
     r"\[[^\[\]]{1,40}\]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4}|[*†‡§¶#]+)"
@@ -88,6 +90,7 @@ def read_page(source: str) -> Page:
     text is read; all of it where nothing is left, or where a tag of such a part is never closed.
     """
     reader = _PageReader()
+    source = _CODED.sub("", source)
     # After the last `>` no tag can end; the parser would search for it at every `<` there.
     end = source.rfind(">") + 1
     reader.feed(source[:end])
@@ -496,6 +499,7 @@ class _PageReader(HTMLParser):
         if self._unread:
             return  # invisible elements do not separate the text around them
         raw, lead, is_code = "".join(self._line), self._lead or "", self._is_code
+        raw = _COLOURED.sub(r"\1", raw)
         self._line.clear()
         self._raised, self._lead, self._is_code = None, None, True
         if not raw.strip(" \n\t\0"):

@@ -81,7 +81,7 @@ def split_sentences(text: str) -> Iterator[Span]:
         abbreviated = stop == "." and not parted and _ABBREVIATION.search(text, begin, end)
         if abbreviated and not (
             _ends_at_letter(text, match.end(), end)
-            if abbreviated[0][1] == "."
+            if abbreviated[0][1] == "." and abbreviated[0][0].isupper()
             else ends_at_firm(text, start, match.end())
         ):
             continue
@@ -146,12 +146,13 @@ def _ends_at_letter(text: str, following: int, end: int) -> bool:
     return opens and not _INITIAL.match(text, following)
 
 
-_INITIAL = re.compile(r"\w\.")
+_INITIAL = re.compile(r"\w\.|(?:An|Do|He|No|So|You)(?:,| (?:and|et|&) )")
+"""Another initial, or a surname that is also a word, in a list of authors."""
 _LETTERED = re.compile(
-    r"\b(?:\w{1,4}/|(?:appendix|bank|block|building|camp|class|column|corridor|deck|dock|exhibit|factor"
-    r"|figure|gate|grade|group|hall|hangar|hepatitis|influenza|level|line|lot|model|option|panel|part"
-    r"|phase|plan|platform|point|product|room|schedule|section|site|table|team|terminal|type|unit"
-    r"|vitamin|ward|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
+    r"\b(?:\w{1,4}/|(?:appendix|bank|block|building|class|column|corridor|deck|dock|exhibit|factor"
+    r"|figure|gate|grade|group|hangar|hepatitis|influenza|level|lot|option|part"
+    r"|phase|plan|platform|point|product|room|schedule|section|site|table|terminal|type|unit"
+    r"|vitamin|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
     re.IGNORECASE,
 )
 _LONGEST_LABEL = 24

@@ -42,12 +42,14 @@ _SLASHED = re.compile(r"\b(?:0?[1-9]|1[0-2])/(?:0?[1-9]|1[0-2])/([12]\d{3})\b")
 """A day and a month in ambiguous order, of which only the year is used."""
 _DASH = re.compile(r"\s*[\u2013\u2014]\s*")
 _BEGINNING = re.compile(
-    r"(?:become|join|(?:begin|start)(?= \w)|enlist|enroll?|marry|wed|assume"
+    r"(?:become|join(?! (?:force|date))|(?:begin|start) (?:to|as|work|serve|play|teach|live|study)"
+    r"|enlist|enroll?|marry|wed|assume"
     r"|take (?:over|up|office|charge)"
     r"|(?:move|relocate|transfer|emigrate|immigrate|migrate) (?:in)?to|settle (?:down )?in"
     r"|come in?to (?:force|effect|office|power)"
-    r"|be (?:be )?(?:appoint|elect|re-elect|name(?= )(?! after)|hire|recruit|promote|crown|instal"
-    r"|ordain|marry|wed|swear in))\b"
+    r"|be (?:be )?(?:appoint|elect|re-elect|hire|recruit|promote (?:to|as)|instal"
+    r"|crown(?! champion)|ordain|marry|wed|swear in|name (?:\w+ ){0,2}"
+    r"(?:head|chief|director|president|chair\w*|manager|captain|minister|editor|ceo)))\b"
 )
 """Lemmas of a wording by which a state begins: "became head of", "was appointed".
 

@@ -295,7 +295,7 @@ class QueryStoppedError(InputError):
     """A query reached its limit of time or memory; its result is unknown."""
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class OntologyStore:
     """Schema and instances as one graph for queries; close it, or use it in a `with`.
 

@@ -73,7 +73,7 @@ class Context:
     former: Former | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class CachedFunction(Generic[Row, T]):
     """A function on texts, texts with titles or files, whose results are stored each by itself.
 
@@ -158,7 +158,7 @@ class CachedFunction(Generic[Row, T]):
         return self._cache.folder
 
 
-@dataclass
+@dataclass(eq=False)
 class CachedEmbedder:
     """The embedding model behind its cache; it is opened at the first new text.
 

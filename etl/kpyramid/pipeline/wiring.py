@@ -90,7 +90,7 @@ def open_annotator(context: Context) -> CachedFunction[str, str]:
     return CachedFunction("annotator", context, compute, bytes.decode)
 
 
-@dataclass
+@dataclass(eq=False)
 class ExampleReader:
     """A reader that learns from an ontology's examples when it reads the first text."""
 

@@ -103,7 +103,8 @@ def look_up(
     words = {word.plain for word in asked.words}
     if any(map(w.is_past, asked.beside)) and words.isdisjoint(_PRESENT):
         words |= {"was"}  # "who founded it", not "where is it based"
-    denies = not asked.candidates and not words.isdisjoint(WORDS["denying"])
+    named = {plain for name in asked.names for plain in w.list_plain_words(name.text)}
+    denies = not asked.candidates and not _DENYING.isdisjoint(words - named)
     plain = (fact for fact in facts if fact.negated is denies and _is_asked(fact, words))
     opened = [side for fact in plain for side in _list_sides(fact, asked)]
     question = _Question(asked)
@@ -125,6 +126,8 @@ def look_up(
 
 
 _PRESENT = frozenset("is are do does".split())
+_DENYING = frozenset("not never cannot don doesn didn isn aren wasn weren hasn haven".split())
+"""Also before "'t"; "without" and "unlike" limit a question, and deny nothing."""
 
 
 def _is_asked(fact: NearFact, words: Set[str]) -> bool:

@@ -637,7 +637,11 @@ def _list_years(schema: "Schema", named: Container[str]) -> list[str]:
         if p.iri in named and p.range.endswith("#date")
     }
     years = (p for p in schema.properties if p.range.endswith("#gYear"))
-    return [p.iri for p in years if (p.domain, _fold(p.label)[:-1]) in days]
+    return [
+        p.iri
+        for p in years
+        if _fold(p.label)[-1:] == ("year",) and (p.domain, _fold(p.label)[:-1]) in days
+    ]
 
 
 def _cut_relation(wording: str) -> tuple[str, ...]:

@@ -409,7 +409,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         if is_unplaced(phrase, tree):
             return "unplaced_argument"
     opening = tree[tree.sentences[tree[head.first].sentence][0]]
-    if head.first == opening.i and not head.resolved and opening.word in WORDS["changing"]:
+    is_name = head.is_named and head.words > 1  # "Align Technology acquired Velm"
+    begins = head.first == opening.i and not (head.resolved or is_name)
+    if begins and opening.word in WORDS["changing"]:
         return "advice"  # "Fix nested lists", of a list of changes
     graded = tree[head.root].tag == "JJR" and head.words == 1  # "the older treated with it"
     if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):

@@ -249,14 +249,20 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
     quality = qualities[0] if is_copula(verb) and len(qualities) == 1 else verb
     bare = quality is verb and "auxpass" in frame.kids and not frame.chain
     plain = quality.tag == "JJ" and all(c.dep in {"advmod", "npadvmod"} for c in quality.children)
-    if not (bare or plain) or any(c.word in _COMPARED for c in quality.children):
+    if not (bare or plain) or quality.word in _OPEN_STATES:
         return None
+    degrees = {c.word for c in quality.children if c.dep == "advmod"}
+    if not degrees.isdisjoint(_DEGREES) or (is_negated(verb) and degrees - _STILL):
+        return None  # "not very deep" may be deep
     first = quality.i if bare else quality.left_edge.i
     phrase = build_phrase(findings.tree, first, quality.i, quality.i)
     return None if phrase is None else replace(phrase, label="STATE")
 
 
-_COMPARED = frozenset("as so too how more less most enough".split())
+_DEGREES = frozenset("as so too how more less most enough".split())
+_STILL = frozenset("not n't never yet longer".split())
+_OPEN_STATES = frozenset("different due first last likely same similar sure".split())
+"""States that only their context completes."""
 
 
 def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings) -> bool:
@@ -265,7 +271,10 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     What was done to somebody or something ("were randomised") says too little.
     """
     noun = findings.tree[head.root]
-    of = any(c.word == "of" for c in noun.children)
+    owners = [owner for c in noun.children if c.word == "of" for owner in c.children]
+    of = noun.word not in _SHARES and any(
+        owner.pos == "PROPN" or all(c.dep != "det" for c in owner.children) for owner in owners
+    )
     every = any(c.word in _EVERY for c in noun.children)
     general = every or (noun.tag == "NNS" and noun.left_edge is noun)
     if group.modality in _DUTY or (group.negated and group.modality in _PERMISSION):
@@ -275,6 +284,7 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
 
 _DUTY, _PERMISSION = frozenset({"must", "shall"}), frozenset({"may", "can"})
 _EVERY = frozenset("all any each every no".split())
+_SHARES = frozenset("few many most none rest some".split())
 
 
 def _is_advice(frame: Frame) -> bool:

@@ -102,7 +102,7 @@ PLACES = frozenset({"GPE", "LOC", "FAC"})
 LITERALS = frozenset(
     {"DATE", "TIME", "CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL", "STATE"}
 )
-MEASURES = LITERALS - {"ORDINAL"}
+MEASURES = LITERALS - {"ORDINAL", "STATE"}
 _NAMED_AFTER_COMMA = frozenset({"PERSON", "WORK_OF_ART"})
 _NUMBERS = frozenset({"CARDINAL", "DATE", "ORDINAL"})
 _CUT = frozenset(

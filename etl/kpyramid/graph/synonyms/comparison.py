@@ -389,9 +389,9 @@ def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
         inside = noun == ["member"] and all("g" in load_nouns().get(word, "") for word in extra)
         return rest[len(extra) :] == noun and (inside or keep_noun(extra, [*noun, link or "of"]))
     # `found guilty in` has no object, and is not `found in`.
-    has_object = bool(rest) and (
-        rest[-1] in load_nouns() or rest[-1] not in load_wordnet().senses["a"]
-    )
+    last = rest[-1] if rest else ""
+    is_noun = last in load_nouns() and not verb.startswith("~")
+    has_object = last != "" and (is_noun or last not in load_wordnet().senses["a"])
     return verb not in _MARKS and verb not in VAGUE and has_object
 
 

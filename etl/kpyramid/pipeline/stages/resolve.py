@@ -36,6 +36,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.facts.coreference import find_named
+from kpyramid.extraction.syntax.tree import LITERALS
 from kpyramid.graph.duplicates import Candidate, Disambiguator, find_groups, unite_pairs
 from kpyramid.graph.entities import UNKNOWN, Use, resolve_names, vote_type
 from kpyramid.graph.names import Name, may_stand_alone, parse_name
@@ -59,7 +60,6 @@ from kpyramid.storage.former import Former
 
 # Raw triples as facts: the asserted ones, with the mentions at their ends looked up.
 
-_LITERAL_TYPES = frozenset("DATE TIME CARDINAL ORDINAL QUANTITY MONEY PERCENT STATE".split())
 _SAME = ("be", "same", "as")
 """Lemmas of the relation between two names of one thing."""
 _CHUNKS = 200
@@ -82,7 +82,7 @@ class End(NamedTuple):
 
     @property
     def is_literal(self) -> bool:
-        return self.type in _LITERAL_TYPES
+        return self.type in LITERALS
 
 
 class Fact(NamedTuple):
@@ -143,7 +143,7 @@ class Facts:
     @property
     def is_literal(self) -> Mask:
         """Whether each fact's tail is a literal."""
-        literal = [kind in _LITERAL_TYPES for kind, _ in self.table.types]
+        literal = [kind in LITERALS for kind, _ in self.table.types]
         return np.array(literal, dtype=bool)[self.columns["types"][:, 1]]
 
     def set_keys(self, where: Mask, keys: Iterable[str | None]) -> None:
