@@ -21,7 +21,7 @@ BUDGETS = {
     "graph": 2440,
     "ontology": 6055,
     "completion": 2238,
-    "condensation": 1736,
+    "condensation": 1738,
     "snapshot": 4214,
     "query": 4021,
     "serve": 536,

@@ -176,3 +176,8 @@ def test_a_wording_near_a_property_needs_its_preposition_and_a_word_of_it(wordin
 def test_an_office_named_by_a_participle_is_a_state_and_no_deed() -> None:
     assert is_past_state("was managing director of")
     assert not is_past_state("was managing money of")
+
+
+def test_a_passive_wording_takes_no_name_that_reads_from_the_other_end() -> None:
+    said = [say((f"Pier {n}", "PERSON"), "is owned by", (f"Orme {n}", "ORG")) for n in "ABCDE"]
+    assert ("owns", False) not in {row[2:] for row in name_relations(said, general_schema())}

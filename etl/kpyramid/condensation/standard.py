@@ -349,7 +349,7 @@ def _list_vouched(
         else:
             fits -= former
         known, best = _list_meanings(phrase.read), (0.0, "")
-        own = list_content(phrase.form[0])
+        own, frame = list_content(phrase.form[0]), read_frame(phrase.form[0])
         joining = [iri for iri in fits if not schema.property_by_iri[iri].is_datatype]
         for (prop, text), cosine in zip(near, row, strict=True):
             agrees = not (known and meanings[prop.iri]) or known & meanings[prop.iri]
@@ -357,8 +357,11 @@ def _list_vouched(
                 is_only = joining == [prop.iri]
                 least = _ask(prop, noun, [objects[r] for r in rows], ends, held[prop.iri], is_only)
                 least = _FORMER if prop.iri in former else least
-                is_worded = least != _ALONE or not own or own & list_content(text)
-                if is_worded and cosine >= least:
+                shared = own & list_content(text)
+                is_worded = least != _ALONE or not own or shared
+                # "is owned by" is near "owned", which reads from the other end.
+                is_turned = shared and read_frame(text).turned != frame.turned
+                if is_worded and not is_turned and cosine >= least:
                     best = max(best, (cosine, prop.label))
         if best[1]:
             yield rows, best[1]
