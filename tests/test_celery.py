@@ -19,7 +19,7 @@ import yaml
 
 from tests.s3 import BUCKET, S3Server, serve_s3
 from tests.servers import check_installed, find_ports, find_server, run_server, serve_postgres
-from tests.test_dag import CHECKOUT, DAGS, TEXTS, TODAY, Scheduler, add_entry
+from tests.test_dag import CHECKOUT, DAGS, NIGHTLY, TEXTS, TODAY, Scheduler, add_entry
 
 NEEDED = ("airflow", "celery", "psycopg2", "asyncpg")
 WAREHOUSE = f"s3://{BUCKET}/warehouse"
@@ -217,7 +217,7 @@ def home(tmp_path: Path) -> Path:
     check_installed(*NEEDED)
     add_entry(tmp_path)
     (tmp_path / "corpora").mkdir()
-    declared = f'source = "s3://{BUCKET}/letters/{{{{ date }}}}"\nshards = 2\n'
+    declared = f'{NIGHTLY}source = "s3://{BUCKET}/letters/{{{{ date }}}}"\nshards = 2\n'
     (tmp_path / "corpora" / "letters.toml").write_text(declared, "utf-8")
     (tmp_path / "texts").mkdir()
     for name, text in TEXTS.items():
