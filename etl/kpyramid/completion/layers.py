@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kpyramid.completion.nouns import find_filing, find_noun, is_filing, name_kind
+from kpyramid.completion.nouns import find_filing, find_noun, name_kind
 from kpyramid.completion.types import (
     LITERAL,
     Completion,
@@ -21,7 +21,7 @@ from kpyramid.completion.types import (
     find_stated,
     may_share,
 )
-from kpyramid.documents.words import FUNCTION_WORDS, lemmatise, normalise_relation
+from kpyramid.documents.words import FUNCTION_WORDS, is_filing, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.numerics.gaussian import (

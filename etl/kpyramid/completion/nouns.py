@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kpyramid.completion.types import GraphLayer
-from kpyramid.documents.words import FUNCTION_WORDS, IS_A, lemmatise, normalise_relation
+from kpyramid.documents.words import FUNCTION_WORDS, is_filing, lemmatise
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.words import MODIFIERS, is_past, load_nouns, load_wordnet
 from kpyramid.numerics.arrays import Mask
@@ -60,11 +60,6 @@ def find_filing(graph: GraphLayer) -> Mask:
     wordings = encode(graph.wordings)
     is_filed = [is_filing(wording) for wording in wordings.words]
     return np.array(is_filed, dtype=bool)[wordings.codes]
-
-
-def is_filing(wording: str) -> bool:
-    """Whether a wording is one of `is a`."""
-    return normalise_relation(wording).key == IS_A
 
 
 def find_noun(words: str, kinds: Kinds) -> Kind | None:
@@ -136,11 +131,6 @@ def names_its_kind(noun: str, names: Sequence[str]) -> bool:
     """Whether at least half of the names contain the noun: `Diocese of Rochester`."""
     count = sum(noun in map(lemmatise, name.casefold().split()) for name in names)
     return 2 * count >= len(names)
-
-
-def names_person(noun: str) -> bool:
-    """Whether the first sense of a noun is a person."""
-    return load_nouns().get(noun, "").startswith("p")
 
 
 def is_quality(word: str) -> bool:

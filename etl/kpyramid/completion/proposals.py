@@ -25,7 +25,6 @@ from kpyramid.completion.nouns import (
     list_roles,
     name_kind,
     names_its_kind,
-    names_person,
 )
 from kpyramid.completion.types import (
     LITERAL,
@@ -41,7 +40,7 @@ from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
-from kpyramid.graph.synonyms.words import find_verb, is_past, is_usual, load_wordnet
+from kpyramid.graph.synonyms.words import find_verb, is_past, is_usual, load_wordnet, names_person
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import THING, XSD

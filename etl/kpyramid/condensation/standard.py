@@ -10,7 +10,7 @@ import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Phrase, can_join
-from kpyramid.documents.words import IS_A, PREPOSITIONS, is_past, lemmatise, normalise_relation
+from kpyramid.documents.words import PREPOSITIONS, is_filing, is_past, lemmatise, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
     Comparer,
     is_past_state,
@@ -90,14 +90,12 @@ def name_relations(
     kinds = {
         prop.label: schema.list_types(prop.domain)
         for prop in schema.properties
-        if prop.is_datatype and IS_A in {normalise_relation(name).key for name in prop.alt_labels}
+        if prop.is_datatype and any(map(is_filing, prop.alt_labels))
     }
-    texts = [*graph.names, *graph.texts]
     for row, index in enumerate(phrase_of):
         wording, types = phrases[index].form[0], kinds.get(chosen[row].name)
-        if types and normalise_relation(wording).key == IS_A:
-            tail = graph.tails[row]
-            noun = find_head(texts[tail if tail >= 0 else len(graph.names) + graph.literals[row]])
+        if types and is_filing(wording):
+            noun = find_head(graph.tell(row)[2])
             if is_usual(noun, types) is False:  # "is a work for piano" is no occupation
                 chosen[row] = Standard(wording, False)
     return chosen
@@ -377,7 +375,7 @@ def _ask(
 ) -> float:
     """The least cosine for facts to state a property; above 1 where their objects rule it out.
 
-    `is_only`: no other property that fits has its range.
+    `is_only`: no other object property fits.
     """
     twice = sum(count for count in held.values() if count > 1)
     if held.total() >= _KNOWN and twice >= _REPEATED * held.total():

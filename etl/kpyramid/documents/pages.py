@@ -358,8 +358,8 @@ class _PageReader(HTMLParser):
             self._title.append(data)
         if not self._unread:
             if self._coded and not is_blank and not self._count["pre"]:
-                words = _CODED.sub("", data.strip())
-                data = data.replace(data.strip(), f"{_CODE_START}{words}{_CODE_END}")
+                words = data.strip()
+                data = data.replace(words, f"{_CODE_START}{words}{_CODE_END}")
             self._line.append(data)
             self._is_code &= is_blank or self._coded > 0
             if not is_blank and not self._strong:

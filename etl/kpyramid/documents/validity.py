@@ -57,13 +57,14 @@ Not of a single deed or honour: "started | 30 games", "was named | player of the
 """
 
 
-def date_fact(qualifiers: Qualifiers, wording: str, negated: bool = False) -> Validity:
+def date_fact(qualifiers: Qualifiers, wording: str) -> Validity:
     """The validity of a fact with these qualifiers; neither end where its times disagree.
 
-    A state holds from the time at which it began: "joined" in 2009. `wording`: the relation's.
+    A state holds from the time at which it began: "joined" in 2009. `wording`: as stated, with its
+    negation.
     """
     times = (time for time in list_times(qualifiers) if not isinstance(time, str))
-    if not negated and _begins(wording):
+    if _begins(wording):
         times = ((first, None if first == last else last) for first, last in times)
     return _unite(times)
 

@@ -185,6 +185,11 @@ def normalise_relation(phrase: str) -> RelationForm:
     return RelationForm(lemmas, passive_by=False, passive=passive)
 
 
+def is_filing(wording: str) -> bool:
+    """Whether a wording is one of `is a`."""
+    return normalise_relation(wording).key == IS_A
+
+
 @lru_cache(maxsize=100_000)
 def lemmatise(word: str) -> str:
     """The dictionary form of an English word in lower case."""

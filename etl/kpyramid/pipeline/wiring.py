@@ -314,8 +314,7 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
     shown = read_examples(examples) if examples else ()
     questions = [Question(group, schema, shown) for group in groups]
     model = llm.model or llm.provider
-    sizes = llm.max_tokens, llm.concurrency
-    return Inducer(asker, questions, TASKS[mode], model, *sizes, progress)
+    return Inducer(asker, questions, TASKS[mode], model, llm.max_tokens, llm.concurrency, progress)
 
 
 @contextmanager

@@ -245,8 +245,8 @@ def _list_sides(fact: NearFact, asked: QuestionAnalysis) -> Iterable[Candidate]:
     if asked.is_definition and not asked.candidates:
         if head and (definition := _define(fact)):
             yield Candidate(fact, definition, None, fact.tail_type, "tail")
-        is_a = w.normalise_relation(fact.relation).key == w.IS_A
-        if tail and is_a and fit_kind(fact.head_type, fact.head, asked.types) > 0:  # who is the Y
+        is_kind = tail and w.is_filing(fact.relation)
+        if is_kind and fit_kind(fact.head_type, fact.head, asked.types) > 0:  # who is the Y
             yield Candidate(fact, fact.head, fact.head_id, fact.head_type, "head")
         return
     if head and not tail:
@@ -387,12 +387,12 @@ class _Question:
 
     def rate_left(self, fact: NearFact, value: str) -> float:
         """The share of the question's words that neither relation nor value contains, 0 to 1."""
+        if self.asked.is_definition:  # it names one thing and says no more
+            return 0.0
         stated = self.find_property(fact)
         phrases = [*self.list_phrases(fact), stated.competency_question if stated else ""]
         lemmas = frozenset().union(*map(list_lemmas, phrases))
         lemmas |= {w.lemmatise(word) for word in w.list_plain_words(f"{fact.statement} {value}")}
-        if self.asked.is_definition:  # it names one thing and says no more
-            return 0.0
         return 1 - count_shared(self.wanted, lemmas) / max(len(self.wanted), 1)
 
     def rate(self, side: Candidate, *, is_option: bool) -> dict[str, float]:

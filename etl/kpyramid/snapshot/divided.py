@@ -23,6 +23,7 @@ from kpyramid.documents.qualifiers import (
     write_qualifiers,
 )
 from kpyramid.documents.validity import date_fact
+from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError
 from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.schema import (
@@ -404,8 +405,9 @@ class DividedView(View):
                 if not self.whole_triples.issuperset(row["triple_ids"]):
                     cut |= {"definition": "", "note": ""}
         if "valid_from" in cut:
-            stated = self.wording_of(self.locate("relations", row["relation_id"])), row["negated"]
-            cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"], *stated)
+            wording = self.wording_of(self.locate("relations", row["relation_id"]))
+            stated = word_relation(wording, row["negated"])
+            cut["valid_from"], cut["valid_to"] = date_fact(cut["qualifiers"], stated)
         return cut
 
     def _cut_value(self, contract: Contract, column: Column, row: Row) -> Any:

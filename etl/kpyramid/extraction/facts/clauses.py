@@ -234,10 +234,11 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     if len(findings.candidates) > before or aside or _has_complement(frame):
         return
     state = _read_state(frame, findings)
-    for head, plural in zip(heads, plurals, strict=True) if state is not None else ():
-        if state is not None and _can_stand(head, frame, group, findings):
-            words = (many.text if plural else group.text).removesuffix(f" {state.text}")
-            findings.add(verb, group, head, words, state, group.tokens)
+    if state is not None:
+        for head, plural in zip(heads, plurals, strict=True):
+            if _can_stand(head, frame, group, findings):
+                words = (many.text if plural else group.text).removesuffix(f" {state.text}")
+                findings.add(verb, group, head, words, state, group.tokens)
     if len(findings.candidates) == before:
         findings.drop("no_object", verb.i, verb.i)
 

@@ -182,17 +182,12 @@ def _name_context(
     for level, cell in reversed(context):
         is_title = cell.text == title
         words = cell.text.split()
-        noun = lemmatise(words[-1].casefold()) if words else ""
+        last = words[-1] if words else ""
+        noun = lemmatise(last.casefold())
         if noun in _WORDS["parts"] or (level and noun in nouns):
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
-        plural = (
-            level
-            and not is_title
-            and words
-            and noun != words[-1].casefold()
-            and words[-1].endswith("s")
-        )
+        plural = level and not is_title and noun != last.casefold() and last.endswith("s")
         first = words[0].casefold() if words else ""
         stem = first.removesuffix("ing")
         doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})

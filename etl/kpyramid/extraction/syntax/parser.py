@@ -99,8 +99,8 @@ class Parser:
         docs = [self._pipeline.make_doc(part.words) for part in parts]
         for doc, part in zip(docs, parts, strict=True):
             ends = {unit.end() for unit in _UNIT_END.finditer(part.words)}
-            stops = (span.end for span in split_sentences(part.words))
-            ends |= {end for end in stops if _CAPITAL.fullmatch(part.words, max(0, end - 3), end)}
+            if capitals := {letter.end() for letter in _CAPITAL.finditer(part.words)}:
+                ends |= capitals.intersection(span.end for span in split_sentences(part.words))
             with doc.retokenize() as retokenizer:
                 for end in ends:
                     (last,) = doc.char_span(end - 1, end, alignment_mode="expand")

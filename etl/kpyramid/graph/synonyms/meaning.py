@@ -322,8 +322,7 @@ def _spell(draft: Draft, passive: bool | None, start: int) -> _Spelt:
         return _spell_having(rest)
     if draft.possessive or (rest and rest[-1] in w.BE):
         return _spell_having([word for word in tokens if word not in w.BE])
-    person = w.load_nouns().get(rest[0], "").startswith("p") if rest else False
-    if first.endswith("ing") and person:
+    if first.endswith("ing") and rest and w.names_person(rest[0]):
         return _spell_copula(draft, tokens, draft.indefinite)  # "was managing director of"
     verb = first if draft.bare and load_wordnet().is_verb(first) else find_verb(first)
     if draft.bare and verb is not None:

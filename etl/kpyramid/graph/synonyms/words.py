@@ -163,6 +163,11 @@ _SENSES = {
 """Senses (`load_nouns`) of nouns that denote things of a recogniser's type."""
 
 
+def names_person(noun: str) -> bool:
+    """Whether the first sense of a noun is a person."""
+    return load_nouns().get(noun, "").startswith("p")
+
+
 def is_usual(noun: str, types: Iterable[str]) -> bool | None:
     """Whether a noun's first sense denotes things of the most frequent of these types.
 

@@ -30,7 +30,7 @@ from kpyramid.condensation.standard import Standard, keep_names, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
 from kpyramid.documents.qualifiers import CORRECTED, DOCUMENT, unite_qualifiers
 from kpyramid.documents.validity import date_fact, list_times
-from kpyramid.documents.words import normalise_relation
+from kpyramid.documents.words import normalise_relation, word_relation
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.graph.synonyms.lexicon import find_kind
@@ -279,8 +279,8 @@ def _build_condensed(
     subjects, objects = np.where(turned, tails, heads), np.where(turned, heads, tails)
     held = entities["entity_id"].combine_chunks()
     held_by = [qualifiers.get(row, ()) for row in rows.tolist()]
-    wordings = [graph.wordings[relation] for relation in graph.relations[rows].tolist()]
-    valid = [*map(date_fact, held_by, wordings, np.isin(rows, [*graph.denied]).tolist())]
+    stated = (word_relation(graph.tell(row)[1], row in graph.denied) for row in rows.tolist())
+    valid = [*map(date_fact, held_by, stated)]
     nearest = [anchors[0] if (anchors := linked.of(row)) else None for row in rows.tolist()]
     ids = triples["triple_id"].combine_chunks().take(pa.array(order))
     columns = {

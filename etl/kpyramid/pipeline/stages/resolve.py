@@ -799,7 +799,8 @@ def _build_triples(
         verdict = (
             corrections.judge(ends[0], {*wordings}, ends[1], compare) if corrections.entries else []
         )
-        held = CORRECTED in dict(verdict) and ("former" if len(verdict) > 1 else "reported")
+        is_former = len(verdict) > 1
+        held = ("former" if is_former else "reported") if CORRECTED in dict(verdict) else None
         qualifiers = unite_qualifiers((*qualifiers, *verdict)) if verdict else qualifiers
         first, last = date_fact(qualifiers, wordings[0])
         yield {
