@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3469,
     "storage": 3130,
     "llm": 2671,
-    "extraction": 9005,
+    "extraction": 9025,
     "graph": 2441,
     "ontology": 6055,
     "completion": 2233,

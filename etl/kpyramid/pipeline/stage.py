@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 4, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        31,
+        32,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 19, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 20, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
-from kpyramid.extraction.facts.coreference import COUNTING, Antecedents, is_episodic
+from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
@@ -344,6 +344,7 @@ _POINTING = frozenset(
     "this these that those such my your following above below preceding aforementioned".split()
 )
 """Words before a noun for things that only the context identifies."""
+_BEFORE = frozenset({"det", "predet", "amod"})
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns for writer and reader; "we" may be all mankind."""
 _UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
@@ -360,8 +361,8 @@ _WHERE = WORDS["where"]
 _DEICTIC = WORDS["deictic"]
 """Adverbs that point from the text to a time or a place, and name neither."""
 _RELATIVE = re.compile(
-    r"(the )?(last|this|next|past|previous|preceding|following|coming|current|same|recent)"
-    r"( [\w-]+)? ?([a-z]+days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
+    r"(the )?(last|this|that|next|past|previous|preceding|following|coming|current|same|recent)"
+    r"( [\w-]+)? ?([a-z]*days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
     r"|autumn|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
     r"|.{1,40}(?<! or)(?<! and) (ago|earlier|later|before|after)",
     re.IGNORECASE,
@@ -451,10 +452,14 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     return None
 
 
+_UNIVERSAL = frozenset("anything everything something".split())
+
+
 def is_empty(text: str) -> bool:
     """Whether an argument is an empty noun with quantities at most: "various factors"."""
     *before, noun = text.lower().split()
-    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
+    cut = before[-1:] == ["of"] and noun in _UNIVERSAL  # "a hash of everything that shaped it"
+    return noun in _EMPTY_NOUNS and (cut or WORDS["quantities"].issuperset(before))
 
 
 _FISCAL = re.compile(
@@ -496,7 +501,7 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         parts = (c for child in (noun, *noun.children) for c in child.children)
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
     for inner in inside:
-        before = (c for c in inner.children if c.i < inner.i and c.dep in {"det", "amod"})
+        before = (c for c in inner.children if c.i < inner.i and c.dep in _BEFORE)
         if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
             return True
     return False
@@ -512,8 +517,7 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     noun = tree[head.root]
     if head.label != "NOUN" or noun.head.i != clause or not is_episodic(noun):
         return False
-    of = (g for c in noun.children if c.word == "of" for g in c.children)
-    noun = next(of, noun) if noun.word in COUNTING else noun
+    noun = find_counted(noun)
     inside = [c for c in noun.children if head.first <= c.i <= head.last]
     telling = [c for c in inside if c.dep != "nummod" and c.word not in WORDS["quantities"]]
     counted = any(c.dep == "nummod" or c.word in _MORE for c in inside)

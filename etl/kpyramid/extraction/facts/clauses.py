@@ -24,7 +24,7 @@ from kpyramid.extraction.facts.copulas import (
     lead_time,
     list_copula_facts,
 )
-from kpyramid.extraction.facts.coreference import is_expletive
+from kpyramid.extraction.facts.coreference import find_counted, is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
@@ -54,6 +54,7 @@ from kpyramid.extraction.syntax.stance import (
     find_condition,
     find_modal_above,
     find_wish,
+    has_inner_denial,
     is_general,
     read_stance,
 )
@@ -518,7 +519,7 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             owner = next((c for c in subject.children if c.tag == "PRP$"), None)
             subject = owner if owner is not None else subject
         if frame.way == "antecedent":
-            subject = lift_kind(subject, findings.frames)
+            subject = lift_kind(find_counted(subject), findings.frames)
         if frame.way == "existential":
             heads += _read_existent(subject, findings)
             continue
@@ -588,7 +589,8 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
         if form is None:
             return group
         be = "were" if plural else "was"
-        return replace(group, text=f"{be} {form} to {frame.verb.lemma.lower()}")
+        to = "not to" if has_inner_denial(frame.verb) else "to"
+        return replace(group, text=f"{be} {form} {to} {frame.verb.lemma.lower()}")
     top = frames[frame.top.i]
     outer = word_group(top, frames, plural)
     auxiliaries = {node.i for dep in ("aux", "auxpass", "prt") for node in top.kids.get(dep, ())}
@@ -597,7 +599,7 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     inner = [
         n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough"
     ]
-    inner = [n for n in inner if n.dep != "neg" and n.tag != "PRP$"]
+    inner = [n for n in inner if n.tag != "PRP$" and (n.dep != "neg" or has_inner_denial(n.head))]
     inner = [n for n in inner if n is not frame.top and n.i not in auxiliaries]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))

@@ -301,6 +301,12 @@ def is_many(noun: Node) -> bool:
     return noun.word in COUNTING and not tags.isdisjoint({"NNS", "NNPS", "CARDINAL"})
 
 
+def find_counted(noun: Node) -> Node:
+    """The noun that a counting noun is about: "shares" of "the number of shares"."""
+    counted = (g for c in noun.children if c.word == "of" for g in c.children)
+    return next(counted, noun) if noun.word in COUNTING else noun
+
+
 def list_kinds(token: Node) -> set[str]:
     """Return the kind nouns of the mention in its clause or an apposition."""
     nouns: list[Node] = []

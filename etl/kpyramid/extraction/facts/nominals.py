@@ -364,7 +364,9 @@ def _is_item(appositive: Node) -> bool:
     if before == ",":
         items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
         open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
-        return open_ended or (items and first.word not in {"a", "an"})
+        # "for Alpha, Beta, and Gamma, a server for Delta, and a library for others"
+        listed = appositive.head.dep == "conj" and any(c.dep == "conj" for c in appositive.children)
+        return open_ended or listed or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
 
 

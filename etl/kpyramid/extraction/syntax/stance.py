@@ -73,7 +73,9 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
     negated = denied or is_denied(frame.noun) or _borrows_denial(frame, frames)
-    negated = negated or any(is_negated(verb) or _exceeds(verb, ids) for verb in verbs)
+    negated = negated or any(
+        (is_negated(verb) and not has_inner_denial(verb)) or _exceeds(verb, ids) for verb in verbs
+    )
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"
         passive = any(c.dep == "auxpass" for c in verb.children)
@@ -111,6 +113,15 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
         else:
             break
     return Stance(negated, mood, source)
+
+
+def has_inner_denial(verb: Node) -> bool:
+    """Whether "not" denies an infinitive without its governing verb: "was asked not to sell".
+
+    "Seems not to own" does deny it: it means that it does not seem so.
+    """
+    denied = any(c.dep == "neg" for c in verb.children) and find_infinitive_mark(verb) is not None
+    return denied and verb.head is not verb and verb.head.lemma.lower() not in WORDS["raising"]
 
 
 def _borrows_denial(frame: Frame, frames: Mapping[int, Frame]) -> bool:
@@ -322,6 +333,10 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     if top.dep == "advcl":  # the condition itself
         words = [c.word for c in top.children if c.dep == "mark"]
         cue = "so" if words == ["so", "that"] else _read_condition(top, is_general(top))
+        pending = next((c.word for c in top.children if c.word in WORDS["pending"]), None)
+        later = pending != "where" and not _resumes(frame)
+        if is_general(top) and (later or top.i < top.head.i):
+            cue = cue or pending
         if cue is not None:
             return cue
     top = frame.top
@@ -343,6 +358,11 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
             break
         top = top.head
     return None
+
+
+def _resumes(frame: Frame) -> bool:
+    """Whether a pronoun repeats the subject: "the river flows south until it joins the Orm"."""
+    return any(subject.tag == "PRP" for subject in frame.subjects)
 
 
 def read_preposed(part: Node, verb: Node) -> str | None:

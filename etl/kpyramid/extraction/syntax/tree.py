@@ -317,7 +317,7 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
         return False
     if token.tag in _STRIP_TAGS and token.entity in {"WORK_OF_ART", "DATE"}:
         return token.tag == "IN"
-    if _limits_number(token) or _grades(token):
+    if _limits_number(token) or _grades(token) or token.word == "another":
         return False
     if token.word == "some" and token.head.dep in _SUBJECTS and token.head.tag == "NNS":
         return False  # "some firms pay": others do not
