@@ -22,6 +22,7 @@ SIZES: Mapping[str, tuple[str, float]] = {
 _NAMES = "|".join(sorted(map(re.escape, SIZES), key=len, reverse=True))
 _UNIT = re.compile(rf"[ -]?({_NAMES})s?(?!\w)")
 _WORD = re.compile(r"[ -]?([^\W\d_]+)")
+_ISO_MONTH = re.compile(r"([12][0-9]{3})-(0[1-9]|1[0-2])")
 
 Span = tuple[float, float]
 
@@ -78,7 +79,12 @@ def list_measures(text: str) -> Iterator[Measure]:
 
 @lru_cache(maxsize=65_536)
 def read_measure(text: str) -> Measure | None:
-    """The only date or number of a text, with its unit; None where there is none or several."""
+    """The only date or number of a text, with its unit; None where there is none or several.
+
+    "2025-06" alone is a month; within a text it may be a season.
+    """
+    if month := _ISO_MONTH.fullmatch(text.strip()):
+        return Measure(None, "", _span_days(Date(int(month[1]), int(month[2]))))
     measures = [*list_measures(text)]
     return measures[0] if len(measures) == 1 else None
 
