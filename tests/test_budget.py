@@ -18,7 +18,7 @@ BUDGETS = {
     "storage": 3130,
     "llm": 2671,
     "extraction": 9025,
-    "graph": 2441,
+    "graph": 2445,
     "ontology": 6055,
     "completion": 2233,
     "condensation": 1736,

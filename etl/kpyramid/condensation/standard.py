@@ -36,7 +36,7 @@ _PLACES = frozenset({"located_in", "part_of_place"})
 _GUESSED = frozenset({"PERSON", "ORG"})
 """Types that a tagger gives most unknown names: a number or a date as value of a property is
 better evidence of what the thing is."""
-_NO_THINGS = {"CARDINAL", "GENRE", "INSTRUMENT", "FIELD"}
+_NO_THINGS = {"CARDINAL", "PERCENT", "MONEY", "QUANTITY", "GENRE", "INSTRUMENT", "FIELD"}
 """Types of tails that no object property has, although no class excludes them."""
 
 

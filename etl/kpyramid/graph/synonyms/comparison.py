@@ -11,6 +11,7 @@ from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.graph.synonyms.lexicon import Sense, load_lexicon
 from kpyramid.graph.synonyms.meaning import Frame, find_statement, keep_noun, read_frame
 from kpyramid.graph.synonyms.words import (
+    ERGATIVE,
     HOLDING,
     PLACED_DEEDS,
     PREPOSITIONS,
@@ -384,6 +385,8 @@ def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
         return False
     if verb != base[0] or not PREPOSITIONS.isdisjoint(rest):
         return False
+    if verb in ERGATIVE and not noun:
+        return not rest  # what "began a career in 1990" did not begin in 1990
     if noun:
         extra = rest[: -len(noun)]
         inside = noun == ["member"] and all("g" in load_nouns().get(word, "") for word in extra)
