@@ -16,7 +16,7 @@ MONTHS = tuple(
 MONTH = rf"(?:{'|'.join(MONTHS)}|Sept|{'|'.join(name[:3] for name in MONTHS if len(name) > 3)})"
 """The pattern of a month's name or its abbreviation without a stop."""
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
-YEAR = r"(?P<year>[12][0-9]{3})"
+YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|2100)"
 _NAMED_MONTH = rf"(?P<month>{MONTH})\b\.?"
 _NAMED_DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?"
 DAY_MONTH_YEAR = rf"{_NAMED_DAY}(?: of)?[ -]{_NAMED_MONTH},?[ -]{YEAR}"

@@ -169,7 +169,9 @@ def normalise_relation(phrase: str) -> RelationForm:
     it is the main verb (`is capital of`, `has elevation`).
     """
     words = _SPACE.split(unicodedata.normalize("NFKC", phrase).casefold().strip())
-    if words in (["are"], ["were"]) or (words[0] in BE and words[1:] in (["a"], ["an"], ["the"])):
+    if len(words) > 1 and words[-1] in ARTICLES and words[-2] in BE:
+        words[-1] = "a"  # "must be the" is of the kind of "must be a", not of "must be"
+    if words in (["are"], ["were"]) or (words[0] in BE and words[1:] == ["a"]):
         return RelationForm(("be", "a"), passive_by=False)  # "whales | are | mammals"
     words = [word for word in words if word not in _FILLERS] or words
     first = 0

@@ -333,7 +333,7 @@ def _drop_repeated_owner(candidate: Candidate) -> Candidate:
     for mark in ("'s ", "' "):
         owner, separator, owned = tail.partition(mark)
         if separator and (head == owner or head in owner.split(" and ")):
-            text = owned.removeprefix("own ")
+            text = owned if candidate.negated else owned.removeprefix("own ")
             return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
     return candidate
 
@@ -510,6 +510,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
+        if part.role == "time" and any(node.dep == "neg" for node in part.link):
+            continue  # "in 2029, not in 2028"
         if is_denied(part.root):  # "with no harm"
             words = "without" if words == "with" else ""
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
@@ -534,6 +536,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
                 roles.setdefault("place", phrase.text)
+    if candidate.negated and tail.label in TIMES:
+        roles.pop("time", None)  # what does not end in 2028 may end in 2029
     if manners:
         roles["manner"] = ", ".join([*([roles["manner"]] if "manner" in roles else []), *manners])
     # A slash between blanks separates united values.

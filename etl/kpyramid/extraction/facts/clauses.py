@@ -263,7 +263,9 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 
 _DEGREES = frozenset("as so too how more less most enough".split())
 _STILL = frozenset("not n't never yet longer".split())
-_OPEN_STATES = frozenset("different due first last likely same similar sure".split())
+_OPEN_STATES = frozenset(
+    "described different discussed due first last likely same shown similar sure".split()
+)
 """States that only their context completes."""
 
 
@@ -281,6 +283,10 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     general = every or (noun.tag == "NNS" and noun.left_edge is noun)
     if group.modality in _DUTY or (group.negated and group.modality in _PERMISSION):
         return head.is_named or head.resolved or of or general
+    helper = next(iter(frame.kids.get("auxpass", ())), None)
+    if helper is not None and helper.word in {"is", "are"} and group.modality is None:
+        some = any(c.word in {"a", "an"} for c in noun.children)  # "a degree is required"
+        return not head.resolved and (head.is_named or general or some)
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of)
 
 

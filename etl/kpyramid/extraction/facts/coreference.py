@@ -454,6 +454,18 @@ def is_expletive(token: Node) -> bool:
     return verb.lemma == "be" and "acomp" in deps and bool(clauses)
 
 
+def _means_clause(token: Node) -> bool:
+    """Whether "it" stands for what was said: "Ann doubts it", "as the council asked for it"."""
+    verb = token.head
+    if verb.word in {"for", "on", "to"} and token.dep == "pobj":
+        verb = verb.head
+    return token.word == "it" and token.dep in {"dobj", "pobj"} and verb.lemma in _STATING
+
+
+_STATING = frozenset(
+    "agree announce ask believe confirm deny doubt expect explain insist know mention promise "
+    "propose regret say suggest suspect think".split()
+)
 _CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
@@ -669,6 +681,8 @@ class Antecedents:
         return not labels.isdisjoint(list_labels(entity)) or (entity is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
+        if _means_clause(token):
+            return
         fitting = [a for a in self._active if self._can_mean(token, a)]
         if is_expletive(token):
             return

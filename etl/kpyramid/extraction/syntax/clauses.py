@@ -167,7 +167,8 @@ def _find_gap(frame: Frame) -> Part | None:
     if any(dep in kids for dep in ("dobj", "attr", "oprd", "ccomp", "xcomp", "acomp")):
         return None
     preps = kids.get("prep", [])
-    if any(c.tag in RELATIVES for node in (top, *preps) for c in node.children):
+    holders = (top, *preps, *frame.subjects)  # "whose team sits in Velm" leaves nothing out
+    if any(c.tag in RELATIVES for node in holders for c in node.children):
         return None
     stranded = next((p for p in preps if not p.children), None)
     if stranded is not None:

@@ -17,7 +17,8 @@ NOBODY = frozenset({"none", "nobody", "nothing", "neither"})
 
 def is_negated(verb: Node) -> bool:
     """Whether "not", "no longer", "hardly ever", "nor", "in no way" or the like denies the verb."""
-    for child in verb.children:
+    helpers = (c for c in verb.children if c.dep in {"aux", "auxpass"})
+    for child in (*verb.children, *(c for helper in helpers for c in helper.children)):
         if child.dep in _DEPENDENT and _negates(child, child.dep == "neg"):
             return True
         joined = child.children if child.dep == "advmod" and child.word in _EXTENDED else ()
