@@ -129,6 +129,7 @@ class Paths(_Plain):
     paths: tuple[tuple[Hop, ...], ...]
 
 
+_LINKING = "is was are were has have had".split()
 _NOT = "not "
 """Prefix of a property for the facts with it that the text denies."""
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]
@@ -312,14 +313,14 @@ class Finder:
     def _look_up(self, name: str, denied: bool = False) -> Statements | None:
         """The statements of both layers by a property and those that entail it; None if unknown.
 
-        Relations of the graph with that wording count as well, with a form of "be" or without, and
-        the years of things whose day is asked for and unknown.
+        Relations of the graph with that wording count as well, with a form of "be" or "have" or
+        without, and the years of things whose day is asked for and unknown.
         """
         key, schema = _fold(name), self._view.schema
         named = {p.iri for p in schema.properties if name == p.iri or key == _fold(p.label)}
         named = named or {p.iri for p in schema.properties if key in _list_labels(p)}
         wording = name.casefold()
-        forms = [wording, *(f"{be} {wording}" for be in ("is", "was", "are", "were"))]
+        forms = [wording, *(f"{verb} {wording}" for verb in _LINKING)]
         relations = self._view.rows("relations").column("name")
         held = pc.is_in(pc.utf8_lower(relations), value_set=pa.array(forms))
         worded = {row: self._view.wording_of(row) for row in np.flatnonzero(to_mask(held)).tolist()}
