@@ -1134,6 +1134,7 @@ class Antecedents:
                 and UNDERTAKINGS.isdisjoint(list_name_words(a.phrase.text))
                 and (not a.person or a.phrase.label == "PERSON")
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+                and (a.sentence < token.sentence or token.dep in SUBJECTS)
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             # "the company" may be none of the many names of organisations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kpyramid.extraction.syntax.kinds import MANNERS
+from kpyramid.extraction.syntax.kinds import MANNERS, is_office
 from kpyramid.extraction.syntax.predicates import (
     AUXILIARIES,
     MAX_HOPS,
@@ -116,6 +116,8 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                 stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
+            elif node.word == "until" and is_office(child.word):
+                continue  # "Ann Lee, until March head of sales, joined the board"
             elif child.dep in {"pobj", "pcomp"}:
                 role = "manner" if _tells_manner(child) else "preposition"
                 yield Part("time" if child.entity in TIMES else role, child, link)
