@@ -15,6 +15,7 @@ from tests.planted import (
     suggest,
     use_script,
 )
+from tests.rows import each_row
 
 CHESS = "lost the chess match against"
 ACCEPT = f"""
@@ -98,19 +99,12 @@ def test_the_subjects_of_facts_in_the_other_voice_are_their_tails(
     assert (row["support"], row["state"]) == (len(TOWNS), state)
 
 
-@pytest.mark.parametrize(
-    ("facts", "listed"),
-    [
-        (MISSING[:3], True),
-        (MISSING[:2], False),
-        ([(*MISSING[0][:3], winner, "PERSON") for winner in PEOPLE[1:]], False),
-    ],
-)
+@each_row("facts, listed")
 def test_what_is_left_open_has_three_facts_of_two_subjects(
     facts: list[Statement], listed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use_script(monkeypatch, [suggest(CHESS)])
-    assert [row["label"] for row in run_complete(KNOWN + facts).proposals] == [CHESS] * listed
+    assert [row["label"] for row in run_complete([*KNOWN, *facts]).proposals] == [CHESS] * listed
 
 
 def test_a_property_that_says_a_kind_and_a_place_is_no_proposal(

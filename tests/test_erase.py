@@ -29,14 +29,10 @@ from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
 from tests.commands import run, run_json
 from tests.corpora import build_corpus, share, use_quick_models, write_corpus
+from tests.rows import read_bodies
 from tests.s3 import BUCKET, S3Server, use_server
 
-TEXTS = {
-    "ada.txt": "Ada Lovelace was born in London. She wrote notes on the engine.",
-    "zorn.txt": "Zorbina Quillfeather was born in Oslo. Zorbina Quillfeather founded Orm Ltd. "
-    "Ada Lovelace met Zorbina Quillfeather, and perhaps she did not.",
-    "mill.txt": "John Harlow works for the Harlow Brewing Company.",
-}
+TEXTS = read_bodies("erase.texts")
 PLANTED = b"Quillfeather"
 
 

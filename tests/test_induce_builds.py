@@ -23,7 +23,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 from tests.test_induce import BASE, SHAPES, TURTLE
 
 COUNT = """
@@ -31,11 +31,7 @@ COUNT = """
     rdfs:domain :Organisation ; rdfs:range xsd:nonNegativeInteger .
 """
 EXAMPLES = read_rows("induce_builds.examples")
-TEXTS: Mapping[str, str] = {
-    "a.txt": "Anna Holm studied at Harlow University. Harlow University has 5,300 students.",
-    "b.txt": "Vell University has 720 students. Anna Holm was born in Leeds.",
-    "c.txt": "Anna Holm was born in Leeds. Leeds has code LS.",
-}
+TEXTS: Mapping[str, str] = read_bodies("induce_builds.texts")
 ORDER = ("ingest", "chunk", "extract", "resolve", "embed", "induce", "complete", "condense")
 
 

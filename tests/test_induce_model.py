@@ -39,16 +39,12 @@ from tests.corpora import (
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, run
 from tests.planted import general_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 VALUES, VALUE = "values", "value"
 """The names of the tasks at the server."""
 GENERAL = "https://w3id.org/kpyramid/general#"
-TEXTS = {
-    "batt.txt": "Leon Batt visited Rome with Anna Holm. Birth year of Leon Batt: 1902.",
-    "lund.txt": "Per Lund was born in Kiruna. The Harlow Bridge is a bridge in Kent.",
-    "zorblax.txt": "Clara Zorblax founded Quuxville. Birth place of Clara Zorblax: Lima.",
-}
+TEXTS = read_bodies("induce_model.texts")
 CLARA, LEON = ("Clara Zorblax", "birthPlace", "Lima"), ("Leon Batt", "birthYear", "1902")
 STAGES = [stage.name for stage in PIPELINE][: [s.name for s in PIPELINE].index("induce") + 1]
 TEXT = (

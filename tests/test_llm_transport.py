@@ -104,23 +104,6 @@ def test_what_no_request_survives_is_said_with_what_to_mend(
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ("400", FailureKind.UNACCEPTED),
-        ("too_long", FailureKind.UNACCEPTED),
-        ("filter_400", FailureKind.REFUSED),
-    ],
-)
-def test_what_only_this_request_does_not_survive_fails_the_item(
-    server: Loopback, fault: str, kind: FailureKind
-) -> None:
-    server.faults.add(fault)
-    with connect(server.base_url) as transport, pytest.raises(ReplyError) as caught:
-        transport.send(REQUEST)
-    assert caught.value.kind is kind
-
-
-@pytest.mark.parametrize(
     ("status", "body", "error"),
     [
         ("200 OK", b"[1, 2]", TransientError),
