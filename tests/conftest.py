@@ -173,6 +173,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--not-passed", action="store_true", help=text)
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than processors for the slow tests, of which those of Airflow wait for minutes."""
+    return len(os.sched_getaffinity(0)) + (config.option.markexpr != "not slow")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the folder that the workers of this run share."""
     if not hasattr(config, "workerinput"):
