@@ -173,6 +173,7 @@ def test_a_build_says_everything_in_one_object(tmp_path: Path) -> None:
         assert row["cost"].keys() == {"low", "expected", "high"}
 
 
+@pytest.mark.slow
 def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
     _, expected = copy_shared_build(tmp_path / "reference")
     options = ("--warehouse", tmp_path / "w", "--run", "nightly-1")

@@ -411,6 +411,7 @@ def test_the_command_learns_by_rules(tmp_path: Path, corpus: Path, base: Snapsho
     assert "Anna Holm was born in Bergen." in done.stdout and read_file(corpus)
 
 
+@pytest.mark.slow
 def test_the_command_learns_by_a_model_and_the_pyramid_knows_it(
     tmp_path: Path, corpus: Path, base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,6 +212,7 @@ def test_lost_requests_of_an_open_batch_are_named(
 # Books of batches: each reply is paid once and booked once, within the budget.
 
 
+@pytest.mark.slow
 def test_collect_killed_midway_and_called_again_books_each_reply_once(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
@@ -454,6 +455,7 @@ def wait_and_kill(child: subprocess.Popen[bytes], reached: Mapping[str, Any]) ->
     child.wait()
 
 
+@pytest.mark.slow
 def test_batch_of_a_process_killed_before_it_knew_the_id_is_found_and_not_made_again(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:
@@ -480,6 +482,7 @@ def test_orphan_is_found_by_collect_too_behind_pages_of_other_batches(
     assert server.calls("/batches") == 1
 
 
+@pytest.mark.slow
 def test_what_a_process_killed_before_it_made_the_batch_began_is_sent_anew(
     server: Loopback, settings: LLMSettings, tmp_path: Path
 ) -> None:

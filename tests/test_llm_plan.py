@@ -162,6 +162,7 @@ def test_a_plan_needs_neither_key_nor_network_and_writes_nothing(tmp_path: Path)
     assert planned["chunk"]["calls"] == 0
 
 
+@pytest.mark.slow
 def test_after_a_stop_the_plan_gives_the_rest_and_after_the_build_nothing(
     server: Loopback, tmp_path: Path
 ) -> None:
@@ -245,6 +246,7 @@ def test_one_option_has_a_model_read_the_text(
     assert (again["calls"], len(server.log)) == (0, len(asked) + 1), "only the probe came before"
 
 
+@pytest.mark.slow
 def test_the_report_shows_actual_beside_planned_and_the_dearest_documents(
     server: Loopback, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,6 +284,7 @@ def test_a_build_by_rules_says_that_no_model_was_asked(tmp_path: Path) -> None:
     assert "rules did everything" in (folder / "report.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_vectors_of_a_served_model_are_planned_too(server: Loopback, tmp_path: Path) -> None:
     settings = make_settings(
         chunk={"max_tokens": 40, "overlap_tokens": 0},

@@ -504,6 +504,7 @@ def test_what_vocabularies_of_the_web_use_loads_and_is_consistent(file: Path) ->
     assert json.loads(done.stdout)["consistent"] == "pass"
 
 
+@pytest.mark.slow
 def test_the_data_of_vivo_is_refused_as_data() -> None:
     content = (find_bench("vivo_sample") / "sample-data.n3").read_bytes()
     refuse(content, "it declares no class", "this is data", name="sample-data.n3")

@@ -229,6 +229,7 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
     assert values[DEFEATED] == values[PRAISED] == len(PEOPLE)
 
 
+@pytest.mark.slow
 def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
     place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

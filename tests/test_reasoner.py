@@ -121,15 +121,19 @@ def test_what_hermit_finds_is_told_by_the_part_it_is_in() -> None:
         assert hermit.find_inconsistent(parts) == 2
 
 
+SLOW = pytest.mark.slow
+
+
 @pytest.mark.parametrize(
     "planted",
     [
         pytest.param(fact("cy", "bornIn", "ada"), id="a value of another class"),
         pytest.param(fact("ada", "bornIn", "bergen"), id="a second value of a functional property"),
-        pytest.param(fact("ada", "bornOn", f'"1991-01-01"^^<{XSD}date>'), id="a second date"),
-        pytest.param(fact("ada", "bornOn", '"soon"'), id="a string for a date"),
-        pytest.param(fact("ada", "bornOn", f'"1990"^^<{XSD}gYear>'), id="a year for a date"),
         pytest.param(fact("oslo", "a", "Work"), id="two of a list of disjoint classes"),
+        *(
+            pytest.param(fact("ada", "bornOn", value), id=f"born on {value}", marks=SLOW)
+            for value in (f'"1991-01-01"^^<{XSD}date>', '"soon"', f'"1990"^^<{XSD}gYear>')
+        ),
     ],
 )
 def test_a_planted_contradiction_is_found(planted: str) -> None:
@@ -229,6 +233,7 @@ def test_a_place_is_found_for_a_text_with_foreign_ends_of_lines() -> None:
     assert "[doc#char=1,9]" in verdict
 
 
+@pytest.mark.slow
 def test_a_file_that_hermit_cannot_read_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """HermiT's command ends with 0 then; what it quotes of the file names no class."""
     theory = read_theory(SCHEMA, "".join(GOOD))

@@ -199,6 +199,7 @@ def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
         cached.embed(TEXTS[:4])
 
 
+@pytest.mark.slow
 def test_a_build_ends_where_vectors_change_length_and_goes_on_when_the_endpoint_is_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -250,6 +250,7 @@ def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     assert count_recomputed(outcome)["chunk"] == 1
 
 
+@pytest.mark.slow
 def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     texts = {

@@ -247,6 +247,7 @@ def test_a_statement_that_cites_a_hidden_fact_is_shown_to_nobody_who_may_not_see
         assert tell_all(seen).count(IDAS) == 2, "once in each context"
 
 
+@pytest.mark.slow
 def test_a_statement_in_a_name_that_only_hidden_texts_use_is_hidden(
     server: Loopback, corpus: Path
 ) -> None:
