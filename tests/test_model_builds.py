@@ -74,24 +74,6 @@ def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
     assert probe["base_url"] == server.base_url
 
 
-def test_an_edited_document_costs_its_own_chunks_only(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    run_stages(corpus, tmp_path / "w", open_settings(server))
-    (corpus / "zorblax.txt").write_text("Clara Zorblax founded Newtown in 1888.", "utf-8")
-    (corpus / "lake.txt").unlink()
-    asked = len(server.log)
-
-    mark = run_stages(corpus, tmp_path / "w", open_settings(server))["extract"]
-
-    bodies = [json.dumps(entry["body"]) for entry in server.log[asked:]]
-    about = [body for body in bodies if "data-" in body]
-    assert len(about) == 1
-    assert "Newtown" in about[0]
-    stated = str(list_facts(tmp_path / "w", mark))
-    assert "Newtown" in stated and "Quuxville" not in stated and "Vell" not in stated
-
-
 def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
     corpus: Path, tmp_path: Path
 ) -> None:

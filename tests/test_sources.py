@@ -56,13 +56,6 @@ def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dic
     return documents, {row["row_key"]: row for row in made["rejects"].to_pylist()}
 
 
-PAGE = (
-    "<!DOCTYPE html><html lang='fr'><head><title>Le titre</title><style>p{}</style></head><body>"
-    "<!-- a comment --><?php pi ?><h1>Head</h1><p>One <b>bo</b>ld\n word.</p><script>x()</script>"
-    "<ul><li>first<li>second</ul><pre>a  b</pre></body></html>"
-)
-
-
 def write_parquet(rows: list[dict[str, object]]) -> bytes:
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows), buffer)
