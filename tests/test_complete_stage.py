@@ -1,5 +1,6 @@
 """Stage complete around `propose`: who decides, what is adopted, what follows, round by round."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.planted import (
     PLAYERS,
     TOWNS,
     VILLAGES,
+    Completed,
     Statement,
     general_schema,
     run_complete,
@@ -36,16 +38,27 @@ VILLAGE: dict[str, Any] = {
 }
 
 
+Complete = Callable[..., Completed]
+
+
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch) -> Complete:
+    """Runs the stage on facts, with these proposals round by round."""
+
+    def run(facts: list[Statement], *rounds: Any, **options: Any) -> Completed:
+        use_script(monkeypatch, *rounds)
+        return run_complete(facts, **options)
+
+    return run
+
+
 def village(**changes: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     values, _ = suggest("village", **VILLAGE | changes)
     return values, ("is a small village",)
 
 
-def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [suggest(CHESS)])
-    done = run_complete(KNOWN + MISSING)
+def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(complete: Complete) -> None:
+    done = complete(KNOWN + MISSING, [suggest(CHESS)])
     row = done.find(CHESS)
     assert (row["state"], row["decided_by"], row["round"]) == ("accepted", "rules", 1)
     assert row["support"] == len(row["triple_ids"]) == len(MISSING)
@@ -55,19 +68,15 @@ def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(
     assert {v["text"] for v in vectors} == {f"{a} {CHESS} {b}" for a, b in LOST}
 
 
-def test_what_has_no_class_at_an_end_is_neither_taken_nor_listed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [suggest(CHESS, range=THING)])
-    assert not run_complete(KNOWN + MISSING).proposals
+def test_what_has_no_class_at_an_end_is_neither_taken_nor_listed(complete: Complete) -> None:
+    assert not complete(KNOWN + MISSING, [suggest(CHESS, range=THING)]).proposals
 
 
 @each_row("changes, note")
 def test_what_is_not_clear_is_open_and_says_why(
-    changes: dict[str, Any], note: str, monkeypatch: pytest.MonkeyPatch
+    changes: dict[str, Any], note: str, complete: Complete
 ) -> None:
-    use_script(monkeypatch, [suggest(CHESS, **changes)])
-    done = run_complete(KNOWN + MISSING)
+    done = complete(KNOWN + MISSING, [suggest(CHESS, **changes)])
     assert done.find(CHESS)["state"] == "open"
     assert note in done.find(CHESS)["note"]
     assert done.made["instances"].num_rows == 0
@@ -78,10 +87,9 @@ def test_what_is_not_clear_is_open_and_says_why(
     "facts", [MISSING[:4], [(*row[:3], t, "PERSON") for row in MISSING[:2] for t in PEOPLE]]
 )
 def test_what_few_facts_say_or_facts_of_few_things_is_open(
-    facts: list[Statement], monkeypatch: pytest.MonkeyPatch
+    facts: list[Statement], complete: Complete
 ) -> None:
-    use_script(monkeypatch, [suggest(CHESS)])
-    row = run_complete(KNOWN + facts).find(CHESS)
+    row = complete(KNOWN + facts, [suggest(CHESS)]).find(CHESS)
     assert (row["state"], row["note"]) == ("open", "few facts, or of few things")
 
 
@@ -130,75 +138,54 @@ def test_what_was_open_is_not_listed_twice_and_gives_way_when_it_is_accepted(
     assert (done.find(CHESS)["state"], done.find(CHESS)["round"]) == ("accepted", 2)
 
 
-def test_an_alias_gives_its_wordings_and_their_facts_to_what_it_names(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_alias_gives_its_wordings_and_their_facts_to_what_it_names(complete: Complete) -> None:
     first: list[Statement] = [
         ("Hal Otto", "PERSON", "first saw light in", "Ghent", "GPE"),
         ("Ida Penn", "PERSON", "first saw light in", "Durham", "GPE"),
     ]
     born = GENERAL + "birthPlace"
-    use_script(monkeypatch, [suggest("first saw light in", existing=born, range=PLACE)])
-    done = run_complete(KNOWN + first)
+    done = complete(KNOWN + first, [suggest("first saw light in", existing=born, range=PLACE)])
     row = done.find("first saw light in")
     assert (row["state"], row["iri"]) == ("alias", born)
     assert done.list_values(born) == {("Hal Otto", "Ghent"), ("Ida Penn", "Durham")}
     assert "first saw light in" in done.grown.property_by_iri[born].alt_labels
 
 
-def test_an_alias_whose_facts_do_not_fit_what_it_names_is_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [suggest(CHESS, existing=GENERAL + "birthPlace")])
-    done = run_complete(KNOWN + MISSING)
-    row = done.find(CHESS)
-    assert (row["state"], row["iri"]) == ("open", GENERAL + CHESS.replace(" ", "_"))
-    assert "0% of the facts fit" in row["note"]
-    assert done.made["instances"].num_rows == 0
-    assert done.grown == done.schema
-
-
-def test_a_split_states_the_whole_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_states_the_whole_too(complete: Complete) -> None:
     known: list[Statement] = [(PEOPLE[0], "PERSON", "knows", PEOPLE[1], "PERSON")]
     whole = OntologyProperty(GENERAL + "opponent", "opponent", (), "", PERSON, PERSON)
     schema = general_schema().extend([], [whole])
-    use_script(monkeypatch, [suggest(CHESS, splits=whole.iri)])
-    done = run_complete(KNOWN + MISSING + known, schema=schema)
+    done = complete(KNOWN + MISSING + known, [suggest(CHESS, splits=whole.iri)], schema=schema)
     row = done.find(CHESS)
     assert (row["state"], row["splits"]) == ("accepted", whole.iri)
     assert (whole.iri, False) in done.grown.find_entailed(row["iri"])
 
 
-def test_a_split_that_would_exceed_the_whole_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_split_that_would_exceed_the_whole_is_open(complete: Complete) -> None:
     """The whole may have one value; two parts of it with different values cannot both hold."""
     born = GENERAL + "birthPlace"
     moved: list[Statement] = [
         (person, "PERSON", "moved to", town, "GPE")
         for person, town in zip(PEOPLE, TOWNS[1:] + TOWNS[:1], strict=True)
     ]
-    use_script(monkeypatch, [suggest("moved to", range=PLACE, splits=born)])
-    done = run_complete(KNOWN + moved)
+    done = complete(KNOWN + moved, [suggest("moved to", range=PLACE, splits=born)])
     row = done.find("moved to")
     assert row["state"] == "open"
     assert "100% of the facts contradict the ontology: functional conflict" in row["note"]
     assert done.made["instances"].num_rows == 0
 
 
-def test_a_class_whose_members_are_of_one_that_excludes_it_is_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [village(domain=PERSON)])
-    done = run_complete(KNOWN + VILLAGES)
+def test_a_class_whose_members_are_of_one_that_excludes_it_is_open(complete: Complete) -> None:
+    done = complete(KNOWN + VILLAGES, [village(domain=PERSON)])
     row = done.find("village")
     assert row["state"] == "open"
     assert "contradict the ontology: disjoint classes" in row["note"]
     assert done.list_members(row["iri"]) == set()
 
 
-def test_values_that_do_not_fit_are_rejects_that_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_that_do_not_fit_are_rejects_that_say_so(complete: Complete) -> None:
     odd: list[Statement] = [(PEOPLE[0], "PERSON", CHESS, "great poverty", "NOUN")]
-    use_script(monkeypatch, [suggest(CHESS)])
-    done = run_complete(KNOWN + MISSING + odd)
+    done = complete(KNOWN + MISSING + odd, [suggest(CHESS)])
     (reject,) = done.made["rejects"].to_pylist()
     assert (reject["stage"], reject["reason"]) == ("complete", "range")
     assert "great poverty" in reject["detail"]
@@ -239,21 +226,15 @@ def test_what_the_file_accepts_is_adopted_though_nothing_proposes_it(
     assert row["iri"] in script.seen[0].properties  # its values are part of the ontology
 
 
-def test_what_the_file_accepts_stays_when_the_graph_says_it_no_longer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch)
-    done = run_complete(KNOWN, decisions=ACCEPT)
+def test_what_the_file_accepts_stays_when_the_graph_says_it_no_longer(complete: Complete) -> None:
+    done = complete(KNOWN, decisions=ACCEPT)
     row = done.find("was beaten by")
     assert (row["state"], row["support"], row["triple_ids"]) == ("accepted", 0, [])
     assert row["iri"] in done.grown.property_by_iri
 
 
-def test_what_the_file_rejects_is_not_adopted_under_any_name(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    use_script(monkeypatch, [suggest("was beaten by", CHESS)])
-    done = run_complete(KNOWN + MISSING, decisions=REJECT)
+def test_what_the_file_rejects_is_not_adopted_under_any_name(complete: Complete) -> None:
+    done = complete(KNOWN + MISSING, [suggest("was beaten by", CHESS)], decisions=REJECT)
     row = done.find("was beaten by")
     assert (row["state"], row["decided_by"], row["note"]) == ("rejected", "file", "too narrow")
     assert done.made["instances"].num_rows == 0
@@ -261,11 +242,12 @@ def test_what_the_file_rejects_is_not_adopted_under_any_name(
 
 
 def test_a_proposal_that_the_file_accepted_in_part_is_another_name_for_it(
-    monkeypatch: pytest.MonkeyPatch,
+    complete: Complete,
 ) -> None:
     more: list[Statement] = [(PEOPLE[0], "PERSON", "lost at chess to", PEOPLE[2], "PERSON")]
-    use_script(monkeypatch, [suggest(CHESS, CHESS, "lost at chess to")])
-    done = run_complete(KNOWN + MISSING + more, decisions=ACCEPT)
+    done = complete(
+        KNOWN + MISSING + more, [suggest(CHESS, CHESS, "lost at chess to")], decisions=ACCEPT
+    )
     accepted, alias = done.find("was beaten by"), done.find(CHESS)
     assert (alias["state"], alias["decided_by"]) == ("alias", "file")
     assert alias["iri"] == accepted["iri"]
@@ -332,9 +314,8 @@ def test_what_one_chunk_lists_is_accepted_only_by_a_person(
     assert not run_complete(KNOWN + VILLAGES).proposals
 
 
-def test_a_fault_is_a_reject_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_script(monkeypatch, [suggest(CHESS, fault="another_says_it")])
-    done = run_complete(KNOWN + MISSING)
+def test_a_fault_is_a_reject_with_its_reason(complete: Complete) -> None:
+    done = complete(KNOWN + MISSING, [suggest(CHESS, fault="another_says_it")])
     assert not done.proposals
     (reject,) = done.made["rejects"].to_pylist()
     assert (reject["stage"], reject["reason"]) == ("complete", "another_says_it")
@@ -342,13 +323,12 @@ def test_a_fault_is_a_reject_with_its_reason(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_two_wordings_of_one_name_are_two_rows_whichever_comes_first(
-    monkeypatch: pytest.MonkeyPatch, first: int
+    complete: Complete, first: int
 ) -> None:
     both = [suggest("was tied to"), suggest("tied to")]
-    use_script(monkeypatch, [both[first], both[1 - first]])
     tied = [(*fact[:2], "was tied to", *fact[3:]) for fact in MISSING]
     held = [(*fact[:2], "tied to", *fact[3:]) for fact in MISSING]
-    done = run_complete([*KNOWN, *tied, *held])
+    done = complete([*KNOWN, *tied, *held], [both[first], both[1 - first]])
     rows = [(row["label"], row["phrases"]) for row in done.proposals]
     assert sorted(rows) == [("tied to", ["tied to"]), ("was tied to", ["was tied to"])]
     assert len({row["proposal_id"] for row in done.proposals}) == 2
