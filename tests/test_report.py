@@ -29,7 +29,6 @@ from tests.commands import run, run_json
 from tests.corpora import ROOT
 from tests.rows import read_bodies
 
-COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
 PLAIN: dict[str, Any] = read_bodies("report.plain")
 STYLE = '{% include "style.css.jinja" %}'
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
