@@ -33,7 +33,6 @@ from tests.corpora import (
     hash_tree,
     list_marks,
     read_snapshot,
-    use_quick_models,
     write_corpus,
 )
 from tests.rows import each_row
@@ -53,9 +52,7 @@ CHANGES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 def list_texts(tables: Mapping[str, pa.Table], owners: set[str]) -> set[str]:

@@ -40,9 +40,7 @@ TEXTS: Mapping[str, str] = {
 ORDER = ("ingest", "chunk", "extract", "resolve", "embed", "induce", "complete", "condense")
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 def write_ontology(folder: Path, *, taught: bool = True) -> Settings:

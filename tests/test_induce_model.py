@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +48,8 @@ TEXT = (
 )
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(class_reader.answer) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("quick_models")
+ANSWER = class_reader.answer
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from kpyramid.settings import load_settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
 from tests.batch_desk import Bench
-from tests.loopback import Loopback, answer_by_schema, serve
+from tests.loopback import Loopback, answer_by_schema
 from tests.rows import each_row
 
 Say = Callable[..., Any]
@@ -42,10 +42,7 @@ def answer(body: dict[str, Any]) -> str:
     return answer_by_schema(body)
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(answer) as running:
-        yield running
+ANSWER = answer
 
 
 @pytest.fixture

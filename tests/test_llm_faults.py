@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +33,7 @@ from tests.llm_runs import (
 from tests.loopback import Loopback, serve
 from tests.rows import read_rows
 
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(answer_item) as server:
-        yield server
+ANSWER = answer_item
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.loopback import Loopback, serve
+from tests.loopback import Loopback
 
 STEPS = ("paraphrase", "entities", "relations", "disambiguation")
 PRICES = {"m": {"input": 0.15, "output": 0.6, "cached_input": 0.075}}
@@ -38,12 +37,6 @@ NOWHERE = "http://127.0.0.1:9/v1"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(answer) as running:
-        yield running
 
 
 def answer(body: dict[str, Any]) -> str:
@@ -61,6 +54,9 @@ def answer(body: dict[str, Any]) -> str:
         triples = [{"head": head, "relation": how, "tail": tail} for head, how, tail, _ in told]
         return json.dumps({"triples": triples})
     return reader.answer(body)
+
+
+ANSWER = answer
 
 
 def open_settings(url: str = NOWHERE, mode: str = "merged", **llm: object) -> Settings:

@@ -16,10 +16,7 @@ from tests.rows import each_row, read_bodies
 SECRET = "sk-planted-5f1c7a90"
 
 
-@pytest.fixture(autouse=True)
-def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_key_of_the_shell")
 
 
 def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:

@@ -1,7 +1,6 @@
 """Builds with a model behind a real server: calls counted there, none made twice; what is kept."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,23 +18,14 @@ from tests.corpora import (
     list_marks,
     make_settings,
     read_snapshot,
-    use_quick_models,
     write_corpus,
 )
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, list_facts, open_settings, read_rows, run, run_stages
 from tests.rows import each_row
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(reader.answer) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("quick_models")
+ANSWER = reader.answer
 
 
 @pytest.fixture

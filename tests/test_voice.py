@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator
 
-import pytest
-
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.settings import ExtractSettings
 from tests.rows import each_row, read_rows
 
 VERBS = read_rows("voice.verbs")
 FIRST = "Anna Carl Maria Peter Julia Thomas Helen Robert Laura Martin".split()
 LAST = "Holm Berg Lund Weber Costa Moreau Novak Silva Brandt Keller Walsh Parker".split()
-
-
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor(ExtractSettings().parser)
 
 
 def list_pairs() -> Iterator[tuple[str, str, str, str, int]]:
