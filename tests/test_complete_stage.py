@@ -57,6 +57,12 @@ def village(**changes: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     return values, ("is a small village",)
 
 
+def pair_towns(wording: str) -> list[Statement]:
+    """What each town is to the next."""
+    following = zip(TOWNS, TOWNS[1:] + TOWNS[:1], strict=True)
+    return [(town, "GPE", wording, other, "GPE") for town, other in following]
+
+
 def test_a_proposal_is_accepted_with_the_instances_of_all_its_facts(complete: Complete) -> None:
     done = complete(KNOWN + MISSING, [suggest(CHESS)])
     row = done.find(CHESS)
@@ -96,10 +102,7 @@ def test_what_few_facts_say_or_facts_of_few_things_is_open(
 def test_an_accepted_class_has_its_members_and_the_next_round_sees_the_grown_ontology(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    twin: list[Statement] = [
-        (town, "GPE", "is twinned with", other, "GPE")
-        for town, other in zip(TOWNS, TOWNS[1:] + TOWNS[:1], strict=True)
-    ]
+    twin = pair_towns("is twinned with")
     script = use_script(
         monkeypatch,
         [village()],
@@ -332,3 +335,88 @@ def test_two_wordings_of_one_name_are_two_rows_whichever_comes_first(
     rows = [(row["label"], row["phrases"]) for row in done.proposals]
     assert sorted(rows) == [("tied to", ["tied to"]), ("was tied to", ["was tied to"])]
     assert len({row["proposal_id"] for row in done.proposals}) == 2
+
+
+# What is adopted: a file's word, subjects in either voice, facts by blocks.
+
+VISITED: list[Statement] = [
+    (person, "PERSON", "visited", town, "GPE") for person, town in zip(PEOPLE, TOWNS, strict=True)
+]
+
+
+def test_what_is_only_like_an_accepted_entry_has_to_fit_it(complete: Complete) -> None:
+    done = complete(KNOWN + MISSING + VISITED, [suggest(CHESS, CHESS, "visited")], decisions=ACCEPT)
+    row = done.find(CHESS)
+    assert (row["state"], row["decided_by"]) == ("open", "rules")
+    assert "like 'was beaten by', but 50% of the facts fit" in row["note"]
+    beaten = done.find("was beaten by")
+    assert "visited" not in done.grown.property_by_iri[beaten["iri"]].alt_labels
+
+
+def test_a_persons_word_stands_for_what_has_the_label_of_the_entry(complete: Complete) -> None:
+    done = complete(
+        KNOWN + MISSING + VISITED, [suggest("was beaten by", CHESS, "visited")], decisions=ACCEPT
+    )
+    accepted, alias = sorted(done.proposals, key=lambda row: row["round"])
+    assert (alias["state"], alias["decided_by"]) == ("alias", "file")
+    assert alias["iri"] == accepted["iri"]
+    assert alias["proposal_id"] != accepted["proposal_id"]
+
+
+def test_the_name_of_an_entry_is_no_wording_of_it(complete: Complete) -> None:
+    """`was beaten by` is what an entry is called; one fact says it and means another thing."""
+    beaten: list[Statement] = [
+        (PEOPLE[0], "PERSON", "was beaten by", PEOPLE[3], "PERSON"),
+        (TOWNS[0], "GPE", "is a", "hamlet", "NOUN"),
+    ]
+    hamlet = f"""
+[[proposal]]
+decision = "accept"
+kind = "class"
+label = "hamlet"
+domain = "{PLACE}"
+phrases = ["village"]
+"""
+    done = complete(KNOWN + MISSING + VILLAGES[1:] + beaten, decisions=ACCEPT + hamlet)
+    entry, kind = done.find("was beaten by"), done.find("hamlet")
+    assert (entry["support"], entry["agreement"]) == (len(MISSING), 1.0)
+    assert len(done.list_values(entry["iri"])) == len(MISSING)
+    assert (PEOPLE[0], PEOPLE[3]) not in done.list_values(entry["iri"])
+    assert kind["support"] == len(VILLAGES) - 1
+    assert done.list_members(kind["iri"]) == set(TOWNS[1:])
+    assert not [row for row in done.made["rejects"].to_pylist() if "was beaten by" in row["detail"]]
+    assert done.grown.property_by_iri[entry["iri"]].label == "was beaten by"
+    assert done.grown.class_by_iri[kind["iri"]].label == "hamlet"
+
+
+@pytest.mark.parametrize(("places", "state"), [(5, "accepted"), (2, "open")])
+def test_the_subjects_of_facts_in_the_other_voice_are_their_tails(
+    places: int, state: str, complete: Complete
+) -> None:
+    """One owner says it straight, many things of it the other way: few subjects, or many."""
+    owners = PEOPLE[:places]
+    straight: list[Statement] = [(PEOPLE[0], "PERSON", "owns the mill of", TOWNS[0], "GPE")]
+    other: list[Statement] = [
+        (town, "GPE", "has a mill owned by", owners[at % places], "PERSON")
+        for at, town in enumerate(TOWNS[1:])
+    ]
+    values, _ = suggest("owns the mill of", range=PLACE)
+    both = (values, ("owns the mill of", "has a mill owned by"))
+    row = complete(KNOWN + straight + other, [both]).find("owns the mill of")
+    assert (row["support"], row["state"]) == (len(TOWNS), state)
+
+
+@each_row("facts, listed")
+def test_what_is_left_open_has_three_facts_of_two_subjects(
+    facts: list[Statement], listed: bool, complete: Complete
+) -> None:
+    done = complete([*KNOWN, *facts], [suggest(CHESS)])
+    assert [row["label"] for row in done.proposals] == [CHESS] * listed
+
+
+def test_a_property_that_says_a_kind_and_a_place_is_no_proposal(complete: Complete) -> None:
+    label = "is a village in"
+    assert (
+        complete(KNOWN + pair_towns(label), [suggest(label, domain=PLACE, range=PLACE)]).proposals
+        == []
+    )
