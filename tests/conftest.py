@@ -253,10 +253,14 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[S3Server]":
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> "Iterator[Loopback]":
-    """A model's endpoint that answers as `ANSWER` of the module says, if it has one."""
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Loopback]":
+    """A model's endpoint that answers as `ANSWER` of the module says, if it has one.
+
+    What the client tries again by itself, it tries at once.
+    """
     from tests.loopback import answer_by_schema, serve
 
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
     with serve(getattr(request.module, "ANSWER", answer_by_schema)) as running:
         yield running
 

@@ -221,6 +221,7 @@ def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     assert said in str(refuse(tmp_path, INSTANCES + planted, monkeypatch))
 
 
+@pytest.mark.slow
 def test_a_gate_that_was_not_run_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

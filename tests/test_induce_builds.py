@@ -110,6 +110,7 @@ def test_examples_teach_to_read_what_no_fact_says(place: Path) -> None:
     assert sum(count_recomputed(again).values()) == 0
 
 
+@pytest.mark.slow
 def test_workers_and_shards_change_nothing(place: Path, tmp_path: Path) -> None:
     settings = write_ontology(place / "o")
     two = build_corpus(place / "corpus", Warehouse(tmp_path), settings, workers=2)

@@ -224,6 +224,7 @@ def test_people_see_calls_tokens_and_dollars_as_ranges(
         assert re.search(f"^{line}", shown, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_one_option_has_a_model_read_the_text(
     server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

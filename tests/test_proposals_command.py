@@ -143,6 +143,7 @@ def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) 
     assert "praised" not in output.replace(f"{PEOPLE[0]} praised", "")
 
 
+@pytest.mark.slow
 def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Path) -> None:
     short = list_json()["defeated"]["short"]
     code, output = call("--accept", short, "--decisions", "decided.toml")

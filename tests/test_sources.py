@@ -221,6 +221,7 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
+@pytest.mark.slow
 def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -222,6 +222,7 @@ def test_what_is_refused_is_a_reject_and_no_statement(corpus: Path) -> None:
     assert refused == {"Ida Holm": "llm_uncited", "Lena Zorn": "llm_incomplete"}
 
 
+@pytest.mark.slow
 def test_a_statement_that_cites_a_hidden_fact_is_shown_to_nobody_who_may_not_see_it(
     server: Loopback, corpus: Path
 ) -> None:
