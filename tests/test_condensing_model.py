@@ -52,7 +52,7 @@ def condense(
 
 def list_sets(asker: Answers) -> list[str]:
     """The sets that were asked about, without their number."""
-    asked = [r.messages[-1].content for r in asker.requests]
+    asked = [r.messages[-1].content for r in asker.asked]
     return [block for text in asked for block in re.split(r"Set \d+: ", text)[1:]]
 
 
