@@ -25,13 +25,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import StageMark
 from tests import class_reader
 from tests.asked_model import script
-from tests.corpora import (
-    list_marks,
-    make_settings,
-    read_snapshot,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import list_marks, make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, Rows, read_rows, run, run_stages
 from tests.planted import general_schema

@@ -13,13 +13,7 @@ from kpyramid.pipeline.build import call_stage
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import reader
-from tests.corpora import (
-    TEXTS,
-    list_marks,
-    make_settings,
-    read_snapshot,
-    write_corpus,
-)
+from tests.corpora import TEXTS, list_marks, make_settings, read_snapshot, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, list_facts, open_settings, read_rows, run, run_stages
 from tests.rows import each_row

@@ -18,12 +18,7 @@ from kpyramid.ontology.schema import (
     parse_schema,
     write_schema,
 )
-from kpyramid.ontology.store import (
-    InstanceStatement,
-    OntologyStore,
-    entity_iri,
-    write_instances,
-)
+from kpyramid.ontology.store import InstanceStatement, OntologyStore, entity_iri, write_instances
 from tests.rows import each_row, read_rows
 
 FOLDER = Path(__file__).parent.parent / "ontology"

@@ -18,13 +18,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import StageMark, start_run
 from tests import pyramid_model
-from tests.corpora import (
-    HashEmbedder,
-    hash_tree,
-    make_settings,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import HashEmbedder, hash_tree, make_settings, use_quick_models, write_corpus
 from tests.loopback import Loopback
 from tests.model_runs import read_rows, run_stages
 from tests.pyramid_model import make_name
