@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 # Tests start hundreds of processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
-# As many workers as processors, four at most; WORKERS=0 runs the tests in one process.
+# As many workers as processors, one more with slow tests, four at most; WORKERS=0 is one process.
 WORKERS ?= auto
 # Further options of pytest: `.ci/run` leaves out what passed in `make test`.
 TESTS ?=

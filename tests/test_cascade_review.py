@@ -35,6 +35,7 @@ from tests.cascade_script import (
 )
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
+from tests.rows import read_rows
 
 SENTENCES = [Span(0, 39), Span(40, 85), Span(86, len(TEXT))]
 RULED = replace(
@@ -46,11 +47,7 @@ RULED = replace(
 FIRST = write_merged([[1, "was born in", 2, 1]], [[1, "Marie Curie", "other"], [2, "Warsaw", "x"]])
 SECOND = write_merged([[1, "shared", 3, 2], [3, "is awarded by", 4, 3, "not"]],
                       [[3, "Nobel Prize", "other"], [4, "France", "other"]])  # fmt: skip
-TRIPLES = [
-    ("Marie Curie", "was born in", "Warsaw"),
-    ("Marie Curie", "shared", "Nobel Prize"),
-    ("Nobel Prize", "is awarded by", "France"),
-]
+TRIPLES = read_rows("cascade_review.triples")
 
 
 def read_ruled(asker: ScriptedAsker, glean: int = 1, share: float = 0.0) -> WindowExtraction:

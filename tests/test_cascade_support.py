@@ -7,21 +7,9 @@ import pytest
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.cascade.grounding import RESOLVED_CONFIDENCE
-from kpyramid.extraction.types import (
-    Chunk,
-    Claim,
-    Extraction,
-    Fact,
-    Mention,
-    cut_extraction,
-)
+from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, cut_extraction
 from kpyramid.llm.task import Request
-from tests.cascade_script import (
-    PAPER,
-    list_reasons,
-    read_one,
-    read_row,
-)
+from tests.cascade_script import PAPER, list_reasons, read_one, read_row
 from tests.rows import each_row, read_bodies
 
 TEXT = (

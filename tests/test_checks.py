@@ -67,12 +67,6 @@ def store():  # type: ignore[no-untyped-def]
         yield opened
 
 
-@pytest.fixture
-def java() -> None:
-    """Without Java the test is a named skip, in CI a failure."""
-    require_java()
-
-
 def write_check(folder: Path, query: str, name: str = "general-x-violation.rq") -> Path:
     path = folder / name
     path.write_text(query, "utf-8")
@@ -207,8 +201,9 @@ def refuse(tmp_path: Path, planted: str, monkeypatch: pytest.MonkeyPatch) -> Gat
 
 @pytest.mark.slow
 def test_an_inconsistent_individual_keeps_the_ref_where_it_was(
-    tmp_path: Path, java: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    require_java()
     planted = f'{ADA} {LABEL} "Ada Holm" .\n' + "".join(
         f"{ADA} {RDF_TYPE} <{KPG}{name}> .\n" for name in ("Person", "Work")
     )
@@ -226,6 +221,7 @@ def test_a_bad_value_or_a_violated_check_keeps_the_ref_where_it_was(
     assert said in str(refuse(tmp_path, INSTANCES + planted, monkeypatch))
 
 
+@pytest.mark.slow
 def test_a_gate_that_was_not_run_stops_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,7 +298,8 @@ def test_an_ontology_without_companions_says_what_was_not_run(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_command_ends_with_4_when_gate_fails(tmp_path: Path, java: None) -> None:
+def test_command_ends_with_4_when_gate_fails(tmp_path: Path) -> None:
+    require_java()
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     own = tmp_path / "general.ttl"
     own.write_text(TURTLE, "utf-8")

@@ -81,6 +81,7 @@ def test_wrong_settings_end_with_2_at_once(tmp_path: Path, monkeypatch: pytest.M
     check_nothing_published(tmp_path / "w")
 
 
+@pytest.mark.slow
 def test_a_far_smaller_corpus_ends_with_4_unless_it_is_meant(tmp_path: Path) -> None:
     warehouse, old = copy_shared_build(tmp_path / "w")
     corpus = write_corpus(tmp_path / "corpus", {"batt.txt": TEXTS["batt.txt"]})
@@ -173,6 +174,7 @@ def test_a_build_says_everything_in_one_object(tmp_path: Path) -> None:
         assert row["cost"].keys() == {"low", "expected", "high"}
 
 
+@pytest.mark.slow
 def test_stage_by_stage_makes_the_same_snapshot(tmp_path: Path) -> None:
     _, expected = copy_shared_build(tmp_path / "reference")
     options = ("--warehouse", tmp_path / "w", "--run", "nightly-1")
@@ -191,6 +193,7 @@ def test_a_stage_called_wrongly_says_how(tmp_path: Path) -> None:
         assert not (tmp_path / "w").exists()
 
 
+@pytest.mark.slow
 def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
     done = run("build", shared_corpus(), "--warehouse", tmp_path / "w")
 
@@ -239,6 +242,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     assert [row["status"] for row in listed] == ["done", "done"]
 
 
+@pytest.mark.slow
 def test_runs_remember_how_they_ended(tmp_path: Path) -> None:
     """Refused by a gate, failed, killed, waiting: each with its end, its error and figures."""
     warehouse, _ = copy_shared_build(tmp_path / "w")

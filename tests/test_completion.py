@@ -165,14 +165,3 @@ class Broken:
             if CHESS in text:
                 vectors[row, 0] = self._value
         return vectors
-
-
-class Equal:
-    """The same vector for every text."""
-
-    name = "equal"
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        vectors = np.zeros((len(texts), 8), dtype=np.float32)
-        vectors[:, 0] = 1.0
-        return vectors

@@ -16,13 +16,7 @@ from kpyramid.pipeline.stages.condense import read_derivations, read_graph
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.storage.layout import Warehouse
-from tests.corpora import (
-    HashEmbedder,
-    build_corpus,
-    make_settings,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import HashEmbedder, build_corpus, make_settings, use_quick_models, write_corpus
 from tests.planted import MemoEmbedder, Statement, condense_statements
 from tests.rows import read_rows
 

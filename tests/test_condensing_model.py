@@ -52,7 +52,7 @@ def condense(
 
 def list_sets(asker: Answers) -> list[str]:
     """The sets that were asked about, without their number."""
-    asked = [r.messages[-1].content for r in asker.requests]
+    asked = [r.messages[-1].content for r in asker.asked]
     return [block for text in asked for block in re.split(r"Set \d+: ", text)[1:]]
 
 
@@ -121,24 +121,13 @@ def test_values_are_shown_as_each_fact_states_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("tails", "merged"),
-    [
-        (("1950", "5 May 1950", "7 May 1950"), [("0 1950", "1 5 May 1950")]),
-        (
-            ("5 May 1950", "1950", "May 1950"),
-            [(k, "0 5 May 1950") for k in ("1 1950", "2 May 1950")],
-        ),
-        (("1950", "5 May 1950", "1951", "5 May 1950"), [("0 1950", "1 5 May 1950")]),
-        (("5 May 1950", "7 May 1950", "9 May 1950"), []),
-    ],
-)
+@each_row("tails, merged")
 def test_only_values_that_say_each_other_merge_and_the_fullest_stays(
     tails: tuple[str, ...], merged: list[tuple[str, str]]
 ) -> None:
     found = condense(Answers(write_groups), date(*tails))
 
-    assert (list(found.merged), found.losses) == (merged, ())
+    assert (list(found.merged), found.losses) == ([*merged], ())
 
 
 def test_what_bars_a_merge_wins_over_the_model_and_is_counted_once() -> None:

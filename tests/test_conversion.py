@@ -206,6 +206,7 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
     assert not [*(tmp_path / "w").glob("cache/results/*")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_without_extra")
 def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)

@@ -32,6 +32,11 @@ def make_row(words: str, **changes: object) -> dict[str, object]:
     } | changes
 
 
+VILLAGE = make_row(
+    "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
+)
+
+
 def decide_on(text: str, *rows: dict[str, object], decision: str = "accept", **options: str) -> str:
     known = parse_decisions(text, "d.toml")
     chosen, schema = rows[:1], general_schema()
@@ -68,35 +73,25 @@ def test_a_label_of_another_entry_is_refused(decision: str) -> None:
 
 def test_the_label_of_a_class_is_free_for_a_property_and_refused_for_a_class() -> None:
     assert accept(decide_on("", make_row("hails from"), label="person"))[0]["label"] == "person"
-    village = make_row("Village", kind="class", label="village", domain=PLACE, range=None)
     with pytest.raises(InputError, match=r"the class 'person' of the ontology"):
-        decide_on("", village, label="Person")
+        decide_on("", VILLAGE | {"state": "open"}, label="Person")
 
 
 def test_what_a_proposal_stands_on_is_accepted_with_it() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", make_row("hails from", range=village["iri"]), village)
+    text = decide_on("", make_row("hails from", range=VILLAGE["iri"]), VILLAGE)
     assert [r["label"] for r in accept(text)] == ["village", "hails from"]
 
 
 def test_a_class_that_was_accepted_under_another_name_is_pointed_to_by_its_own_iri() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", village, label="hamlet")
-    text = decide_on(text, make_row("hails from", range=village["iri"]), village)
+    text = decide_on("", VILLAGE, label="hamlet")
+    text = decide_on(text, make_row("hails from", range=VILLAGE["iri"]), VILLAGE)
     assert accept(text)[1]["range"] == GENERAL + "Hamlet"
 
 
 def test_what_stands_on_a_rejected_class_is_not_accepted() -> None:
-    village = make_row(
-        "Village", kind="class", label="village", domain=PLACE, range=None, state="accepted"
-    )
-    text = decide_on("", village, decision="reject")
+    text = decide_on("", VILLAGE, decision="reject")
     with pytest.raises(InputError, match=r"hails from depends on village, which d\.toml, entry 1"):
-        decide_on(text, make_row("hails from", range=village["iri"]), village)
+        decide_on(text, make_row("hails from", range=VILLAGE["iri"]), VILLAGE)
 
 
 def test_two_inverses_are_accepted_together_and_stated_once() -> None:

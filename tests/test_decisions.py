@@ -7,12 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.completion.decisions import (
-    Decision,
-    Index,
-    add_decision,
-    parse_decisions,
-)
+from kpyramid.completion.decisions import Decision, Index, add_decision, parse_decisions
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.pipeline.fingerprints import describe_settings, fingerprint_stage
 from kpyramid.pipeline.stage import find_stage

@@ -19,11 +19,7 @@ from tests.rows import each_row, read_rows
 
 DENIED = dict(read_rows("denials.denied"))
 PLAIN = dict(read_rows("denials.plain"))
-OPEN = [
-    "Rain rarely causes landslides.",
-    "If Dora Finch buys Quillon, prices rise.",
-    "According to legend, Bo Tarn founded Visby.",
-]
+OPEN = read_rows("denials.open")
 TWINS = ["Brelin causes headaches.", "Tarvo Group acquired Arden Mills."]
 
 

@@ -10,14 +10,10 @@ from kpyramid.snapshot.view import Scope
 from kpyramid.storage.verification import check_tables
 from tests.corpora import open_told
 from tests.planted import Statement, condense_statements
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 ADA = ("Ada Byron", "PERSON")
-TEXTS = {
-    "year.txt": "Milo Tarn retired in 1901. Milo Tarn toured Lund.",
-    "day.txt": "Milo Tarn retired on 5 May 1901.",
-    "other.txt": "Milo Tarn left Lund on 6 June 1902.",
-}
+TEXTS = read_bodies("detail.texts")
 
 
 def link(statements: list[Statement]) -> dict[str, str]:

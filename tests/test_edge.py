@@ -65,7 +65,13 @@ def is_running(process: int) -> bool:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGTERM,
+        *(pytest.param(one, marks=pytest.mark.slow) for one in (signal.SIGINT, signal.SIGKILL)),
+    ],
+)
 def test_worker_processes_end_with_the_command_however_it_ends(tmp_path: Path, number: int) -> None:
     script = tmp_path / "sharing.py"
     script.write_text(SHARING)

@@ -28,15 +28,18 @@ from kpyramid.storage.refs import read_head, resolve_ref
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
 from tests.commands import run, run_json
-from tests.corpora import build_corpus, share, use_quick_models, write_corpus
+from tests.corpora import (
+    build_corpus,
+    copy_shared_build,
+    hash_tree,
+    share,
+    use_quick_models,
+    write_corpus,
+)
+from tests.rows import read_bodies
 from tests.s3 import BUCKET, S3Server, use_server
 
-TEXTS = {
-    "ada.txt": "Ada Lovelace was born in London. She wrote notes on the engine.",
-    "zorn.txt": "Zorbina Quillfeather was born in Oslo. Zorbina Quillfeather founded Orm Ltd. "
-    "Ada Lovelace met Zorbina Quillfeather, and perhaps she did not.",
-    "mill.txt": "John Harlow works for the Harlow Brewing Company.",
-}
+TEXTS = read_bodies("erase.texts")
 PLANTED = b"Quillfeather"
 
 
@@ -233,6 +236,7 @@ def test_replies_that_only_the_document_needed_go(place: tuple[Path, Warehouse, 
     assert read_head(warehouse, "other") is not None
 
 
+@pytest.mark.slow
 def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
     place: tuple[Path, Warehouse, str], tmp_path: Path
 ) -> None:
@@ -253,6 +257,7 @@ def test_replies_in_a_shared_cache_are_found_by_the_records_of_runs(
     assert [key for key, _ in cache.list_replies()] == ["c" * 64]
 
 
+@pytest.mark.slow
 def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     place: tuple[Path, Warehouse, str], tmp_path: Path
 ) -> None:
@@ -285,9 +290,10 @@ def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     assert [one["place"] for one in later["exports"]] == [str(handed)], "that one may still be"
 
 
-def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) -> None:
-    _, warehouse, document = place
-    before = find_planted(warehouse)
+def test_a_reader_or_an_unknown_id_stops_it(tmp_path: Path) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    document = find_id(warehouse, snapshot, "zorblax.txt")
+    before = hash_tree(warehouse.snapshots)
 
     with hold_snapshot("main", warehouse.root):
         held = run_erase(warehouse, document, "--yes")
@@ -295,7 +301,7 @@ def test_a_reader_or_an_unknown_id_stops_it(place: tuple[Path, Warehouse, str]) 
 
     assert (held.exit_code, unknown.exit_code) == (7, 3)
     assert "erase it again" in held.stderr
-    assert find_planted(warehouse) == before
+    assert hash_tree(warehouse.snapshots) == before
 
 
 @pytest.mark.slow

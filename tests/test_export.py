@@ -100,6 +100,7 @@ def list_blocks(readme: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", readme, re.S)
 
 
+@pytest.mark.slow
 def test_every_python_block_of_the_readme_runs_in_the_folder(folder: Path) -> None:
     blocks = list_blocks((folder / "README.md").read_text("utf-8"))
     assert len(blocks) == 5
@@ -341,6 +342,7 @@ def test_one_duckdb_file_has_all_tables_and_views(told: Snapshot, form_of: FormO
         assert "Unit: probability" in str(database.sql(noted).fetchall())
 
 
+@pytest.mark.slow
 def test_vectors_are_searched_by_lancedb(told: Snapshot, form_of: FormOf) -> None:
     import lancedb
 

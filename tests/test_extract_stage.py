@@ -12,11 +12,11 @@ from kpyramid.documents.sentences import MAX_CHARACTERS, Dropped, Span, cut_pass
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.types import Chunk, Claim, Extraction, Fact, Mention, Titled
-from kpyramid.keys import hash_bytes
 from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.pipeline.stages import extract
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.settings import CascadeSettings
+from tests.planted import NOTHING
 
 TEXT = "Anna Holm founded Aster Pictures."
 FOUND = Extraction(
@@ -38,18 +38,8 @@ Chunks = Mapping[str, tuple[int, int]]
 def make_tables(texts: Mapping[str, str], chunks: Mapping[str, Chunks]) -> dict[str, pa.Table]:
     """Documents by id, and the chunks of each: id, first character, character after the last."""
     documents = [
-        {
-            "document_id": document_id,
-            "source": document_id,
-            "title": None,
-            "text": text,
-            "language": "en",
-            "metadata": [],
-            "access": [],
-            "licence": None,
-            "sha256": hash_bytes(text.encode()),
-        }
-        for document_id, text in texts.items()
+        NOTHING | {"document_id": key, "source": key, "text": text, "sha256": "0" * 64}
+        for key, text in texts.items()
     ]
     pieces = [
         {

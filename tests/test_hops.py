@@ -4,6 +4,7 @@ from typing import Any
 
 import musique
 import numpy as np
+import pytest
 from sets.musique import HopFact, is_empty_relation, joins, score_retrieval
 
 from tests.corpora import find_bench
@@ -37,6 +38,7 @@ def reproduce(limit: int | None = None) -> dict[str, Any]:
     return musique.measure(find_bench("musique100"), limit, True)
 
 
+@pytest.mark.slow
 def test_recorded_extraction_scores_as_published() -> None:
     figures = reproduce()
     assert (figures["hops_found"], figures["hops"], figures["hop_facts"]) == (63, 97, 0.649)

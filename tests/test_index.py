@@ -32,16 +32,13 @@ from tests.corpora import (
     hash_tree,
     make_settings,
     shared_corpus,
-    use_quick_models,
     write_corpus,
 )
 
 Matrix = np.ndarray
 
 
-@pytest.fixture(autouse=True)
-def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 @pytest.fixture(scope="module")

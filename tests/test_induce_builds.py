@@ -12,6 +12,8 @@ from kpyramid.ontology.literals import parse_literal
 from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.refs import list_entries, resolve_ref
+from kpyramid.storage.runs import list_runs
 from kpyramid.storage.verification import check_tables
 from tests.corpora import (
     SETTINGS,
@@ -23,7 +25,7 @@ from tests.corpora import (
     use_quick_models,
     write_corpus,
 )
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 from tests.test_induce import BASE, SHAPES, TURTLE
 
 COUNT = """
@@ -32,16 +34,13 @@ COUNT = """
 """
 EXAMPLES = read_rows("induce_builds.examples")
 TEXTS: Mapping[str, str] = {
-    "a.txt": "Anna Holm studied at Harlow University. Harlow University has 5,300 students.",
-    "b.txt": "Vell University has 720 students. Anna Holm was born in Leeds.",
-    "c.txt": "Anna Holm was born in Leeds. Leeds has code LS.",
+    "v.txt": "Quill College (Norway) has 720 students.",
+    **read_bodies("induce_builds.texts"),
 }
 ORDER = ("ingest", "chunk", "extract", "resolve", "embed", "induce", "complete", "condense")
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 def write_ontology(folder: Path, *, taught: bool = True) -> Settings:
@@ -69,37 +68,53 @@ def list_values(tables: Mapping[str, pa.Table], local: str) -> dict[str, str]:
     }
 
 
-def test_examples_teach_to_read_what_no_fact_says(tmp_path: Path) -> None:
-    corpus, warehouse = write_corpus(tmp_path / "corpus", TEXTS), Warehouse(tmp_path / "w")
-    plain = build_corpus(corpus, warehouse, write_ontology(tmp_path / "plain", taught=False))
-    assert list_values(read_snapshot(warehouse, plain.snapshot), "students") == {}
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus, an ontology with examples, and a warehouse built without and then with them."""
+    folder = tmp_path_factory.mktemp("induce")
+    with pytest.MonkeyPatch.context() as patch:
+        use_quick_models(patch)
+        corpus, warehouse = write_corpus(folder / "corpus", TEXTS), Warehouse(folder / "w")
+        build_corpus(corpus, warehouse, write_ontology(folder / "plain", taught=False))
+        build_corpus(corpus, warehouse, write_ontology(folder / "o"))
+    return folder
 
-    taught = build_corpus(corpus, warehouse, write_ontology(tmp_path / "o"))
 
-    tables = read_snapshot(warehouse, taught.snapshot)
+def test_examples_teach_to_read_what_no_fact_says(place: Path) -> None:
+    warehouse = Warehouse(place / "w")
+    plain, taught = (entry.snapshot for entry in list_entries(warehouse, "main"))
+    assert list_values(read_snapshot(warehouse, plain), "students") == {}
+
+    tables = read_snapshot(warehouse, taught)
     found = list_values(tables, "students")
-    assert found == {"Harlow University": "5300", "Vell University": "720"}
+    assert found == {
+        "Harlow University": "5300",
+        "Vell University": "720",
+        "Quill College": "720",
+    }
     assert list_values(tables, "birthPlace") == {"Anna Holm": "Leeds"}
-    assert check_tables(warehouse.snapshots / taught.snapshot) == []
+    assert check_tables(warehouse.snapshots / taught) == []
     snapshot = open_snapshot("main", warehouse.root)
     read = [r for r in tables["instances"].to_pylist() if r["property_iri"] == BASE + "students"]
     for row in read:
-        (place,) = snapshot.evidence(row["instance_id"])
-        assert snapshot.names[row["subject_id"]] in place.text
-        assert row["literal"] in place.text.replace(",", "")
-    counts = count_recomputed(taught)
+        (shown,) = snapshot.evidence(row["instance_id"])
+        assert snapshot.names[row["subject_id"]] in shown.text
+        assert row["literal"] in shown.text.replace(",", "")
+    (run,) = (r for r in list_runs(warehouse) if r["snapshot"] == taught)
+    report = json.loads((warehouse.runs / str(run["run"]) / "report.json").read_bytes())
+    counts = report["recomputed"]
     assert all(counts[stage] == 0 for stage in ORDER[: ORDER.index("induce")])
     assert counts["induce"] > 0
-    again = build_corpus(corpus, warehouse, write_ontology(tmp_path / "o"))
-    assert again.snapshot == taught.snapshot
+    again = build_corpus(place / "corpus", warehouse, write_ontology(place / "o"))
+    assert again.snapshot == taught
     assert sum(count_recomputed(again).values()) == 0
 
 
-def test_workers_and_shards_change_nothing(tmp_path: Path) -> None:
-    corpus, settings = write_corpus(tmp_path / "corpus", TEXTS), write_ontology(tmp_path / "o")
-    one = build_corpus(corpus, Warehouse(tmp_path / "w1"), settings, workers=1)
-    two = build_corpus(corpus, Warehouse(tmp_path / "w2"), settings, workers=2)
-    assert one.snapshot == two.snapshot
+@pytest.mark.slow
+def test_workers_and_shards_change_nothing(place: Path, tmp_path: Path) -> None:
+    settings = write_ontology(place / "o")
+    two = build_corpus(place / "corpus", Warehouse(tmp_path), settings, workers=2)
+    assert two.snapshot == resolve_ref(Warehouse(place / "w"), "main")
 
 
 def test_bad_values_are_rejects_and_the_snapshot_has_none(tmp_path: Path) -> None:
@@ -125,14 +140,10 @@ def test_bad_values_are_rejects_and_the_snapshot_has_none(tmp_path: Path) -> Non
     assert not list_values(tables, "studiedAt") and not list_values(tables, "code")
 
 
-def test_completion_works_on_with_individuals_that_only_a_reader_found(tmp_path: Path) -> None:
+def test_completion_works_on_with_individuals_that_only_a_reader_found(place: Path) -> None:
     """Their entities, rows and vectors are there for the stages after."""
-    texts = {"v.txt": "Quill College (Norway) has 720 students.", **TEXTS}
-    corpus, warehouse = write_corpus(tmp_path / "corpus", texts), Warehouse(tmp_path / "w")
-
-    outcome = build_corpus(corpus, warehouse, write_ontology(tmp_path / "o"))
-
-    tables = read_snapshot(warehouse, outcome.snapshot)
+    warehouse = Warehouse(place / "w")
+    tables = read_snapshot(warehouse, resolve_ref(warehouse, "main"))
     stated = {r["subject_id"] for r in tables["instances"].to_pylist()}
     assert stated <= set(tables["entities"]["entity_id"].to_pylist())
     owners = {
@@ -140,4 +151,3 @@ def test_completion_works_on_with_individuals_that_only_a_reader_found(tmp_path:
     }
     valued = {r["instance_id"] for r in tables["instances"].to_pylist() if r["property_iri"]}
     assert owners == valued
-    assert outcome.marks[-1].details["committed"] == "yes"

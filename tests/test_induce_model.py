@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,53 +19,31 @@ from kpyramid.ontology.population.inducer import (
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.plan import plan_build
-from kpyramid.pipeline.runner import run_stage
-from kpyramid.pipeline.stage import PIPELINE, Progress
 from kpyramid.settings import Settings
-from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_ontology
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.results import find_result, read_result
-from kpyramid.storage.runs import StageMark, start_run
+from kpyramid.storage.runs import StageMark
 from tests import class_reader
 from tests.asked_model import script
-from tests.corpora import (
-    list_marks,
-    make_settings,
-    read_snapshot,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import list_marks, make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
-from tests.model_runs import STEPS, run
+from tests.model_runs import STEPS, Rows, read_rows, run, run_stages
 from tests.planted import general_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 VALUES, VALUE = "values", "value"
 """The names of the tasks at the server."""
 GENERAL = "https://w3id.org/kpyramid/general#"
-TEXTS = {
-    "batt.txt": "Leon Batt visited Rome with Anna Holm. Birth year of Leon Batt: 1902.",
-    "lund.txt": "Per Lund was born in Kiruna. The Harlow Bridge is a bridge in Kent.",
-    "zorblax.txt": "Clara Zorblax founded Quuxville. Birth place of Clara Zorblax: Lima.",
-}
+TEXTS = read_bodies("induce_model.texts")
 CLARA, LEON = ("Clara Zorblax", "birthPlace", "Lima"), ("Leon Batt", "birthYear", "1902")
-STAGES = [stage.name for stage in PIPELINE][: [s.name for s in PIPELINE].index("induce") + 1]
 TEXT = (
     "Anna Holm founded Aster Pictures in 1921. She was born in Leeds.\n"
     "Aster Pictures sold “Blue  Harbour” to Per Lund."
 )
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(class_reader.answer) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("quick_models")
+ANSWER = class_reader.answer
 
 
 @pytest.fixture
@@ -87,21 +65,12 @@ def open_settings(
     )
 
 
-def induce(
-    corpus: Path, folder: Path, settings: Settings
-) -> tuple[StageMark, dict[str, list[dict[str, Any]]]]:
+def induce(corpus: Path, folder: Path, settings: Settings) -> tuple[StageMark, dict[str, Rows]]:
     """A run up to stage induce: its mark, and the rows that it made; entities are all there are."""
-    place = Warehouse(folder)
-    started = start_run(place, corpus, settings, ref="main")
-    marks = [run_stage(started, name, workers=1, progress=Progress()) for name in STAGES]
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for mark in marks[-3:]:
-        result = find_result(place, mark.stage, mark.key)
-        assert result is not None
-        for name, file in result.tables.items():
-            found = read_result(file, load_contracts()[name]).to_pylist()
-            rows[name] = [*rows.get(name, []), *found] if name == "entities" else found
-    return marks[-1], rows
+    marks = run_stages(corpus, folder, settings, "induce")
+    rows = {name: read_rows(folder, marks["induce"], name) for name in ("instances", "rejects")}
+    found = (read_rows(folder, marks[stage], "entities") for stage in ("resolve", "induce"))
+    return marks["induce"], {**rows, "entities": [row for part in found for row in part]}
 
 
 def list_values(rows: Mapping[str, list[dict[str, Any]]]) -> set[tuple[str, str, str]]:

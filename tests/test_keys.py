@@ -1,6 +1,5 @@
 """Every ingredient of a result is in its key: each is flipped in turn, and only that key moves."""
 
-import ast
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage import contracts, identity
 from kpyramid.storage.declarations import locate_declarations
 from tests.corpora import ROOT, make_settings
+from tests.imports import list_imports, locate_module
 from tests.rows import read_bodies
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
@@ -307,45 +307,35 @@ NO_INGREDIENT = read_bodies("keys.no_ingredient")
 DISTRIBUTIONS = read_bodies("keys.distributions")
 
 
-def list_imports(module: str, seen: set[str]) -> set[str]:
-    """The third-party packages that a module of kpyramid reaches, through all it imports."""
-    path = ROOT / "etl" / module.replace(".", "/")
-    path = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
-    if module in seen or not path.exists():
-        return set()
-    seen.add(module)
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
-        if isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
-        for name in names:
-            if name.startswith("kpyramid."):
-                found |= list_imports(name, seen)
-            elif name.partition(".")[0] not in {*sys.stdlib_module_names, "kpyramid"}:
-                found.add(name.partition(".")[0])
-    return found
+@cache
+def reach(module: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The modules of kpyramid, and the packages of others, that one reaches by all it imports."""
+    modules, packages, queue = {module}, set[str](), [module]
+    while queue:
+        path = locate_module(queue.pop())
+        assert path is not None
+        for name in list_imports(path):
+            top = name.partition(".")[0]
+            if top == "kpyramid":
+                ours = {n for n in (name.rpartition(".")[0], name) if locate_module(n)} - modules
+                modules |= ours
+                queue += ours
+            elif top not in sys.stdlib_module_names:
+                packages.add(top)
+    return frozenset(modules), frozenset(packages)
 
 
 @pytest.mark.parametrize("stage", PIPELINE, ids=lambda stage: stage.name)
 def test_every_library_that_a_stage_reaches_is_in_its_key(stage: Stage) -> None:
-    reached = list_imports(f"kpyramid.pipeline.stages.{stage.name}", set()) - NO_INGREDIENT.keys()
-
-    assert {DISTRIBUTIONS.get(name, name) for name in reached} - {
-        "pyarrow",
-        *stage.libraries,
-    } == set()
+    _, packages = reach(f"kpyramid.pipeline.stages.{stage.name}")
+    needed = {DISTRIBUTIONS.get(name, name) for name in packages - NO_INGREDIENT.keys()}
+    assert needed <= {"pyarrow", *stage.libraries}
 
 
 def test_the_lexicon_is_in_the_key_of_every_stage_that_reaches_it() -> None:
-    reaching = set()
-    for stage in PIPELINE:
-        seen: set[str] = set()
-        list_imports(f"kpyramid.pipeline.stages.{stage.name}", seen)
-        read = {"kpyramid.graph.synonyms.lexicon", "kpyramid.graph.synonyms.words"}
-        reaching |= set() if read.isdisjoint(seen) else {stage.name}
-
-    assert reaching == LEXICON
+    lexicon = {"kpyramid.graph.synonyms.lexicon", "kpyramid.graph.synonyms.words"}
+    reached = {s.name: reach(f"kpyramid.pipeline.stages.{s.name}")[0] for s in PIPELINE}
+    assert {name for name, modules in reached.items() if lexicon & modules} == LEXICON
 
 
 def test_a_model_and_an_ontology_that_only_moved_keep_their_keys(bench: Bench) -> None:

@@ -173,18 +173,7 @@ def test_trap_at_the_limit_no_entity_that_is_no_option_is_returned(public: Snaps
     assert step.reason == "from Anna Holm to Aster Pictures: no option within 1 rounds"
 
 
-BAD = [
-    '{"tail": 9}',
-    '{"tail": 0}',
-    '{"tail": -1}',
-    '{"tail": "Leeds"}',
-    "Leeds",
-    "",
-    "[]",
-    FailureKind.REFUSED,
-    FailureKind.TRUNCATED,
-    FailureKind.EMPTY,
-]
+BAD = [*read_rows("ksl.bad"), FailureKind.REFUSED, FailureKind.TRUNCATED, FailureKind.EMPTY]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=str)

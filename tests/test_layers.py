@@ -4,7 +4,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,10 +12,11 @@ from pathlib import Path
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import Ports
 from kpyramid.strategies import STRATEGIES
+from tests.imports import ETL, find_file, list_imports, parse
 from tests.rows import read_rows
 from tests.stage_versions import SHAPING
 
-PACKAGE = Path(__file__).parent.parent / "etl" / "kpyramid"
+PACKAGE = ETL / "kpyramid"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 STAGES = PACKAGE / "pipeline" / "stages"
 
@@ -46,32 +47,6 @@ def name_module(path: Path) -> str:
 def find_room(path: Path) -> str:
     """The line of `ROOMS` that a file belongs to."""
     return path.relative_to(PACKAGE).with_suffix("").parts[0]
-
-
-@cache
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
-
-
-def list_imports(path: Path) -> Iterator[str]:
-    """The dotted names that a file imports, wherever in the file."""
-    for node in ast.walk(parse(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name_module(path)}: relative import"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def find_file(dotted: str) -> Path | None:
-    """The file of the package that an imported name leads to."""
-    parts = dotted.split(".")[1:]
-    for length in range(len(parts), -1, -1):
-        place = PACKAGE.joinpath(*parts[:length])
-        for path in (place.with_suffix(".py"), place / "__init__.py"):
-            if path.is_file():
-                return path
-    return None
 
 
 @cache

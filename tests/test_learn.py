@@ -5,7 +5,7 @@ Tests of the paper's steps are named after their sections; real builds of a tiny
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,18 @@ def write_rows(folder: Path, *rows: Mapping[str, Any] | str) -> Path:
     return path
 
 
-def teach(
-    corpus: Path, base: Snapshot, reader: Reader, *rows: Mapping[str, Any] | str, **more: Any
-) -> Learnt:
-    path = write_rows(corpus.parent, *rows)
-    return learn(path, corpus, base, lambda scoped: Stater(scoped, reader), **more)
+Teach = Callable[..., Learnt]
+
+
+@pytest.fixture
+def teach(corpus: Path, base: Snapshot, reader: Reader) -> Teach:
+    """Learns from rows of feedback."""
+
+    def run(*rows: Mapping[str, Any] | str, **more: Any) -> Learnt:
+        path = write_rows(corpus.parent, *rows)
+        return learn(path, corpus, base, lambda scoped: Stater(scoped, reader), **more)
+
+    return run
 
 
 def read_file(corpus: Path) -> list[dict[str, Any]]:
@@ -157,16 +164,12 @@ def test_3_2_2_what_the_graph_says_is_known(
     assert bool(Graph(base).find_known(Triple(*triple))) is is_known
 
 
-def test_3_2_2_what_is_hidden_is_new_to_the_public(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
+def test_3_2_2_what_is_hidden_is_new_to_the_public(corpus: Path, teach: Teach) -> None:
     row = ask("Who founded Quuxville?", "Clara Weiss")
 
-    assert list_reasons(teach(corpus, base, reader, row)) == ["learnt"]
+    assert list_reasons(teach(row)) == ["learnt"]
     (corpus / EXPERIENCE).unlink()
-    assert list_reasons(teach(corpus, base, reader, row | {"access": "board"})) == [
-        "known redundant"
-    ]
+    assert list_reasons(teach(row | {"access": "board"})) == ["known redundant"]
 
 
 # Algorithm 1, 3.2.2, 3.3: when the graph evolves.
@@ -184,13 +187,13 @@ def test_algorithm_1_the_graph_evolves_when_confidence_came_late_or_never(
 
 
 def test_3_3_a_good_rating_makes_the_answer_gold_and_a_bad_one_states_nothing(
-    corpus: Path, base: Snapshot, reader: Reader
+    corpus: Path, teach: Teach
 ) -> None:
     good = ask("Where was Anna Holm born?", answer="Bergen", rating="good")
     bad = ask("Where did Anna Holm die?", answer="Kiruna", rating="bad")
     none = ask("Where did Clara Weiss die?", answer="Kiruna")
 
-    found = teach(corpus, base, reader, good, bad, none)
+    found = teach(good, bad, none)
 
     assert list_reasons(found) == ["learnt", "refused no_gold", "refused no_gold"]
     (row,) = read_file(corpus)
@@ -202,13 +205,13 @@ def test_3_3_a_good_rating_makes_the_answer_gold_and_a_bad_one_states_nothing(
 
 @pytest.mark.slow
 def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
-    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader
+    tmp_path: Path, corpus: Path, base: Snapshot, teach: Teach
 ) -> None:
     before = hash_tree(base.folder)
     place = open_warehouse(tmp_path / "warehouse")
     question = str(BIRTH["question"])
     studied = ask("Where did Clara Weiss study?", "Leeds")
-    assert teach(corpus, base, reader, BIRTH, studied).written
+    assert teach(BIRTH, studied).written
 
     build(corpus, place, Settings())
     found = ask_pyramid(question, place.root, "main", Settings())
@@ -232,31 +235,31 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
 
 
 def test_learning_twice_changes_nothing_and_any_order_gives_the_same_bytes(
-    corpus: Path, base: Snapshot, reader: Reader
+    corpus: Path, teach: Teach
 ) -> None:
     other = ask("What did Leon Batt study?", "chemistry", source="ann")
-    assert teach(corpus, base, reader, BIRTH, other).rows == 2
+    assert teach(BIRTH, other).rows == 2
     made = {name: (corpus / name).read_bytes() for name in (EXPERIENCE,)}
 
-    found = teach(corpus, base, reader, BIRTH, other)
+    found = teach(BIRTH, other)
     assert list_reasons(found) == ["known learnt_before"] * 2 and not found.written
     (corpus / EXPERIENCE).unlink()
-    teach(corpus, base, reader, other, BIRTH)
+    teach(other, BIRTH)
     assert {name: (corpus / name).read_bytes() for name in (EXPERIENCE,)} == made
     assert [row["id"] for row in read_file(corpus)] == sorted(r["id"] for r in read_file(corpus))
 
 
-def test_a_dry_run_writes_nothing(corpus: Path, base: Snapshot, reader: Reader) -> None:
+def test_a_dry_run_writes_nothing(corpus: Path, teach: Teach) -> None:
     before = hash_tree(corpus)
 
-    found = teach(corpus, base, reader, BIRTH, "{", dry_run=True)
+    found = teach(BIRTH, "{", dry_run=True)
 
     assert list_reasons(found) == ["learnt", "refused malformed"] and not found.written
     assert hash_tree(corpus) == before
 
 
 def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
-    corpus: Path, base: Snapshot, reader: Reader
+    base: Snapshot, teach: Teach
 ) -> None:
     (key,) = (
         k
@@ -265,31 +268,27 @@ def test_an_answer_from_labelled_facts_is_not_learnt_without_their_labels(
     )
     unknown = base.table("triples")["triple_id"].to_pylist()[0]  # labels of no fact
     row, other = (BIRTH | {"triples": [{"key": k, "words": "a b c"}]} for k in (key, unknown))
-    found = teach(corpus, base, reader, row, other, row | {"access": "board"})
+    found = teach(row, other, row | {"access": "board"})
     assert list_reasons(found) == ["quarantined hidden_basis"] * 2 + ["learnt"]
 
 
 # Poisoning, bad rows, and other runs.
 
 
-def test_a_row_that_disagrees_with_what_was_learnt_is_put_aside(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
-    teach(corpus, base, reader, BIRTH)
+def test_a_row_that_disagrees_with_what_was_learnt_is_put_aside(teach: Teach) -> None:
+    teach(BIRTH)
 
-    found = teach(corpus, base, reader, BIRTH | {"gold": "Leeds"})
+    found = teach(BIRTH | {"gold": "Leeds"})
 
     assert list_reasons(found) == ["quarantined rows_disagree"]
     assert "of experience.jsonl has another answer" in found.outcomes[0].detail
 
 
-def test_another_value_of_a_property_that_has_one_is_put_aside(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
+def test_another_value_of_a_property_that_has_one_is_put_aside(teach: Teach) -> None:
     wrong = ask("Where was Leon Batt born?", "Kiruna")
     two = ask("What is the birthplace of Anna Holm?", "Leeds")
 
-    found = teach(corpus, base, reader, wrong, BIRTH, two)
+    found = teach(wrong, BIRTH, two)
 
     assert list_reasons(found)[0] == "quarantined contradicts"
     assert "Leon Batt was born in Oslo" in found.outcomes[0].detail
@@ -305,7 +304,7 @@ def test_a_value_contradicts_by_its_classes(
 
 
 def test_labels_that_no_document_has_open_no_view_of_their_own(
-    corpus: Path, base: Snapshot, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    teach: Teach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[Scope] = []
     scoped = Snapshot.scoped
@@ -314,7 +313,7 @@ def test_labels_that_no_document_has_open_no_view_of_their_own(
     )
     rows = [ask(f"Who founded Orbel {n}?", "Mara Lund", access=f"team{n}") for n in range(9)]
     seen = ask("Who founded Quuxville?", "Anna Holm", access="board")
-    found = teach(corpus, base, reader, *rows, seen)
+    found = teach(*rows, seen)
 
     assert found.count() == {"learnt": 10}
     assert {scope.access for scope in opened} == {frozenset(), frozenset({"board"})}
@@ -322,28 +321,26 @@ def test_labels_that_no_document_has_open_no_view_of_their_own(
 
 
 def test_one_source_gives_no_more_than_its_share(
-    corpus: Path, base: Snapshot, reader: Reader, monkeypatch: pytest.MonkeyPatch
+    teach: Teach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kpyramid.pipeline.learning.learn.SOURCE_ROWS", 1)
     flood = [ask(f"Who founded Orbel {n}?", f"Mara Lund {n}", source="flood") for n in range(6)]
 
-    found = teach(corpus, base, reader, *flood, BIRTH)
+    found = teach(*flood, BIRTH)
 
     assert list_reasons(found) == ["learnt", *["quarantined source_share"] * 5, "learnt"]
     assert "source flood: 6 of 7 rows" in found.outcomes[1].detail
 
-    again = teach(corpus, base, reader, *flood, BIRTH)
+    again = teach(*flood, BIRTH)
     assert list_reasons(again)[1:6] == ["quarantined source_share"] * 5
 
 
-def test_marks_that_end_a_line_elsewhere_stand_inside_a_row(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
+def test_marks_that_end_a_line_elsewhere_stand_inside_a_row(teach: Teach) -> None:
     odd = {**ask("Why so?\u2028", "no \ud800 reason"), "strategy": "\u2028\u0085\ud800"}
 
-    teach(corpus, base, reader, odd, BIRTH)
+    teach(odd, BIRTH)
 
-    assert list_reasons(teach(corpus, base, reader, odd, BIRTH))[-1] == "known learnt_before"
+    assert list_reasons(teach(odd, BIRTH))[-1] == "known learnt_before"
 
 
 BAD = [
@@ -371,20 +368,18 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_a_bad_row_is_a_reject_and_stops_no_good_one(
-    corpus: Path, base: Snapshot, reader: Reader
-) -> None:
+def test_a_bad_row_is_a_reject_and_stops_no_good_one(corpus: Path, teach: Teach) -> None:
     for line, reason in BAD:
         (row,) = read_feedback(write_rows(corpus.parent, line))
         assert isinstance(row, Unread) and row.reason == reason and row.detail, line
-    found = teach(corpus, base, reader, *[line for line, _ in BAD], BIRTH)
+    found = teach(*[line for line, _ in BAD], BIRTH)
     assert sum(found.count().values()) == len(BAD) + 1
     assert [row["text"] for row in read_file(corpus)] == ["Anna Holm was born in Bergen."]
     assert all(outcome.detail for outcome in found.outcomes[:-1])
 
 
 def test_what_cannot_be_read_is_said_before_anything_is_written(
-    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader
+    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader, teach: Teach
 ) -> None:
     with pytest.raises(InputError, match=r"give a file of JSON lines"):
         learn(tmp_path / "none.jsonl", corpus, base, lambda s: Stater(s, reader))
@@ -392,12 +387,12 @@ def test_what_cannot_be_read_is_said_before_anything_is_written(
         learn(tmp_path / "none.jsonl", tmp_path / "none", base, lambda s: Stater(s, reader))
     (corpus / EXPERIENCE).write_text('{"id": "x"}\n', "utf-8")
     with pytest.raises(InputError, match="mend or remove it"):
-        teach(corpus, base, reader, BIRTH)
+        teach(BIRTH)
 
 
-def test_one_run_learns_at_a_time(corpus: Path, base: Snapshot, reader: Reader) -> None:
+def test_one_run_learns_at_a_time(corpus: Path, teach: Teach) -> None:
     with hold_file(corpus / ".experience.lock", alone=True), pytest.raises(ConflictError):
-        teach(corpus, base, reader, BIRTH)
+        teach(BIRTH)
 
 
 def test_the_command_learns_by_rules(tmp_path: Path, corpus: Path, base: Snapshot) -> None:
@@ -411,6 +406,7 @@ def test_the_command_learns_by_rules(tmp_path: Path, corpus: Path, base: Snapsho
     assert "Anna Holm was born in Bergen." in done.stdout and read_file(corpus)
 
 
+@pytest.mark.slow
 def test_the_command_learns_by_a_model_and_the_pyramid_knows_it(
     tmp_path: Path, corpus: Path, base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

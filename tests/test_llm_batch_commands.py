@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from kpyramid.pipeline.models import ASKING, locate_locks
 from kpyramid.settings import load_settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
-from tests.batch_desk import make_pending
-from tests.loopback import Loopback, answer_by_schema, serve
+from tests.batch_desk import Bench
+from tests.loopback import Loopback, answer_by_schema
 from tests.rows import each_row
 
 Say = Callable[..., Any]
@@ -42,10 +42,7 @@ def answer(body: dict[str, Any]) -> str:
     return answer_by_schema(body)
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(answer) as running:
-        yield running
+ANSWER = answer
 
 
 @pytest.fixture
@@ -87,11 +84,11 @@ def say(server: Loopback, tmp_path: Path) -> Say:
 
 
 @pytest.fixture
-def five_pending(monkeypatch: pytest.MonkeyPatch) -> None:
+def five_pending(server: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Five requests are pending, whatever the corpus says: for tests without the stages."""
 
     def collect_pending(run: Run, **_: object) -> dict[str, Request]:
-        return make_pending(run.settings.llm, 5)
+        return Bench(server, tmp_path, run.settings.llm).pend(5)
 
     monkeypatch.setattr(runner, "collect_pending", collect_pending)
 

@@ -15,6 +15,7 @@ from hashlib import sha256
 from itertools import count
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_m
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.bucket import BucketStore, open_blobs
 from kpyramid.storage.store import BlobStore, FolderStore
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}
@@ -69,68 +70,34 @@ def find_file(tmp_path: Path, folder: str, key: str = KEY) -> Path:
 SYSTEM, USER = REQUEST.messages
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        replace(REQUEST, task="triples"),
-        replace(REQUEST, version=2),
-        replace(REQUEST, messages=(replace(SYSTEM, content="List claims!"), USER)),
-        replace(REQUEST, messages=(SYSTEM, replace(USER, content="Ada  wrote a program."))),
-        replace(REQUEST, messages=(SYSTEM, replace(USER, content="a Ada wrote program."))),
-        replace(REQUEST, messages=(replace(SYSTEM, role="user"), USER)),
-        replace(REQUEST, messages=(USER, SYSTEM)),
-        replace(REQUEST, messages=(SYSTEM,)),
-        replace(REQUEST, messages=(SYSTEM, USER, USER)),
-        replace(REQUEST, messages=(Message("system", SYSTEM.content + USER.content),)),
-        replace(REQUEST, schema={"type": "object", "required": []}),
-        replace(REQUEST, schema={"type": "object"}),
-        replace(REQUEST, max_tokens=101),
-    ],
-)
-def test_request_that_differs_in_what_is_sent_has_another_key(other: Request) -> None:
-    assert key_request(other, MODEL) != KEY
+def test_what_is_sent_is_in_the_key() -> None:
+    changes: list[dict[str, Any]] = [
+        {"task": "triples"},
+        {"version": 2},
+        {"messages": (replace(SYSTEM, content="List claims!"), USER)},
+        {"messages": (SYSTEM, replace(USER, content="Ada  wrote a program."))},
+        {"messages": (SYSTEM, replace(USER, content="a Ada wrote program."))},
+        {"messages": (replace(SYSTEM, role="user"), USER)},
+        {"messages": (USER, SYSTEM)},
+        {"messages": (SYSTEM,)},
+        {"messages": (SYSTEM, USER, USER)},
+        {"messages": (Message("system", SYSTEM.content + USER.content),)},
+        {"schema": {"type": "object", "required": []}},
+        {"schema": {"type": "object"}},
+        {"max_tokens": 101},
+    ]
+    keys = {key_request(replace(REQUEST, **change), MODEL) for change in changes}
+    models = read_bodies("llm_cache.other_models")
+    keys |= {key_request(REQUEST, describe_model(LLMSettings(**model))) for model in models}
+    assert len(keys - {KEY}) == len(changes) + len(models)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        LLMSettings(model="other-model"),
-        LLMSettings(model="test-model", temperature=0.1),
-        LLMSettings(model="test-model", temperature="default"),
-        LLMSettings(model="test-model", seed=1),
-        LLMSettings(model="test-model", reasoning_effort="low"),
-    ],
-)
-def test_other_model_or_parameter_gives_another_key(settings: LLMSettings) -> None:
-    assert key_request(REQUEST, describe_model(LLMSettings(model="test-model"))) == KEY
-    assert key_request(REQUEST, describe_model(settings)) != KEY
-
-
-@pytest.mark.parametrize(
-    "same",
-    [
-        replace(REQUEST, stage="resolve"),
-        replace(REQUEST, document="doc-2"),
-        replace(REQUEST, document=None),
-        replace(REQUEST, subject="something else"),
-        replace(REQUEST, schema={"required": ["claims"], "type": "object"}),
-    ],
-)
-def test_what_is_for_the_books_only_leaves_the_key(same: Request) -> None:
-    assert key_request(same, MODEL) == KEY
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        LLMSettings(model="test-model", base_url="http://127.0.0.1:8000/v1"),
-        LLMSettings(model="test-model", api_key_env="OTHER_KEY"),
-        LLMSettings(model="test-model", concurrency=9, timeout=1, max_wait=1, cache="/elsewhere"),
-        LLMSettings(model="test-model", budget_tokens=1),
-    ],
-)
-def test_where_and_how_fast_a_model_is_asked_leaves_the_key(settings: LLMSettings) -> None:
-    assert key_request(REQUEST, describe_model(settings)) == KEY
+def test_what_is_for_the_books_or_says_where_and_how_fast_leaves_the_key() -> None:
+    for change in read_bodies("llm_cache.for_the_books"):
+        assert key_request(replace(REQUEST, **change), MODEL) == KEY, change
+    for where in read_bodies("llm_cache.where_and_how_fast"):
+        model = describe_model(LLMSettings(**{"model": "test-model", **where}))
+        assert key_request(REQUEST, model) == KEY, where
 
 
 def test_reply_holds_nothing_of_the_prompt(cache: ReplyCache, tmp_path: Path) -> None:

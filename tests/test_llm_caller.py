@@ -1,7 +1,6 @@
 """A caller asks once: replies are stored before they are read, failures are asked again as due."""
 
 import json
-import multiprocessing
 import threading
 import time
 from collections import deque
@@ -211,37 +210,6 @@ def test_threads_that_ask_the_same_pay_once(cache: ReplyCache) -> None:
     assert (caller.counts.asked, caller.counts.hits) == (8, 7)
 
 
-def ask_and_log(folder: str, number: int) -> None:
-    """A worker that asks for the same as others do at the same time; notes each call."""
-
-    class Slow:
-        def obtain(self, key: str, request: Request) -> Mapping[str, JsonValue]:
-            with (place / "calls").open("a") as file:
-                file.write("x")
-            time.sleep(0.3)
-            assert isinstance(GOOD, Mapping)
-            return GOOD
-
-    place = Path(folder)
-    cache = ReplyCache(FolderStore(place / "cache"))
-    caller = Caller(MODEL, Slow(), cache, KeyLocks(place / "locks"))
-    (place / f"ready-{number}").touch()
-    while not all((place / f"ready-{n}").exists() for n in range(2)):
-        time.sleep(0.001)
-    assert caller.ask(REQUEST, parse) == ["Ada wrote a program"]
-
-
-def test_processes_that_ask_the_same_pay_once(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=ask_and_log, args=(str(tmp_path), n)) for n in range(2)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(120)
-        assert worker.exitcode == 0
-    assert (tmp_path / "calls").read_text() == "x"
-
-
 def test_threads_that_ask_other_things_do_not_wait_for_each_other(cache: ReplyCache) -> None:
     together = threading.Barrier(4, timeout=120)
 
@@ -260,17 +228,6 @@ def test_threads_that_ask_other_things_do_not_wait_for_each_other(cache: ReplyCa
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda one: caller.ask(one, parse), requests()))
     assert found == [["Ada wrote a program"]] * 4
-
-
-def test_damaged_reply_is_named_and_asked_again(
-    cache: ReplyCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    ask(script(GOOD), cache)
-    (path,) = (tmp_path / "cache" / "replies").rglob("*.json")
-    path.write_bytes(path.read_bytes()[:-20])
-    assert ask(script(OTHER), cache) == ["Another one"]
-    assert path.name in caplog.text
-    assert cache.read_reply(KEY) == OTHER
 
 
 @dataclass

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,31 +21,30 @@ from tests.llm_runs import (
     ITEMS,
     SICK,
     TASK,
+    Lab,
     Time,
     answer_item,
     check_books,
-    check_healed,
     count_items,
     make_request,
     open_cache,
-    read_failed,
-    run,
     run_items,
 )
 from tests.loopback import Loopback, serve
 from tests.rows import read_rows
 
+ANSWER = answer_item
+
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(answer_item) as server:
-        yield server
+def lab(server: Loopback, tmp_path: Path) -> Lab:
+    return Lab(server, tmp_path)
 
 
-def test_unchanged_second_run_makes_no_call_at_all(server: Loopback, tmp_path: Path) -> None:
-    first = run(server, tmp_path)
-    check_healed(server, tmp_path, first, asked=0)
-    assert count_items(server) == Counter(range(ITEMS))
+def test_unchanged_second_run_makes_no_call_at_all(lab: Lab) -> None:
+    first = lab.run()
+    lab.check_healed(first, asked=0)
+    assert lab.count_items() == Counter(range(ITEMS))
 
 
 # Row 10: 429
@@ -58,32 +56,30 @@ def test_unchanged_second_run_makes_no_call_at_all(server: Loopback, tmp_path: P
     ids=["none", "0", "300"],
 )
 def test_busy_endpoint_is_waited_for_and_no_item_is_lost(
-    server: Loopback, tmp_path: Path, options: dict[str, float], least: float
+    lab: Lab, options: dict[str, float], least: float
 ) -> None:
-    server.faults.add("429", times=2, contains="Item", **options)
-    busy = run(server, tmp_path)
+    lab.server.faults.add("429", times=2, contains="Item", **options)
+    busy = lab.run()
     assert busy.answered == set(range(ITEMS))
     assert least <= busy.slept < 700
-    assert server.calls(schema=TASK) == ITEMS + 2
-    check_healed(server, tmp_path, busy, asked=0)
+    assert lab.server.calls(schema=TASK) == ITEMS + 2
+    lab.check_healed(busy, asked=0)
 
 
-def test_retry_after_as_a_date_is_waited_for(server: Loopback, tmp_path: Path) -> None:
-    server.faults.add("429", times=1, contains="Item", retry_after=60, as_date=True)
-    busy = run(server, tmp_path, concurrency=1)
+def test_retry_after_as_a_date_is_waited_for(lab: Lab) -> None:
+    lab.server.faults.add("429", times=1, contains="Item", retry_after=60, as_date=True)
+    busy = lab.run(concurrency=1)
     assert busy.answered == set(range(ITEMS))
     assert 57 <= busy.slept < 70
 
 
-def test_wait_longer_than_allowed_leaves_the_item_for_the_next_run(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add("429", times=1, contains=f"Item 00{SICK}", retry_after=300)
-    busy = run(server, tmp_path, max_wait=60.0)
+def test_wait_longer_than_allowed_leaves_the_item_for_the_next_run(lab: Lab) -> None:
+    lab.server.faults.add("429", times=1, contains=f"Item 00{SICK}", retry_after=300)
+    busy = lab.run(max_wait=60.0)
     assert busy.failures == {SICK: FailureKind.DEFERRED}
     assert busy.answered == set(range(ITEMS)) - {SICK}
     assert busy.slept < 60
-    check_healed(server, tmp_path, busy, asked=1)
+    lab.check_healed(busy, asked=1)
 
 
 # Row 11: what no waiting mends
@@ -92,15 +88,16 @@ def test_wait_longer_than_allowed_leaves_the_item_for_the_next_run(
 @pytest.mark.parametrize("fault", ["quota", "401", "404"])
 @pytest.mark.parametrize("begun", [False, True], ids=["first call", "in the midst"])
 def test_fatal_answer_ends_the_run_after_one_call_and_resuming_pays_nothing_twice(
-    server: Loopback, tmp_path: Path, fault: str, begun: bool
+    lab: Lab, fault: str, begun: bool
 ) -> None:
-    server.faults.add(fault, skip=1 + SICK if begun else 0)
-    dead = run(server, tmp_path, concurrency=1)
+    lab.server.faults.add(fault, skip=1 + SICK if begun else 0)
+    dead = lab.run(concurrency=1)
     assert isinstance(dead.error, EndpointError) and dead.error.exit_code == 8
     assert dead.answered == set(range(SICK if begun else 0))
-    assert [e["outcome"] for e in server.log if e["path"] == "/chat/completions"].count(fault) == 1
+    asked = [e["outcome"] for e in lab.server.log if e["path"] == "/chat/completions"]
+    assert asked.count(fault) == 1
     assert dead.slept == 0
-    check_healed(server, tmp_path, dead, asked=ITEMS - len(dead.answered))
+    lab.check_healed(dead, asked=ITEMS - len(dead.answered))
 
 
 def test_refusal_for_all_stops_the_threads_that_have_not_asked_yet(tmp_path: Path) -> None:
@@ -116,11 +113,12 @@ def test_wrong_key_and_unknown_model_are_told_apart_and_cost_one_call(
 ) -> None:
     with serve(answer_item, key="sk-right-key-1234", models=["loopback"]) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-key-1234")
-        wrong_key = run(server, tmp_path)
+        lab = Lab(server, tmp_path)
+        wrong_key = lab.run()
         monkeypatch.setenv("OPENAI_API_KEY", "sk-right-key-1234")
-        wrong_model = run(server, tmp_path, "two", model="gpt-5000")
+        wrong_model = lab.run("two", model="gpt-5000")
         assert server.calls() == 2
-        good = run(server, tmp_path, "three")
+        good = lab.run("three")
     assert "OPENAI_API_KEY" in str(wrong_key.error) and "sk-wrong" not in str(wrong_key.error)
     assert "gpt-5000" in str(wrong_model.error) and "kpyramid doctor" in str(wrong_model.error)
     assert good.answered == set(range(ITEMS))
@@ -135,53 +133,51 @@ PASSING = read_rows("llm_faults.passing")
 
 @pytest.mark.parametrize(("fault", "options"), PASSING)
 def test_failure_that_passes_is_asked_again_within_the_run(
-    server: Loopback, tmp_path: Path, fault: str, options: dict[str, Any]
+    lab: Lab, fault: str, options: dict[str, Any]
 ) -> None:
-    server.faults.add(fault, times=2, contains="Item", wait=3.0, **options)
-    shaken = run(server, tmp_path, timeout=1.5 if fault == "timeout" else 5.0)
+    lab.server.faults.add(fault, times=2, contains="Item", wait=3.0, **options)
+    shaken = lab.run(timeout=1.5 if fault == "timeout" else 5.0)
     assert shaken.answered == set(range(ITEMS))
-    assert server.calls(schema=TASK) == ITEMS + 2
-    check_healed(server, tmp_path, shaken, asked=0)
+    assert lab.server.calls(schema=TASK) == ITEMS + 2
+    lab.check_healed(shaken, asked=0)
 
 
 @pytest.mark.parametrize(("fault", "options"), [p for p in PASSING if p[0] != "timeout"])
 def test_failure_that_stays_is_tried_five_times_then_left_for_the_next_run(
-    server: Loopback, tmp_path: Path, fault: str, options: dict[str, Any]
+    lab: Lab, fault: str, options: dict[str, Any]
 ) -> None:
-    server.faults.add(fault, contains=f"Item 00{SICK}", **options)
-    shaken = run(server, tmp_path)
+    lab.server.faults.add(fault, contains=f"Item 00{SICK}", **options)
+    shaken = lab.run()
     assert shaken.error is None
     assert shaken.failures == {SICK: FailureKind.UNREACHED}
     assert shaken.answered == set(range(ITEMS)) - {SICK}
-    assert count_items(server)[SICK] == 5
+    assert lab.count_items()[SICK] == 5
     assert shaken.slept < 60
-    assert [entry.failure.kind for entry in read_failed(tmp_path)] == [FailureKind.UNREACHED]
-    check_healed(server, tmp_path, shaken, asked=1)
-    assert read_failed(tmp_path) == []
+    assert [entry.failure.kind for entry in lab.read_failed()] == [FailureKind.UNREACHED]
+    lab.check_healed(shaken, asked=1)
+    assert lab.read_failed() == []
 
 
 def test_endpoint_that_fails_everybody_ends_the_run_and_the_next_one_asks_the_rest(
-    server: Loopback, tmp_path: Path
+    lab: Lab,
 ) -> None:
-    server.faults.add("500", contains="Item", skip=10)
-    down = run_items(server.base_url, tmp_path, 40, concurrency=1, clock=Time())
+    lab.server.faults.add("500", contains="Item", skip=10)
+    down = run_items(lab.server.base_url, lab.folder, 40, concurrency=1, clock=Time())
     assert isinstance(down.error, EndpointError) and down.error.exit_code == 8
     assert len(down.answered) == 10
-    assert server.calls(schema=TASK) == 10 + 8 * 5
-    server.faults.clear()
-    healed = run_items(server.base_url, tmp_path, 40, clock=Time(), name="healed")
+    assert lab.server.calls(schema=TASK) == 10 + 8 * 5
+    lab.server.faults.clear()
+    healed = run_items(lab.server.base_url, lab.folder, 40, clock=Time(), name="healed")
     assert healed.answered == set(range(40))
-    assert server.calls(schema=TASK) == 50 + 30
+    assert lab.server.calls(schema=TASK) == 50 + 30
 
 
-def test_work_that_was_done_before_the_connection_broke_counts_at_its_highest(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add("drop", times=1, contains="Item", after=True)
-    shaken = run(server, tmp_path)
+def test_work_that_was_done_before_the_connection_broke_counts_at_its_highest(lab: Lab) -> None:
+    lab.server.faults.add("drop", times=1, contains="Item", after=True)
+    shaken = lab.run()
     assert shaken.totals.run.assumed == 1
     billed = sum(
-        e["prompt_tokens"] + e["completion_tokens"] for e in server.log if e["prompt_tokens"]
+        e["prompt_tokens"] + e["completion_tokens"] for e in lab.server.log if e["prompt_tokens"]
     )
     assert shaken.totals.run.tokens > billed
 
@@ -189,20 +185,18 @@ def test_work_that_was_done_before_the_connection_broke_counts_at_its_highest(
 # The budget
 
 
-def test_budget_stops_before_it_is_passed_and_raising_it_asks_only_for_the_rest(
-    server: Loopback, tmp_path: Path
-) -> None:
+def test_budget_stops_before_it_is_passed_and_raising_it_asks_only_for_the_rest(lab: Lab) -> None:
     items = 20
     stopped = run_items(
-        server.base_url, tmp_path, items, clock=Time(), concurrency=1, budget_tokens=1200
+        lab.server.base_url, lab.folder, items, clock=Time(), concurrency=1, budget_tokens=1200
     )
     assert isinstance(stopped.error, BudgetError) and stopped.error.exit_code == 5
-    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in server.log)
+    billed = sum(e["prompt_tokens"] + e["completion_tokens"] for e in lab.server.log)
     assert 0 < billed == stopped.totals.run.tokens <= 1200
     assert 0 < len(stopped.answered) < items
-    resumed = run_items(server.base_url, tmp_path, items, clock=Time(), name="resumed")
+    resumed = run_items(lab.server.base_url, lab.folder, items, clock=Time(), name="resumed")
     assert resumed.answered == set(range(items))
-    assert count_items(server) == Counter(range(items))
+    assert lab.count_items() == Counter(range(items))
 
 
 # A reply that cannot be used costs its own item only: kept raw, counted, healed by a later run.
@@ -232,79 +226,77 @@ UNUSABLE = {
 
 @pytest.mark.parametrize("fault", UNUSABLE)
 def test_unusable_reply_fails_its_item_alone_is_kept_raw_and_asked_again_by_the_next_run(
-    server: Loopback, tmp_path: Path, fault: str
+    lab: Lab, fault: str
 ) -> None:
-    server.faults.add(fault, contains=f"Item 00{SICK}")
-    spoiled = run(server, tmp_path)
+    lab.server.faults.add(fault, contains=f"Item 00{SICK}")
+    spoiled = lab.run()
     assert spoiled.failures == {SICK: UNUSABLE[fault]}
     assert spoiled.answered == set(range(ITEMS)) - {SICK}
-    assert count_items(server) == Counter(range(ITEMS)), "no second call in the same run"
-    (entry,) = read_failed(tmp_path)
+    assert lab.count_items() == Counter(range(ITEMS)), "no second call in the same run"
+    (entry,) = lab.read_failed()
     assert (entry.task, entry.document) == (TASK, f"doc-{SICK}")
     assert (entry.response is None) == (UNUSABLE[fault] is FailureKind.UNACCEPTED)
-    check_healed(server, tmp_path, spoiled, asked=1)
-    assert read_failed(tmp_path) == []
+    lab.check_healed(spoiled, asked=1)
+    assert lab.read_failed() == []
 
 
 @pytest.mark.parametrize("fault", ["fenced", "no_usage", "usage_null"])
-def test_reply_that_can_be_read_is_taken(server: Loopback, tmp_path: Path, fault: str) -> None:
-    server.faults.add(fault, contains=f"Item 00{SICK}")
-    good = run(server, tmp_path)
+def test_reply_that_can_be_read_is_taken(lab: Lab, fault: str) -> None:
+    lab.server.faults.add(fault, contains=f"Item 00{SICK}")
+    good = lab.run()
     assert good.answered == set(range(ITEMS))
     assert good.totals.documents[f"doc-{SICK}"].tokens > 20, "counted even if nobody counts it"
-    check_healed(server, tmp_path, good, asked=0)
+    lab.check_healed(good, asked=0)
 
 
-def test_item_whose_replies_stay_bad_is_asked_by_three_runs_and_no_more(
-    server: Loopback, tmp_path: Path
-) -> None:
-    server.faults.add("wrong_schema", contains=f"Item 00{SICK}")
-    runs = [run(server, tmp_path, f"run-{n}") for n in range(5)]
+def test_item_whose_replies_stay_bad_is_asked_by_three_runs_and_no_more(lab: Lab) -> None:
+    lab.server.faults.add("wrong_schema", contains=f"Item 00{SICK}")
+    runs = [lab.run(f"run-{n}") for n in range(5)]
     assert all(r.failures == {SICK: FailureKind.INVALID} for r in runs)
-    assert count_items(server)[SICK] == 3
+    assert lab.count_items()[SICK] == 3
     assert [r.calls for r in runs[3:]] == [0, 0]
-    check_books(server, *runs)
+    lab.check_books(*runs)
 
 
 @pytest.mark.parametrize(
     "fault", ["refusal", "content_filter", "content_filter_partial", "filter_400"]
 )
 def test_refusal_is_recorded_for_its_item_and_not_asked_again_until_it_is_forgotten(
-    server: Loopback, tmp_path: Path, fault: str
+    lab: Lab, fault: str
 ) -> None:
-    server.faults.add(fault, contains=f"Item 00{SICK}")
-    first, second = (run(server, tmp_path, name) for name in ("first", "second"))
+    lab.server.faults.add(fault, contains=f"Item 00{SICK}")
+    first, second = (lab.run(name) for name in ("first", "second"))
     assert first.failures == second.failures == {SICK: FailureKind.REFUSED}
     assert second.calls == 0
-    (entry,) = read_failed(tmp_path)
+    (entry,) = lab.read_failed()
     assert entry.document == f"doc-{SICK}"
-    open_cache(tmp_path).drop_failure(entry.failure.key)
-    check_healed(server, tmp_path, first, second, asked=1)
+    open_cache(lab.folder).drop_failure(entry.failure.key)
+    lab.check_healed(first, second, asked=1)
 
 
 # Row 16: cut off
 
 
-def test_cut_reply_is_asked_once_more_with_twice_the_room(server: Loopback, tmp_path: Path) -> None:
-    cut = run(server, tmp_path, max_tokens=10)  # an answer has fifteen tokens
+def test_cut_reply_is_asked_once_more_with_twice_the_room(lab: Lab) -> None:
+    cut = lab.run(max_tokens=10)  # an answer has fifteen tokens
     assert cut.answered == set(range(ITEMS))
-    asked = sorted(e["max_tokens"] for e in server.log if e["schema"] == TASK)
+    asked = sorted(e["max_tokens"] for e in lab.server.log if e["schema"] == TASK)
     assert asked == [10] * ITEMS + [20] * ITEMS
-    calls = server.calls()
-    assert run(server, tmp_path, "again", max_tokens=10).answered == set(range(ITEMS))
-    assert server.calls() == calls
+    calls = lab.server.calls()
+    assert lab.run("again", max_tokens=10).answered == set(range(ITEMS))
+    assert lab.server.calls() == calls
 
 
 def test_reply_cut_twice_fails_its_item_and_the_next_run_asks_with_the_greater_room_only(
-    server: Loopback, tmp_path: Path
+    lab: Lab,
 ) -> None:
-    server.faults.add("truncated", contains=f"Item 00{SICK}")
-    cut = run(server, tmp_path)
+    lab.server.faults.add("truncated", contains=f"Item 00{SICK}")
+    cut = lab.run()
     assert cut.failures == {SICK: FailureKind.TRUNCATED}
-    assert [e["max_tokens"] for e in server.log if e["outcome"] == "truncated"] == [64, 128]
-    assert [entry.failure.kind for entry in read_failed(tmp_path)] == [FailureKind.TRUNCATED]
-    check_healed(server, tmp_path, cut, asked=1)
-    assert server.log[-1]["max_tokens"] == 128
+    assert [e["max_tokens"] for e in lab.server.log if e["outcome"] == "truncated"] == [64, 128]
+    assert [entry.failure.kind for entry in lab.read_failed()] == [FailureKind.TRUNCATED]
+    lab.check_healed(cut, asked=1)
+    assert lab.server.log[-1]["max_tokens"] == 128
 
 
 @pytest.mark.parametrize("fault", ["truncated", "truncated_empty"])
@@ -330,31 +322,31 @@ def test_one_reply_in_five_cut_off_loses_nothing_and_heals(tmp_path: Path, fault
 
 
 def test_probe_says_that_the_schema_is_ignored_and_replies_are_checked_all_the_same(
-    server: Loopback, tmp_path: Path
+    lab: Lab,
 ) -> None:
-    server.faults.add("ignores_format_json")
-    ignored = run(server, tmp_path)
+    lab.server.faults.add("ignores_format_json")
+    ignored = lab.run()
     assert ignored.probe["schema"] == "ignored"
     assert ignored.failures == dict.fromkeys(range(ITEMS), FailureKind.INVALID)
-    assert run(server, tmp_path / "other", "other").probe["schema"] == "ignored"
-    server.faults.clear()
-    assert run(server, tmp_path, "healed").probe["schema"] == "kept"
+    assert Lab(lab.server, lab.folder / "other").run("other").probe["schema"] == "ignored"
+    lab.server.faults.clear()
+    assert lab.run("healed").probe["schema"] == "kept"
 
 
 @pytest.mark.parametrize("fault", ["html", "404", "401", "400", "500", "error_200"])
 def test_endpoint_that_cannot_be_used_is_found_out_by_the_probe_before_any_item(
-    server: Loopback, tmp_path: Path, fault: str
+    lab: Lab, fault: str
 ) -> None:
-    server.faults.add(fault)
-    dead = run(server, tmp_path)
+    lab.server.faults.add(fault)
+    dead = lab.run()
     assert isinstance(dead.error, EndpointError) and dead.error.exit_code == 8
-    assert server.base_url in str(dead.error) or fault in ("500", "error_200")
-    assert server.calls(schema=TASK) == 0
-    assert server.calls() <= 5
-    check_healed(server, tmp_path, dead, asked=ITEMS)
+    assert lab.server.base_url in str(dead.error) or fault in ("500", "error_200")
+    assert lab.server.calls(schema=TASK) == 0
+    assert lab.server.calls() <= 5
+    lab.check_healed(dead, asked=ITEMS)
 
 
-# A run that dies at any moment has lost nothing it paid for: counted at the server.
+# A run that dies at any moment has lost nothing it paid for: counted at the lab.server.
 
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -410,13 +402,13 @@ def test_killed_among_sixty_requests_no_finished_item_is_asked_again(
     ("step", "number"), [("send", 2), ("received", 1), ("received", 17), ("stored", 17)]
 )
 def test_death_between_two_steps_costs_at_most_the_calls_under_way(
-    server: Loopback, tmp_path: Path, step: str, number: int
+    lab: Lab, step: str, number: int
 ) -> None:
-    assert start_child(server, tmp_path, 60, f"{step}:{number}").wait() == -9
-    stored = find_stored(tmp_path, 60)
+    assert start_child(lab.server, lab.folder, 60, f"{step}:{number}").wait() == -9
+    stored = find_stored(lab.folder, 60)
     if step == "stored":
         assert len(stored) >= number
-    check_resumed(server, tmp_path, 60, stored)
+    check_resumed(lab.server, lab.folder, 60, stored)
 
 
 @pytest.mark.slow

@@ -16,10 +16,7 @@ from tests.rows import each_row, read_bodies
 SECRET = "sk-planted-5f1c7a90"
 
 
-@pytest.fixture(autouse=True)
-def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_key_of_the_shell")
 
 
 def test_probe_says_what_the_endpoint_takes(server: Loopback) -> None:
@@ -82,12 +79,6 @@ def test_the_probe_finds_what_works(refuses: list[str], calls: int, found: dict[
     assert {**record, **found} == record
 
 
-def test_web_page_at_the_probe_asks_for_the_path(server: Loopback) -> None:
-    server.faults.add("html", path="*")
-    with pytest.raises(EndpointError, match="is base_url missing /v1"):
-        probe(server.base_url)
-
-
 def test_base_url_without_its_path_is_found_out(server: Loopback) -> None:
     page = make_answer(b"<html><style>p{}</style>Not found</html>", "404 Not Found")
     with serve_bytes(page) as base_url, pytest.raises(EndpointError, match="ends in /v1") as caught:
@@ -136,10 +127,6 @@ def test_what_decided_the_address_is_named_before_the_first_call_and_where_nobod
     with caplog.at_level("INFO"), pytest.raises(TransientError, match="by the variable OPENAI_BA"):
         open_connection(make_settings(None)).post("chat", {"model": "m"})
     assert f"m is asked at {nowhere}, by the variable OPENAI_BASE_URL" in caplog.text
-
-
-def test_server_of_ones_own_needs_no_key(server: Loopback) -> None:
-    assert probe(server.base_url)["schema"] == "kept"
 
 
 def test_proxy_of_the_environment_is_not_asked_for_this_machine(

@@ -153,9 +153,6 @@ def test_fenced_json_of_the_model_is_parsed() -> None:
     assert parse_json(text, Claims) == Claims(claims=("Ärger 😀",), count=2)
 
 
-GOOD = '{"claims": ["a {b}"], "count": 1}'
-
-
 @each_row("text")
 def test_what_stands_around_a_good_reply_is_left_out(text: str) -> None:
     assert parse_json(text, Claims) == Claims(claims=("a {b}",), count=1)

@@ -39,10 +39,7 @@ from tests.rows import each_row
 SECRET = "sk-planted-5f1c7a90"
 
 
-@pytest.fixture(autouse=True)
-def _no_key_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_LOG"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("no_key_of_the_shell")
 
 
 def test_request_is_sent_as_strict_schema_and_the_reply_comes_back_whole(server: Loopback) -> None:
@@ -101,23 +98,6 @@ def test_what_no_request_survives_is_said_with_what_to_mend(
         transport.send(REQUEST)
     assert server.base_url in str(caught.value)
     assert server.calls() == 1
-
-
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ("400", FailureKind.UNACCEPTED),
-        ("too_long", FailureKind.UNACCEPTED),
-        ("filter_400", FailureKind.REFUSED),
-    ],
-)
-def test_what_only_this_request_does_not_survive_fails_the_item(
-    server: Loopback, fault: str, kind: FailureKind
-) -> None:
-    server.faults.add(fault)
-    with connect(server.base_url) as transport, pytest.raises(ReplyError) as caught:
-        transport.send(REQUEST)
-    assert caught.value.kind is kind
 
 
 @pytest.mark.parametrize(

@@ -163,9 +163,9 @@ def test_interval_holds_the_planted_mean_as_often_as_it_says() -> None:
         lambda: generator.random(40) + 1.5,
         lambda: (generator.random(60) < 0.3) + 1.7,
     ):
-        found = [bootstrap(draw().tolist(), 1, 1000) for _ in range(600)]
+        found = [bootstrap(draw().tolist(), 1, 1000) for _ in range(300)]
         held = np.mean([one.low <= 2.0 <= one.high for one in found])
-        assert 0.92 <= held <= 0.98  # three standard errors of 600 trials at .95 are .027
+        assert 0.91 <= held <= 0.985  # three standard errors of 300 trials at .95 are .038
 
 
 @given(FLOATS, st.randoms(use_true_random=False))

@@ -51,6 +51,7 @@ def read_bench(limit: int | None = None) -> Any:
     return script.read_data(find_bench("mine_public"), limit)
 
 
+@pytest.mark.slow
 def test_recorded_verdicts_give_the_published_scores() -> None:
     data = read_bench()
     assert len(data.texts) == 53
@@ -67,6 +68,7 @@ def test_recorded_verdicts_give_the_published_scores() -> None:
         assert np.mean(shared) == pytest.approx(score_common, abs=5e-4)
 
 
+@pytest.mark.slow
 def test_retrieval_gives_the_recorded_contexts() -> None:
     data = read_bench(limit=2)
     overlaps = script.measure_contexts(data, script.open_embedder())

@@ -1,7 +1,6 @@
 """Builds with a model behind a real server: calls counted there, none made twice; what is kept."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,32 +10,16 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.errors import BudgetError, EndpointError, GateError, SettingsError
 from kpyramid.pipeline.build import call_stage
-from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from tests import reader
-from tests.corpora import (
-    TEXTS,
-    list_marks,
-    make_settings,
-    read_snapshot,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import TEXTS, list_marks, make_settings, read_snapshot, write_corpus
 from tests.loopback import Loopback, serve
-from tests.model_runs import PRICE, STEPS, open_settings, read_rejects, run
+from tests.model_runs import PRICE, STEPS, list_facts, open_settings, read_rows, run, run_stages
 from tests.rows import each_row
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(reader.answer) as running:
-        yield running
+pytestmark = pytest.mark.usefixtures("quick_models")
+ANSWER = reader.answer
 
 
 @pytest.fixture
@@ -75,27 +58,6 @@ def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
     assert probe["base_url"] == server.base_url
 
 
-def test_an_edited_document_costs_its_own_chunks_only(
-    server: Loopback, corpus: Path, tmp_path: Path
-) -> None:
-    run(corpus, tmp_path / "w", open_settings(server))
-    (corpus / "zorblax.txt").write_text("Clara Zorblax founded Newtown in 1888.", "utf-8")
-    (corpus / "lake.txt").unlink()
-    asked = len(server.log)
-
-    outcome = run(corpus, tmp_path / "w", open_settings(server))
-
-    bodies = [json.dumps(entry["body"]) for entry in server.log[asked:]]
-    about = [body for body in bodies if "data-" in body]
-    assert len(about) == 1
-    assert "Newtown" in about[0]
-    tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
-    names = " ".join(tables["entities"]["name"].to_pylist())
-    assert "Newtown" in names
-    assert "Quuxville" not in names
-    assert "Vell" not in names
-
-
 def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
     corpus: Path, tmp_path: Path
 ) -> None:
@@ -114,14 +76,12 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
         return json.dumps(made)
 
     with serve(obey) as server:
-        outcome = run(corpus, tmp_path / "w", open_settings(server))
+        mark = run_stages(corpus, tmp_path / "w", open_settings(server))["extract"]
 
-    tables = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)
-    names = " ".join(tables["entities"]["name"].to_pylist())
-    assert not {"Mars", "Venus", "Saturn"} & set(names.split())
-    reasons = read_rejects(outcome)
-    assert reasons.get("no_evidence", 0) >= 2
-    assert reasons.get("unsupported", 0) >= 1
+    stated = str(list_facts(tmp_path / "w", mark))
+    assert not [planet for planet in ("Mars", "Venus", "Saturn") if planet in stated]
+    assert mark.rejects.get("no_evidence", 0) >= 2
+    assert mark.rejects.get("unsupported", 0) >= 1
 
 
 @pytest.mark.slow
@@ -195,19 +155,16 @@ def test_every_chunk_without_an_answer_is_a_reject_with_its_place(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
     server.faults.add("refusal", contains="Zorblax")
-    settings = open_settings(server)
-    open_gate = replace(settings, publish=replace(settings.publish, max_unanswered_share=1.0))
+    mark = run_stages(corpus, tmp_path / "w", open_settings(server))["extract"]
 
-    outcome = run(corpus, tmp_path / "w", open_gate)
-
-    rejects = read_snapshot(Warehouse(tmp_path / "w"), outcome.snapshot)["rejects"].to_pylist()
+    rejects = read_rows(tmp_path / "w", mark, "rejects")
     refused = [row for row in rejects if row["reason"] == "llm_refused"]
     assert refused
     assert all(row["chunk_id"] and row["document_id"] for row in refused)
     before = server.calls()
-    again = run(corpus, tmp_path / "w", open_gate)
+    again = run_stages(corpus, tmp_path / "w", open_settings(server))["extract"]
     assert server.calls() == before, "a refusal is not asked again"
-    assert again.snapshot == outcome.snapshot
+    assert again.key == mark.key
 
 
 def test_a_budget_stops_before_its_limit_and_the_build_goes_on_where_it_stopped(
@@ -216,18 +173,18 @@ def test_a_budget_stops_before_its_limit_and_the_build_goes_on_where_it_stopped(
     free = open_settings(server, max_tokens=400, concurrency=2)
     tight = open_settings(server, max_tokens=400, concurrency=2, budget=0.009, prices=PRICE)
     with pytest.raises(BudgetError) as stopped:
-        run(corpus, tmp_path / "w", tight)
+        run_stages(corpus, tmp_path / "w", tight)
     assert "llm.budget" in str(stopped.value)
     paid = [e for e in server.log if e["done"]]
     spent = sum(e["prompt_tokens"] * 1.0 + e["completion_tokens"] * 4.0 for e in paid) / 1e6
     assert 0 < spent <= 0.009
     with pytest.raises(BudgetError):
-        run(corpus, tmp_path / "w", tight)
+        run_stages(corpus, tmp_path / "w", tight)
     paid = [e for e in server.log if e["done"]]
     spent = sum(e["prompt_tokens"] * 1.0 + e["completion_tokens"] * 4.0 for e in paid) / 1e6
     assert spent <= 0.009, "the budget holds over both tries"
 
-    run(corpus, tmp_path / "w", free)
+    run_stages(corpus, tmp_path / "w", free, "resolve")
 
     asked = [e["sha256"] for e in server.log if "data-" in json.dumps(e["body"])]
     assert len(asked) == len(set(asked)), "no request was paid twice"
@@ -261,8 +218,8 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
     with pytest.raises(BudgetError):
         call("extract")
     write(1_000_000)
-    for stage in PIPELINE[2:]:
-        call(stage.name)
+    for stage in ("extract", "resolve"):
+        call(stage)
 
     asked = [e["sha256"] for e in server.log if "data-" in json.dumps(e["body"])]
     assert len(asked) == len(set(asked))
@@ -275,12 +232,12 @@ def test_what_no_retry_can_mend_stops_at_once_with_what_to_do(
     server.faults.add(fault)
 
     with pytest.raises(EndpointError) as e:
-        run(corpus, tmp_path / "w", open_settings(server, max_wait=1.0))
+        run_stages(corpus, tmp_path / "w", open_settings(server, max_wait=1.0))
 
     assert words in str(e.value)
     assert server.calls() <= 8
     server.faults.clear()
-    run(corpus, tmp_path / "w", open_settings(server))
+    run_stages(corpus, tmp_path / "w", open_settings(server))
 
 
 @pytest.mark.slow

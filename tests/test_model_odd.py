@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from kpyramid.errors import BudgetError, GateError
-from kpyramid.pipeline.build import BuildOutcome, build
+from kpyramid.pipeline.build import BuildOutcome
 from kpyramid.settings import Settings
-from kpyramid.storage.layout import Warehouse
+from kpyramid.storage.runs import StageMark
 from tests import reader
-from tests.corpora import list_marks, make_settings, read_snapshot, use_quick_models, write_corpus
+from tests.corpora import list_marks, make_settings, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
-from tests.model_runs import PRICE, read_rejects
+from tests.model_runs import PRICE, list_facts, run, run_stages
 from tests.rows import read_bodies
 
 TEXTS = read_bodies("model_odd.texts")
@@ -66,78 +66,70 @@ def disturb(reply: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def open_build(
     folder: Path, change: Change = lambda reply: reply, **options: Any
-) -> Iterator[tuple[Loopback, Callable[..., BuildOutcome]]]:
-    """A server, and what builds with it; at the end no key lies in what was written."""
+) -> Iterator[tuple[Loopback, Callable[..., StageMark], Callable[..., BuildOutcome]]]:
+    """A server, what extracts by it and what builds; at the end no key lies in any file."""
     corpus = write_corpus(folder / "corpus", TEXTS)
     with serve(answer_changed(change), key=KEY, **options) as server:
 
-        def run(**llm: object) -> BuildOutcome:
+        def settle(**llm: object) -> Settings:
             cascade = dict.fromkeys(("paraphrase", "entities", "relations"), "llm")
             given = {"provider": "openai", "model": "m", "base_url": server.base_url, **llm}
-            settings: Settings = make_settings(cascade=cascade, llm=given)
-            return build(corpus, Warehouse(folder / "w"), settings)
+            return make_settings(cascade=cascade, llm=given)
 
-        yield server, run
+        def extract(**llm: object) -> StageMark:
+            return run_stages(corpus, folder / "w", settle(**llm))["extract"]
+
+        yield server, extract, lambda **llm: run(corpus, folder / "w", settle(**llm))
     files = (path for path in (folder / "w").rglob("*") if path.is_file())
     assert not [path for path in files if KEY.encode() in path.read_bytes()]
 
 
-def read_facts(folder: Path, outcome: BuildOutcome) -> set[tuple[str, str, str]]:
-    rows = read_snapshot(Warehouse(folder / "w"), outcome.snapshot)["raw_triples"].to_pylist()
-    return {(row["head"], row["relation"], row["tail"]) for row in rows}
-
-
 def test_a_reply_publishes_what_its_sentences_say_and_counts_the_rest(tmp_path: Path) -> None:
     """Among the texts are one that numbers its sentences and one that instructs its reader."""
-    with open_build(tmp_path, disturb) as (server, run):
-        outcome = run(max_tokens=200_000)
+    with open_build(tmp_path, disturb) as (server, extract, _):
+        mark = extract(max_tokens=200_000)
         asked = server.calls()
-        again = run(max_tokens=200_000)
-    assert read_facts(tmp_path, outcome) == TRUE - {("Hugo", "left", "Iris")}
-    rejects = read_rejects(outcome)
+        again = extract(max_tokens=200_000)
+    assert list_facts(tmp_path / "w", mark) == TRUE - {("Hugo", "left", "Iris")}
+    rejects = mark.rejects
     assert rejects["unsupported"] >= 5000
     assert rejects["no_evidence"] == 3
     assert rejects["not_a_triple"] == 4
     assert rejects["no_fact"] == 1
-    assert (server.calls(), again.snapshot) == (asked, outcome.snapshot), "nothing is paid twice"
+    assert (server.calls(), again.key) == (asked, mark.key), "nothing is paid twice"
     assert asked == 1 + len(TEXTS)
 
 
 def test_half_a_surrogate_fails_its_window_alone_and_is_asked_again(tmp_path: Path) -> None:
-    with open_build(tmp_path) as (server, run):
+    with open_build(tmp_path) as (server, extract, build):
         server.faults.add("surrogate", times=1, contains="Emil")
         with pytest.raises(GateError, match="answer"):
-            run()
-        outcome = run()
-    assert read_facts(tmp_path, outcome) == TRUE
+            build()
+        mark = extract()
+    assert list_facts(tmp_path / "w", mark) == TRUE
     assert server.calls() == 1 + len(TEXTS) + 1 + 1, "each build has its probe"
 
 
-@pytest.mark.parametrize("fault", ["400", "error_200", "fenced"])
+@pytest.mark.parametrize(("fault", "runs"), [("400", 4), ("error_200", 4), ("fenced", 1)])
 def test_an_endpoint_that_works_at_the_probe_only_costs_a_bounded_number_of_calls(
-    tmp_path: Path, fault: str
+    tmp_path: Path, fault: str, runs: int
 ) -> None:
-    with open_build(tmp_path) as (server, run):
-        rule = server.faults.add(fault, contains="data-")
-        if fault == "fenced":  # another form than at the probe, and yet readable
-            assert read_facts(tmp_path, run()) == TRUE
-            return
-        for _ in range(4):
-            with pytest.raises(GateError, match="answer"):
-                run(max_wait=0.01)
-        asked = server.calls()
-        server.faults.rules.remove(rule)
-        assert asked <= 4 * (1 + 5 * len(TEXTS))
+    with open_build(tmp_path) as (server, extract, _):
+        server.faults.add(fault, contains="data-")
+        marks = [extract(max_wait=0.01) for _ in range(runs)]
+        assert server.calls() <= runs * (1 + 5 * len(TEXTS))
+    # Fenced, a reply is in another form than at the probe, and yet readable.
+    assert list_facts(tmp_path / "w", marks[-1]) == (TRUE if fault == "fenced" else set())
 
 
 def test_a_model_that_is_switched_under_way_is_named_in_the_report(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with open_build(tmp_path) as (server, run):
+    with open_build(tmp_path) as (server, extract, _):
         server.faults.add("other_model", skip=3)
-        outcome = run(concurrency=1)
-    assert read_facts(tmp_path, outcome) == TRUE
-    named = list_marks(outcome)["extract"].model["answered_by"]
+        mark = extract(concurrency=1)
+    assert list_facts(tmp_path / "w", mark) == TRUE
+    named = mark.model["answered_by"]
     assert isinstance(named, dict)
     assert set(named) == {"m", "m-mini"}
     assert "m-mini is another than before" in caplog.text
@@ -145,10 +137,10 @@ def test_a_model_that_is_switched_under_way_is_named_in_the_report(
 
 def test_an_endpoint_that_drops_every_third_connection_loses_nothing(tmp_path: Path) -> None:
     numbers = count(1)
-    with open_build(tmp_path) as (server, run):
+    with open_build(tmp_path) as (server, extract, _):
         server.faults.add("drop", when=lambda _: next(numbers) % 3 == 0)
-        outcome = run()
-    assert read_facts(tmp_path, outcome) == TRUE
+        mark = extract()
+    assert list_facts(tmp_path / "w", mark) == TRUE
     assert server.calls() <= 2 * (1 + len(TEXTS))
 
 
@@ -156,16 +148,16 @@ def test_an_endpoint_that_drops_every_third_connection_loses_nothing(tmp_path: P
 def test_reasoning_is_billed_within_the_budget_and_what_it_fills_is_no_reply(
     tmp_path: Path,
 ) -> None:
-    with open_build(tmp_path, reasoning=300) as (server, run):
+    with open_build(tmp_path, reasoning=300) as (server, _, build):
         with pytest.raises(BudgetError):
-            run(prices=PRICE, budget=0.02, concurrency=1)
+            build(prices=PRICE, budget=0.02, concurrency=1)
         paid = sum(entry["completion_tokens"] for entry in server.log)
         assert 300 <= paid <= 0.02 / 4 * 1e6
-        outcome = run(prices=PRICE, budget=1.0)
-    assert read_facts(tmp_path, outcome) == TRUE
+        outcome = build(prices=PRICE, budget=1.0)
+    assert list_facts(tmp_path / "w", list_marks(outcome)["extract"]) == TRUE
     total = outcome.report["model"]
     assert total["reasoning"] == 300 * total["calls"] > 0
-    with open_build(tmp_path / "full", reasoning=5000) as (server, run):
+    with open_build(tmp_path / "full", reasoning=5000) as (server, _, build):
         with pytest.raises(GateError, match="truncated"):
-            run()
+            build()
         assert server.calls() <= 1 + 2 * len(TEXTS)

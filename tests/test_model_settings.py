@@ -127,6 +127,7 @@ def test_nothing_is_submitted_while_a_build_asks_and_again_when_it_is_done(tmp_p
         pass
 
 
+@pytest.mark.slow
 def test_a_build_that_was_killed_holds_nothing(tmp_path: Path) -> None:
     code = f"""
 import os, signal

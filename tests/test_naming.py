@@ -4,40 +4,29 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
 from kpyramid.completion.naming import MOST, Namer, Naming
 from kpyramid.completion.task import Nameless, ask_for_names, parse_names
 from kpyramid.completion.types import GraphLayer, Proposal
-from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
+from kpyramid.llm.task import Failure, FailureKind, ReplyError
+from tests.cascade_script import ScriptedAsker
 from tests.planted import MemoEmbedder, general_schema
 from tests.pyramid_model import make_name, write_names
 from tests.rows import each_row
 
-T = TypeVar("T")
 GENERAL = "https://w3id.org/kpyramid/general#"
 PERSON, ORGANISATION = GENERAL + "Person", GENERAL + "Organisation"
 EMPLOYER = GENERAL + "employer"
 
 
-class Answers:
-    """An `Asker` that answers with a function of the material; keeps what was asked."""
+class Answers(ScriptedAsker):
+    """Answers with a function of the material."""
 
     def __init__(self, answer: Callable[[str], str | Failure] = write_names) -> None:
-        self.requests: list[Request] = []
-        self._answer = answer
-
-    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
-        self.requests.append(request)
-        reply = self._answer(request.messages[-1].content)
-        if isinstance(reply, Failure):
-            return reply
-        try:
-            return parse(reply)
-        except ReplyError as e:
-            return Failure("key", e.kind, e.detail)
+        super().__init__(lambda request: answer(request.messages[-1].content))
 
 
 def change(**fields: Any) -> Callable[[str], str]:
@@ -93,7 +82,7 @@ def test_a_model_names_and_defines_what_the_rules_propose() -> None:
     assert made.definition == "What the texts say with the words 'advised' of somebody."
     assert made.notes == ("m named it; by the rules 'advised'",)
     assert (naming.judged, naming.losses) == (frozenset(), ())
-    material = asker.requests[0].messages[-1].content
+    material = asker.asked[0].messages[-1].content
     assert "Proposal 1: a property (person → organisation)" in material
     assert "- Anna Holm | advised | Aster Pictures" in material
 
@@ -123,7 +112,7 @@ def test_only_what_could_be_the_same_is_compared() -> None:
     asker = Answers()
     name(asker, propose("laboured for", range="http://www.w3.org/2001/XMLSchema#date"))
 
-    material = asker.requests[0].messages[-1].content
+    material = asker.asked[0].messages[-1].content
     assert "a date with day, month and year" in material
     assert "employer" not in material
 
@@ -134,7 +123,7 @@ def test_what_the_rules_know_is_not_asked_about_and_the_best_come_first() -> Non
     others = [propose(f"has the {n}th wording") for n in range(MOST + 5)]
     naming = name(asker, known, *others)
 
-    asked = "\n".join(request.messages[-1].content for request in asker.requests)
+    asked = "\n".join(request.messages[-1].content for request in asker.asked)
     assert len(re.findall(r"^Proposal \d", asked, re.MULTILINE)) == MOST
     assert "is employed by" not in asked
     assert naming.proposals[0] == known
@@ -146,14 +135,14 @@ def test_nothing_is_asked_twice_in_later_rounds_and_the_names_stay() -> None:
     namer = open_namer(asker)
     schema, embedder = general_schema(), MemoEmbedder()
     first = namer.name([propose("advised")], GRAPH, schema, embedder)
-    asked = len(asker.requests)
+    asked = len(asker.asked)
     second = namer.name([propose("mentored"), propose("advised")], GRAPH, schema, embedder)
 
     assert second.proposals[1] == first.proposals[0]
     assert second.proposals[0].label == "known mentored"
-    assert "Wordings: advised" not in asker.requests[asked].messages[-1].content
+    assert "Wordings: advised" not in asker.asked[asked].messages[-1].content
     third = namer.name([propose("advised")], GRAPH, schema, embedder)
-    assert len(asker.requests) == asked + 1
+    assert len(asker.asked) == asked + 1
     assert third == first
 
 
@@ -203,7 +192,7 @@ def test_later_rounds_wait_for_the_answers_of_the_first_except_in_a_plan(
     for label in ("advised", "backed"):
         namer.name([propose(label)], GRAPH, general_schema(), MemoEmbedder())
 
-    assert len(asker.requests) == asked
+    assert len(asker.asked) == asked
 
 
 def ask(batch: Sequence[Nameless]) -> str:

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -20,29 +19,20 @@ from kpyramid.graph.duplicates import (
     parse_duplicates,
 )
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
+from tests.cascade_script import ScriptedAsker
 from tests.corpora import HashEmbedder
 
-T = TypeVar("T")
 EMBEDDER = HashEmbedder("hash", Path(), Path())
 
 
-class Answers:
-    """An `Asker` that answers with a function of the numbered wordings; keeps what was asked."""
+def script(answer: Callable[[Mapping[int, str]], object]) -> ScriptedAsker:
+    """Answers with a function of the numbered wordings."""
 
-    def __init__(self, answer: Callable[[Mapping[int, str]], object]) -> None:
-        self.requests: list[Request] = []
-        self._answer = answer
-
-    def ask(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
-        self.requests.append(request)
+    def write(request: Request) -> str:
         lines = re.findall(r"^(\d+)\. (.*?) \|", request.messages[-1].content, re.MULTILINE)
-        reply = self._answer({int(number): text for number, text in lines})
-        if isinstance(reply, Failure):
-            return reply
-        try:
-            return parse(json.dumps(reply))
-        except ReplyError as e:
-            return Failure("key", e.kind, e.detail)
+        return json.dumps(answer({int(number): text for number, text in lines}))
+
+    return ScriptedAsker(write)
 
 
 def make(*names: str, types: str = "") -> list[Candidate]:
@@ -62,7 +52,7 @@ def list_texts(groups: Sequence[Group]) -> list[list[str]]:
     return [[wording.text for wording in group] for group in groups]
 
 
-def open_disambiguator(asker: Answers) -> Disambiguator:
+def open_disambiguator(asker: ScriptedAsker) -> Disambiguator:
     return Disambiguator(asker, "general", "English", 500, 2)
 
 
@@ -122,19 +112,19 @@ def test_what_is_confirmed_is_merged_and_what_is_not_stays_apart() -> None:
         rivers = sorted(n for n, text in wordings.items() if "river" in text)
         return {"same": [{"first": rivers[0], "second": rivers[1]}]}
 
-    asker = Answers(answer)
+    asker = script(answer)
     confirmed = open_disambiguator(asker).confirm("entities", find_groups(candidates, EMBEDDER))
 
     assert confirmed.pairs == (("danube river", "river danube"),)
     assert confirmed.failures == ()
-    assert "Ltd Pictures Aster" in asker.requests[0].messages[-1].content
+    assert "Ltd Pictures Aster" in asker.asked[0].messages[-1].content
 
 
 def test_a_batch_without_an_answer_leaves_its_groups_apart_and_says_so() -> None:
     failure = Failure("k", FailureKind.REFUSED, "no")
     groups = find_groups(make("river Danube", "Danube river"), EMBEDDER)
 
-    confirmed = open_disambiguator(Answers(lambda _: failure)).confirm("entities", groups)
+    confirmed = open_disambiguator(ScriptedAsker(lambda _: failure)).confirm("entities", groups)
 
     assert confirmed.pairs == ()
     assert confirmed.failures == ((failure, tuple(groups)),)

@@ -12,11 +12,7 @@ def comparer() -> Comparer:
     return Comparer(MemoEmbedder())
 
 
-@pytest.mark.parametrize(
-    "word",
-    "fictional proposed planned disputed self-proclaimed rival false second third next unofficial "
-    "intended claimed failed unsuccessful designated so-called acting deputy cultural old".split(),
-)
+@each_row("word")
 def test_a_word_that_may_take_the_noun_back_makes_no_special_case(
     word: str, comparer: Comparer
 ) -> None:

@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kpyramid.numerics.gaussian import (
-    Priority,
-    Signed,
-    fit_gaussian,
-    fit_space,
-    score_priority,
-)
+from kpyramid.numerics.gaussian import Priority, Signed, fit_gaussian, fit_space, score_priority
 from kpyramid.numerics.moments import Moments
 
 PRIORITIES = get_args(Priority)

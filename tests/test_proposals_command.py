@@ -143,6 +143,7 @@ def test_sentences_wordings_and_the_definition_are_shown_on_demand(place: Path) 
     assert "praised" not in output.replace(f"{PEOPLE[0]} praised", "")
 
 
+@pytest.mark.slow
 def test_an_accepted_proposal_is_in_the_next_build_with_its_instances(place: Path) -> None:
     short = list_json()["defeated"]["short"]
     code, output = call("--accept", short, "--decisions", "decided.toml")
@@ -229,6 +230,7 @@ def test_two_accepts_in_a_row_and_one_repeated_keep_the_text_of_the_file(place: 
     assert values[DEFEATED] == values[PRAISED] == len(PEOPLE)
 
 
+@pytest.mark.slow
 def test_the_file_may_lie_in_another_folder_and_comes_from_the_settings(
     place: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

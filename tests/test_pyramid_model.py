@@ -3,7 +3,7 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +12,18 @@ import pytest
 from kpyramid.completion import naming as naming
 from kpyramid.condensation import condenser as condensing
 from kpyramid.pipeline.plan import plan_build
-from kpyramid.pipeline.runner import collect_pending, run_stage
-from kpyramid.pipeline.stage import PIPELINE, Progress
+from kpyramid.pipeline.runner import collect_pending
+from kpyramid.pipeline.stage import Progress
 from kpyramid.settings import Settings
-from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.results import find_result, read_result
 from kpyramid.storage.runs import StageMark, start_run
 from tests import pyramid_model
-from tests.corpora import (
-    HashEmbedder,
-    hash_tree,
-    make_settings,
-    use_quick_models,
-    write_corpus,
-)
-from tests.loopback import Loopback, serve
+from tests.corpora import HashEmbedder, hash_tree, make_settings, use_quick_models, write_corpus
+from tests.loopback import Loopback
+from tests.model_runs import read_rows, run_stages
 from tests.pyramid_model import make_name
 
 TASKS = ("naming", "condensation")
-STAGES = [stage.name for stage in PIPELINE[:-1]]
-BEFORE = STAGES[: STAGES.index("complete")]
 VERBS = (
     *("mentored", "praised", "photographed", "hired", "visited", "taught"),
     *("filmed", "blamed", "thanked", "interviewed", "painted", "rescued"),
@@ -42,7 +33,6 @@ NAMES = [
     for first in ("Anna", "Per", "Clara", "Leon", "Ida", "Ben", "Olaf", "Hedda", "Mira", "Tobias")
     for last in ("Holm", "Lund", "Zorn", "Batt", "Kemp")
 ]
-Rows = list[dict[str, Any]]
 
 
 def write_texts() -> dict[str, str]:
@@ -85,7 +75,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         quicken(patch)
         write_corpus(folder / "corpus", write_texts())
-        run_stages(folder, open_settings(None), BEFORE)
+        run_all(folder, open_settings(None), "induce")
     return folder
 
 
@@ -96,22 +86,11 @@ def place(graph: Path, tmp_path: Path) -> Path:
     return tmp_path / "place"
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(pyramid_model.answer) as running:
-        yield running
+ANSWER = pyramid_model.answer
 
 
-def run_stages(place: Path, settings: Settings, names: list[str] = STAGES) -> dict[str, StageMark]:
-    run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
-    return {name: run_stage(run, name, workers=1, progress=Progress()) for name in names}
-
-
-def read_rows(place: Path, mark: StageMark, table: str) -> Rows:
-    result = find_result(Warehouse(place / "w"), mark.stage, mark.key)
-    assert result is not None
-    rows: Rows = read_result(result.tables[table], load_contracts()[table]).to_pylist()
-    return rows
+def run_all(place: Path, settings: Settings, last: str = "condense") -> Mapping[str, StageMark]:
+    return run_stages(place / "corpus", place / "w", settings, last)
 
 
 def list_wordings(place: Path, settings: Settings) -> list[list[str]]:
@@ -145,27 +124,27 @@ def test_both_stages_ask_take_the_answers_and_ask_nothing_again(
     server: Loopback, place: Path
 ) -> None:
     settings = open_settings(server.base_url)
-    marks = run_stages(place, settings)
+    marks = run_all(place, settings)
 
-    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    labels = {row["label"] for row in read_rows(place / "w", marks["complete"], "proposals")}
     assert len({label for label in labels if label.startswith("known ")}) > 5
-    how = [row["how"] for row in read_rows(place, marks["condense"], "condensed")]
+    how = [row["how"] for row in read_rows(place / "w", marks["condense"], "condensed")]
     assert Counter(word for words in how for word in words)["llm"] >= 4
     assert server.calls(schema="naming") == marks["complete"].model["calls"] - 1, "one probe"
     assert server.calls(schema="condensation") == marks["condense"].model["calls"] > 2
     asked = server.calls()
 
-    again = run_stages(place, settings)
+    again = run_all(place, settings)
 
     assert server.calls() == asked
     assert [mark.key for mark in again.values()] == [mark.key for mark in marks.values()]
 
 
 def test_another_domain_asks_both_again_and_rules_ask_nobody(server: Loopback, place: Path) -> None:
-    run_stages(place, open_settings(None))
+    run_all(place, open_settings(None))
     assert not server.calls()
     settings = open_settings(server.base_url)
-    run_stages(place, settings)
+    run_all(place, settings)
     first = count_asked(server)
     other = make_settings(
         complete=settings.section("complete"),
@@ -173,7 +152,7 @@ def test_another_domain_asks_both_again_and_rules_ask_nobody(server: Loopback, p
         llm={"provider": "openai", "model": "m", "base_url": server.base_url, "max_tokens": 500},
         cascade={"domain": "academic"},
     )
-    run_stages(place, other)
+    run_all(place, other)
 
     assert count_asked(server) == 2 * first
     assert "academic" in server.log[-1]["body"]["messages"][0]["content"]
@@ -183,34 +162,34 @@ def test_bad_replies_are_counted_leave_what_rules_made_and_heal(
     server: Loopback, place: Path
 ) -> None:
     settings = open_settings(server.base_url, rounds=1)
-    ruled = run_stages(place, open_settings(None, rounds=1))["complete"]
-    listed = {row["label"] for row in read_rows(place, ruled, "proposals")}
+    ruled = run_all(place, open_settings(None, rounds=1))["complete"]
+    listed = {row["label"] for row in read_rows(place / "w", ruled, "proposals")}
     refused, broken = [said for said in list_wordings(place, settings) if listed >= {*said}][:2]
     server.faults.add("refusal", contains=f"Wordings: {refused[0]}")
     server.faults.add("malformed", contains=f"Wordings: {broken[0]}")
     server.faults.add("truncated", contains="| praised |")
-    marks = run_stages(place, settings)
+    marks = run_all(place, settings)
 
     assert {"llm_refused": 1, "llm_invalid": 1}.items() <= marks["complete"].rejects.items()
     assert marks["condense"].rejects["llm_truncated"] >= 1
-    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    labels = {row["label"] for row in read_rows(place / "w", marks["complete"], "proposals")}
     assert {*refused, *broken} <= labels
     reject = next(
         row
-        for row in read_rows(place, marks["complete"], "rejects")
+        for row in read_rows(place / "w", marks["complete"], "rejects")
         if row["reason"] == "llm_refused"
     )
     assert "named by the rules: " in reject["detail"] and refused[0] in reject["detail"]
 
     server.faults.clear()
-    marks = run_stages(place, settings)
+    marks = run_all(place, settings)
 
     assert {r for r in marks["complete"].rejects if r.startswith("llm_")} == {"llm_refused"}
     assert not marks["condense"].rejects
-    labels = {row["label"] for row in read_rows(place, marks["complete"], "proposals")}
+    labels = {row["label"] for row in read_rows(place / "w", marks["complete"], "proposals")}
     assert {*refused, *map(make_name, broken)} <= labels
     asked = server.calls()
-    assert run_stages(place, settings)["condense"].key == marks["condense"].key
+    assert run_all(place, settings)["condense"].key == marks["condense"].key
     assert server.calls() == asked
 
 
@@ -220,7 +199,7 @@ def test_the_plan_foresees_the_calls_from_the_graph_and_their_tokens_from_experi
     settings = open_settings(server.base_url, rounds=1)
     before = plan(place, settings)
     assert not server.calls()
-    marks = run_stages(place, settings)
+    marks = run_all(place, settings)
 
     assert before["complete"]["calls"]["expected"] == server.calls(schema="naming")
     low, high = (
@@ -234,7 +213,7 @@ def test_the_plan_foresees_the_calls_from_the_graph_and_their_tokens_from_experi
     renewed = open_settings(server.base_url, rounds=1, seed=7)  # another key, the same questions
     server.log.clear()
     learned = plan(place, renewed)
-    run_stages(place, renewed)
+    run_all(place, renewed)
 
     expected = {bound: sum(p[bound]["expected"] for p in learned.values()) for bound in
                 ("calls", "tokens")}  # fmt: skip
@@ -268,12 +247,12 @@ def test_a_batch_holds_the_first_round_alone_and_then_what_follows_from_it(
     settings = open_settings(server.base_url, rounds=3)
     run = start_run(Warehouse(place / "w"), place / "corpus", settings, ref="main")
     pending = collect_pending(run, workers=1, progress=Progress())
-    run_stages(place, open_settings(server.base_url, rounds=1), STAGES[:-1])
+    run_all(place, open_settings(server.base_url, rounds=1), "complete")
 
     assert {request.task for request in pending.values()} == {"naming"}
     assert len(pending) == server.calls(schema="naming")
-    run_stages(place, settings, STAGES[:-1])
+    run_all(place, settings, "complete")
     pending = collect_pending(run, workers=1, progress=Progress())
     assert {request.task for request in pending.values()} == {"condensation"}
-    run_stages(place, settings)
+    run_all(place, settings)
     assert len(pending) == server.calls(schema="condensation")

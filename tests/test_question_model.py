@@ -2,8 +2,8 @@
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from kpyramid.llm.task import ReplyError
 from kpyramid.ontology.names import ENTITY
 from kpyramid.ontology.sparql import bind_patterns, list_patterns, select_all
 from kpyramid.ontology.validation.checks import read_questions
-from kpyramid.pipeline.models import Model, Opener
+from kpyramid.pipeline.models import Opener
 from kpyramid.query import Answer, Backends, Snapshot, answer, open_snapshot
 from kpyramid.query.analysis import link_text
 from kpyramid.query.model.polyrag import choose_column, parse, render, write_example
@@ -23,7 +23,7 @@ from kpyramid.storage.layout import Warehouse
 from tests import commands, loopback
 from tests.asked_model import write_llm
 from tests.corpora import copy_shared_build, make_settings
-from tests.loopback import Loopback, answer_by_schema, serve
+from tests.loopback import answer_by_schema, serve
 from tests.rows import each_row, read_rows
 
 QUESTION = "Where was Leon Batt born?"
@@ -46,7 +46,11 @@ def batt(snapshot: Snapshot) -> str:
     return link_text(QUESTION, snapshot).entities[0]
 
 
-def write_sparql(sparql: str) -> Callable[[dict[str, Any]], str | loopback.Answer]:
+Reply = Callable[[dict[str, Any]], str | loopback.Answer]
+Ask = Callable[..., Answer]
+
+
+def write_sparql(sparql: str) -> Reply:
     """A model that always writes one query."""
 
     def reply(body: dict[str, Any]) -> str | loopback.Answer:
@@ -56,40 +60,28 @@ def write_sparql(sparql: str) -> Callable[[dict[str, Any]], str | loopback.Answe
     return reply
 
 
-@contextmanager
-def open_model(server: Loopback, warehouse: Warehouse, folder: Path) -> Iterator[Model]:
-    llm = {"provider": "openai", "model": "m", "base_url": server.base_url}
-    settings = make_settings(llm={**llm, "cache": str(folder / "replies")})
-    folder.mkdir(exist_ok=True)
-    with Opener(warehouse, settings, folder, "main") as opener:
-        yield opener.open_model()
+@pytest.fixture
+def ask(snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path) -> Ask:
+    """Asks the ontology layer alone, with a model behind HTTP that replies so, or a query."""
 
+    def run(reply: str | Reply, mode: str = "paper") -> Answer:
+        made = write_sparql(reply.replace("BATT", batt)) if isinstance(reply, str) else reply
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        with serve(made) as server:
+            llm = {"provider": "openai", "model": "m", "base_url": server.base_url}
+            settings = make_settings(llm={**llm, "cache": str(folder / "replies")})
+            with Opener(warehouse, settings, folder, "main") as opener:
+                made_by = Backends("llm", asker=opener.open_model().caller)
+                layers = {"graph": False, "text": False}
+                return answer(QUESTION, snapshot, mode=mode, **layers, backends=made_by)
 
-def ask(
-    reply: Callable[[dict[str, Any]], str | loopback.Answer],
-    snapshot: Snapshot,
-    warehouse: Warehouse,
-    folder: Path,
-    mode: str = "paper",
-) -> Answer:
-    """The ontology layer's answer alone, with the model behind HTTP."""
-    with serve(reply) as server, open_model(server, warehouse, folder) as model:
-        return answer(
-            QUESTION,
-            snapshot,
-            mode=mode,
-            graph=False,
-            text=False,
-            backends=Backends("llm", asker=model.caller),
-        )
+    return run
 
 
 def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+    ask: Ask,
 ) -> None:
-    reply = write_sparql(f"SELECT ?place WHERE {{ e:{batt} :birthPlace ?place }}")
-
-    found = ask(reply, snapshot, warehouse, tmp_path)
+    found = ask("SELECT ?place WHERE { e:BATT :birthPlace ?place }")
 
     assert (found.layer, found.text, found.calls) == ("ontology", "Oslo", 1)
     assert str(found.trace[0]).startswith("ontology: answered: values of its query: 1")
@@ -98,12 +90,11 @@ def test_a_good_query_is_answered_with_the_sentence_it_rests_on(
 
 
 def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+    ask: Ask,
 ) -> None:
     rows = "question_model.whatever_a_query_selects_its_patterns_lead_to_the_sentence"
-    for number, sparql in enumerate(read_rows(rows)):
-        reply = write_sparql(sparql.replace("BATT", batt))
-        found = ask(reply, snapshot, warehouse, tmp_path / str(number))
+    for sparql in read_rows(rows):
+        found = ask(sparql)
         assert found.layer == "ontology", found.trace
         assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
         places = found.context[0].evidence
@@ -111,15 +102,14 @@ def test_whatever_a_query_selects_its_patterns_lead_to_the_sentence(
 
 
 def test_an_answer_that_rests_on_no_sentence_is_given_by_the_literal_algorithm_alone(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+    ask: Ask,
 ) -> None:
-    reply = write_sparql(f"SELECT ?name WHERE {{ e:{batt} rdfs:label ?name }}")
-
-    found = ask(reply, snapshot, warehouse, tmp_path, mode="best")
+    query = "SELECT ?name WHERE { e:BATT rdfs:label ?name }"
+    found = ask(query, mode="best")
     assert (found.text, found.evidence) == ("", ())
     assert "no place in the documents says so" in str(found.trace[0])
 
-    found = ask(reply, snapshot, warehouse, tmp_path)
+    found = ask(query)
     assert (found.text, found.layer, found.evidence) == ("Leon Batt", "ontology", ())
 
 
@@ -153,12 +143,8 @@ def test_examples_bind_what_they_name_and_select_one_variable(seed: str) -> None
     assert not left_out
 
 
-def test_of_several_columns_the_one_that_is_asked_for_is_taken(
-    snapshot: Snapshot, warehouse: Warehouse, tmp_path: Path
-) -> None:
-    sparql = "SELECT ?person ?place WHERE { ?person :birthPlace ?place }"
-
-    found = ask(write_sparql(sparql), snapshot, warehouse, tmp_path)
+def test_of_several_columns_the_one_that_is_asked_for_is_taken(ask: Ask) -> None:
+    found = ask("SELECT ?person ?place WHERE { ?person :birthPlace ?place }")
 
     assert found.text == "Oslo"
     assert [item.text for item in found.context] == ["Leon Batt birth place Oslo"]
@@ -199,12 +185,11 @@ def test_patterns_of_what_must_not_be_there_give_no_facts() -> None:
 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_query_or_reply_is_an_outcome_that_the_trace_names(
-    snapshot: Snapshot, warehouse: Warehouse, batt: str, tmp_path: Path
+    ask: Ask,
 ) -> None:
     rows = "question_model.what_is_wrong_with_a_query_is_an_outcome_that_the_trace_names"
-    for number, (sparql, outcome, reason) in enumerate(read_rows(rows)):
-        reply = write_sparql(sparql.replace("BATT", batt))
-        found = ask(reply, snapshot, warehouse, tmp_path / f"query-{number}")
+    for sparql, outcome, reason in read_rows(rows):
+        found = ask(sparql)
         assert found.layer is None, sparql
         assert str(found.trace[0]).startswith(f"ontology: {outcome}: ")
         assert reason in str(found.trace[0])
@@ -220,7 +205,7 @@ def test_what_is_wrong_with_a_query_or_reply_is_an_outcome_that_the_trace_names(
             schema = body["response_format"]["json_schema"]["schema"]["properties"]
             return said if "sparql" in schema else answer_by_schema(body)
 
-        found = ask(answer_all, snapshot, warehouse, tmp_path / f"{kind}-{hash(said)}")
+        found = ask(answer_all)
         assert found.layer is None
         assert str(found.trace[0]).startswith(f"ontology: failed: no query: {kind}")
 

@@ -15,13 +15,7 @@ from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import read_head
-from tests.corpora import (
-    hash_tree,
-    make_settings,
-    read_snapshot,
-    use_quick_models,
-    write_corpus,
-)
+from tests.corpora import hash_tree, make_settings, read_snapshot, use_quick_models, write_corpus
 
 KPG = "https://w3id.org/kpyramid/general#"
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -29,7 +29,6 @@ from tests.commands import run, run_json
 from tests.corpora import ROOT
 from tests.rows import read_bodies
 
-COUNTS = dict.fromkeys(("documents", "chunks", "entities", "condensed", "instances"), 0)
 PLAIN: dict[str, Any] = read_bodies("report.plain")
 STYLE = '{% include "style.css.jinja" %}'
 VOID = {"meta", "br", "link", "img", "input", "hr", "path", "rect", "circle", "polyline"}
@@ -205,54 +204,24 @@ def test_report_of_an_empty_snapshot_says_so(tmp_path: Path) -> None:
 HOSTILE = "<script>alert(1)</script>\u202eevil\x1b[2J&\"' " + "n" * 10_000
 
 
+def fill(value: Any, number: int = 0) -> Any:
+    """The value with `@` as hostile words, `#` as a number, and parts as often as they say."""
+    match value:
+        case str():
+            return HOSTILE if value == "@" else value.replace("#", f"{number}")
+        case {"times": int(times), "of": part}:
+            return [fill(part, n) for n in range(times)]
+        case dict():
+            return {fill(name): fill(part, number) for name, part in value.items()}
+        case list():
+            return [fill(part, number) for part in value]
+    return value
+
+
 def describe_hostile() -> dict[str, Any]:
     """What changes in a report of a corpus that means harm, and is large."""
-    refusal = (HOSTILE, HOSTILE)
-    fact = {"fact": [HOSTILE] * 3, "qualifiers": [HOSTILE], "sentence": HOSTILE, "source": HOSTILE}
-    rows = [{"fact": HOSTILE, "fields": {HOSTILE: [1, 2]}, "sentence": HOSTILE, "source": HOSTILE}]
-    kinds = ("added", "changed", "removed")
-    counts = {n: dict.fromkeys(kinds, 100_000) for n in ("documents", "facts")}
-    example = {"detail": HOSTILE, "sentence": HOSTILE, "source": HOSTILE}
-    return {
-        "ref": "r" * 60,
-        "corpus": HOSTILE,
-        "unread": [
-            {"reason": "bad", "ending": f".{n}", "refused": [refusal] * 1000} for n in range(40)
-        ],
-        "refused": [
-            {"stage": "extract", "reason": f"r{n}", "count": 100_000, "examples": [example] * 3}
-            for n in range(200)
-        ],
-        "withdrawn": [{"reason": "x", "detail": HOSTILE}] * 200,
-        "withdrawals": 500,
-        "unmatched": [HOSTILE] * 100,
-        "checks": [
-            {"check": HOSTILE, "holds": False, "severity": "warn", "why": HOSTILE, "value": 0.0}
-        ],
-        "contradicting": HOSTILE,
-        "contradictions": 7,
-        "gates": {"size": f"fail: {HOSTILE}"},
-        "refused_by": ["size"],
-        "settings": {"a.b": [HOSTILE, HOSTILE]},
-        "changes": HOSTILE,
-        "changed": {
-            "counts": counts,
-            "documents": {kind: [HOSTILE] for kind in kinds[:2]},
-            "facts": dict.fromkeys(kinds[:2], rows * 12),
-        },
-        "content": {
-            "classes": [{"label": HOSTILE, "count": 3}] * 300,
-            "properties": [{"label": HOSTILE, "count": 3}] * 300,
-            "things": [{"name": HOSTILE, "facts": 3}] * 10,
-            "facts": [fact] * 3,
-            "silent": [{"label": HOSTILE, "near": n % 2} for n in range(300)],
-            "counts": COUNTS,
-        },
-        "trend": [
-            {"run": HOSTILE, "started": HOSTILE, "status": HOSTILE, "figures": figures}
-            for figures in (None, [], {"facts": 1}, {"facts": "x"}, {"facts": 5, "cost": None})
-        ],
-    }
+    changed: dict[str, Any] = fill(read_bodies("report.hostile"))
+    return changed
 
 
 def test_hostile_and_huge_content_is_escaped_cut_and_counted(account: Account) -> None:

@@ -1,8 +1,7 @@
 """Resolve: planted statements become exactly the planted entities, relations and facts."""
 
 import random
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 import pytest
@@ -73,17 +72,20 @@ def build_documents(
 
 
 def run(
-    raws: list[Row],
-    mentions: list[Row] | None = None,
+    raws: Iterable[Row],
+    mentions: Iterable[Row] = (),
     titles: Mapping[str, str] | None = None,
     min_confidence: float = 0.0,
     text: str = "-",
+    chunks: pa.Table | None = None,
 ) -> dict[str, pa.Table]:
+    raws = [*raws]
+    chunks = build_chunks(raws) if chunks is None else chunks
     return resolve.run(
-        build_documents(build_chunks(raws), titles, text),
-        build_table("mentions", mentions or []),
+        build_documents(chunks, titles, text),
+        build_table("mentions", mentions),
         build_table("raw_triples", raws),
-        build_chunks(raws),
+        chunks,
         embedder=WordEmbedder(),
         former=None,
         disambiguator=None,
@@ -261,26 +263,14 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
             for _ in range(80)
         )
     }
-    raw_table = build_table("raw_triples", raws.values())
-    mention_table = build_table("mentions", mentions.values())
-    chunks, embedder = build_chunks(list(raws.values())), WordEmbedder()
-    documents = build_documents(chunks)
-    ports: dict[str, Any] = {
-        **{"former": None, "embedder": embedder},
-        **{"disambiguator": None, "min_confidence": 0.0, "corrections": Corrections()},
-    }
-    expected = resolve.run(documents, mention_table, raw_table, chunks, **ports)
+    expected = run(raws.values(), mentions.values())
     assert len(list_facts(expected)) > 20
-
     for seed in range(5):
-        shuffled = []
-        for table in (mention_table, raw_table):
-            order = list(range(table.num_rows))
-            random.Random(seed).shuffle(order)
-            shuffled.append(table.take(order))
-        mention_rows, raw_rows = shuffled
-        made = resolve.run(documents, mention_rows, raw_rows, chunks, **ports)
-        assert made == expected
+        mix = random.Random(seed)
+        raw_rows, mention_rows = ([*rows.values()] for rows in (raws, mentions))
+        mix.shuffle(raw_rows)
+        mix.shuffle(mention_rows)
+        assert run(raw_rows, mention_rows) == expected
 
 
 def list_relations(*facts: tuple[str, str, str]) -> list[set[str]]:
@@ -349,17 +339,7 @@ def resolve_text(
             for place, text in sentences.items()
         ],
     )
-    made = resolve.run(
-        build_documents(chunks, titles),
-        build_table("mentions", mentions),
-        build_table("raw_triples", rows),
-        chunks,
-        embedder=WordEmbedder(),
-        former=None,
-        disambiguator=None,
-        min_confidence=0.0,
-        corrections=Corrections(),
-    )
+    made = run(rows, mentions, titles, chunks=chunks)
     names = {r["entity_id"]: r["name"] for r in made["entities"].to_pylist()}
     verbs = {r["relation_id"]: r["name"] for r in made["relations"].to_pylist()}
     return {

@@ -29,16 +29,13 @@ from tests.corpora import (
     count_recomputed,
     list_marks,
     shared_corpus,
-    use_quick_models,
     write_corpus,
 )
 
 Tables = dict[str, pa.Table]
 
 
-@pytest.fixture(autouse=True)
-def _quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+pytestmark = pytest.mark.usefixtures("quick_models")
 
 
 def start(warehouse: Warehouse, name: str = "test") -> Run:

@@ -96,25 +96,6 @@ def test_a_label_opens_its_documents_and_no_others(whole: Snapshot, strategy: st
     assert "wage" not in shorten(answer("Who founded Aster Pictures?", board, strategy))
 
 
-def test_the_ontology_answers_from_what_is_seen(whole: Snapshot, public: Snapshot) -> None:
-    question = "Who founded Aster Pictures?"
-    assert answer(question, whole.scoped(has("staff"))).text == "Clara Boone"
-    found = answer(question, public)
-    assert (found.text, found.choices) == ("", ())
-    query = "SELECT ?name WHERE { ?x <http://www.w3.org/2000/01/rdf-schema#label> ?name }"
-    names = {row["name"] for row in public.sparql(query)}
-    assert "Ada Lovelace" in names
-    assert not names & {"Clara Boone", "Dorian Vance", "Turin"}
-
-
-def test_what_a_labelled_document_says_more_of_a_public_fact_stays_hidden(public: Snapshot) -> None:
-    facts = {
-        public.read_fact(key).relation
-        for key in public.facts_about(link_text("Who is John Harlow?", public).entities)
-    }
-    assert not [relation for relation in facts if "chief" in relation]
-
-
 def test_answer_says_if_not_all_was_searched(whole: Snapshot, public: Snapshot) -> None:
     question = "Where was Ada Lovelace born?"
     assert "searched: 3 of 7 documents" in answer(question, public, "naive").recognised

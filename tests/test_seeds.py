@@ -263,6 +263,7 @@ def test_the_questions_of_a_seed_run_and_use_what_it_declares(seed: str) -> None
 # --- alignment ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_mappings_to_fibo_name_what_fibo_declares() -> None:
     folder = find_bench("onto_fibo")
     declared = set()
@@ -275,6 +276,7 @@ def test_mappings_to_fibo_name_what_fibo_declares() -> None:
     assert mapped <= declared
 
 
+@pytest.mark.slow
 def test_real_data_of_vivo_answers_the_academic_questions() -> None:
     data = find_bench("vivo_sample") / "sample-data.n3"
     schema, store = load("academic"), ox.Store()

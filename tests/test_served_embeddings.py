@@ -3,7 +3,7 @@
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -73,12 +73,6 @@ def list_inputs(server: Loopback) -> Counter[str]:
 def expect_rows(made: np.ndarray, texts: list[str]) -> None:
     expected = np.array([make_vector(text, made.shape[1]) for text in texts])
     assert np.abs(made - expected).max() < 1e-6
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve() as state:
-        yield state
 
 
 def test_a_call_says_what_the_settings_say_and_no_more(server: Loopback, tmp_path: Path) -> None:
@@ -199,6 +193,7 @@ def test_vectors_of_two_sizes_under_one_name_are_told(tmp_path: Path) -> None:
         cached.embed(TEXTS[:4])
 
 
+@pytest.mark.slow
 def test_a_build_ends_where_vectors_change_length_and_goes_on_when_the_endpoint_is_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ def check_whole(found: QuestionSet) -> None:
             assert 1 <= len(question.answers) <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_every_set_is_read_whole(name: str, tmp_path: Path) -> None:
     questions, rows, kinds = SETS[name]

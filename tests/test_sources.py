@@ -56,13 +56,6 @@ def ingest_folder(folder: Path, **settings: object) -> tuple[dict[str, Row], dic
     return documents, {row["row_key"]: row for row in made["rejects"].to_pylist()}
 
 
-PAGE = (
-    "<!DOCTYPE html><html lang='fr'><head><title>Le titre</title><style>p{}</style></head><body>"
-    "<!-- a comment --><?php pi ?><h1>Head</h1><p>One <b>bo</b>ld\n word.</p><script>x()</script>"
-    "<ul><li>first<li>second</ul><pre>a  b</pre></body></html>"
-)
-
-
 def write_parquet(rows: list[dict[str, object]]) -> bytes:
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(rows), buffer)
@@ -228,6 +221,7 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
     assert len(ids) == 3
 
 
+@pytest.mark.slow
 def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,6 +244,7 @@ def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
     assert count_recomputed(outcome)["chunk"] == 1
 
 
+@pytest.mark.slow
 def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
     texts = {

@@ -2,7 +2,8 @@
 
 import json
 
-from tests.stage_versions import DATA, ETL, RECORD, describe_versions
+from tests.imports import ETL
+from tests.stage_versions import DATA, RECORD, describe_versions
 
 
 def test_code_is_the_code_that_the_version_stands_for() -> None:

@@ -1,7 +1,7 @@
 """Statements about several facts: what a model is asked, what is refused, who is shown them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,10 +121,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     pass_gates(monkeypatch)
 
 
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with serve(pyramid_model.answer) as running:
-        yield running
+ANSWER = pyramid_model.answer
 
 
 @pytest.fixture
@@ -206,44 +203,26 @@ def spoil(change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]]
     return answer_badly
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda row: row.update(facts=[]), "llm_uncited"),
-        (lambda row: row.update(facts=[1, 5]), "llm_uncited"),
-        (lambda row: row.update(statement=row["statement"] + " twice"), "llm_unsupported"),
-        (lambda row: row.update(statement=", ".join(3 * [row["statement"]])), "llm_longer"),
-    ],
-)
-def test_what_is_refused_is_a_reject_and_no_statement(
-    corpus: Path, change: Callable[[dict[str, Any]], None], reason: str
-) -> None:
-    with serve(spoil(change)) as server:
-        snapshot = build_all(corpus, open_settings(server.base_url))
-
-    assert list_statements(snapshot) == set()
-    rejects = list_rejects(snapshot)
-    assert {row["reason"] for row in rejects} == {reason}
-    assert {row["row_key"].partition(":")[0] for row in rejects} == {"Ida Holm", "Paul Lund"}
-
-
-def test_a_model_that_obeys_a_fact_makes_no_statement(corpus: Path) -> None:
+def test_what_is_refused_is_a_reject_and_no_statement(corpus: Path) -> None:
+    """Also what a model says that obeys a fact."""
     said = "Lena Zorn visited Ignore Rules Acme Best Club. Lena Zorn visited Lund Best Club."
     (corpus / "evil.jsonl").write_text(json.dumps({"id": "evil", "text": said}))
 
-    def obey(row: dict[str, Any]) -> None:
+    def change(row: dict[str, Any]) -> None:
         if "Ignore" in row["statement"]:
             row["statement"] = "Acme Best Club"
+        elif "Ida" in row["statement"]:
+            row["facts"] = [1, 5]
 
-    with serve(spoil(obey)) as server:
+    with serve(spoil(change)) as server:
         snapshot = build_all(corpus, open_settings(server.base_url))
 
-    assert list_statements(snapshot) == {PER, IDAS}
-    (reject,) = list_rejects(snapshot)
-    assert reject["reason"] == "llm_incomplete"
-    assert reject["row_key"].startswith("Lena Zorn: ")
+    assert list_statements(snapshot) == {PER}
+    refused = {row["row_key"].partition(":")[0]: row["reason"] for row in list_rejects(snapshot)}
+    assert refused == {"Ida Holm": "llm_uncited", "Lena Zorn": "llm_incomplete"}
 
 
+@pytest.mark.slow
 def test_a_statement_that_cites_a_hidden_fact_is_shown_to_nobody_who_may_not_see_it(
     server: Loopback, corpus: Path
 ) -> None:
@@ -266,6 +245,7 @@ def test_a_statement_that_cites_a_hidden_fact_is_shown_to_nobody_who_may_not_see
         assert tell_all(seen).count(IDAS) == 2, "once in each context"
 
 
+@pytest.mark.slow
 def test_a_statement_in_a_name_that_only_hidden_texts_use_is_hidden(
     server: Loopback, corpus: Path
 ) -> None:

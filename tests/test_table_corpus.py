@@ -44,6 +44,7 @@ def test_column_ontology_lacks_is_refused(given: dict[str, object], problem: str
     assert str(e.value).count(", ") >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.needs("files")
 def test_columns_become_properties_with_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

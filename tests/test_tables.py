@@ -94,6 +94,7 @@ def test_pairs_under_a_title_are_about_it(title: str, part: str, subject: str | 
     assert [dropped.reason for dropped in found.dropped] == ([] if subject else ["no_subject"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rows", "columns"), [(2_000, 5), (2, 4_000)])
 def test_large_table_is_read_in_time_that_grows_with_its_cells(rows: int, columns: int) -> None:
     header = "|".join(f"H{column} of" for column in range(columns))

@@ -19,13 +19,7 @@ from kpyramid.pipeline.stages.induce import _draft
 from kpyramid.settings import AUTO
 from kpyramid.storage.declarations import locate_ontology
 from kpyramid.storage.layout import Warehouse
-from tests.corpora import (
-    HashEmbedder,
-    build_corpus,
-    make_settings,
-    read_snapshot,
-    use_quick_models,
-)
+from tests.corpora import HashEmbedder, build_corpus, make_settings, read_snapshot, use_quick_models
 from tests.rows import read_bodies
 
 FILES = locate_ontology(AUTO)

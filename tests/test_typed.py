@@ -226,7 +226,10 @@ def test_find_says_in_words_that_there_is_no_path(told: Snapshot) -> None:
     assert "notes" not in json.loads(run(*where, "3").stdout)
 
 
+PRICES = {"Alder scale": 1290, "Birch scale": 420, "Cedar scale": 14200, "Elder scale": 1650}
 MACHINES = {
+    "prices.csv": "Product,Price,Fee\n"
+    + "".join(f"{name},{price} EUR,{price}\n" for name, price in PRICES.items()),
     "machines.csv": """Machine,Type,Location,Purchased
 Press S-4,screw press,Shed 2,2011
 Oven O-9,drying oven,Shed 1,2016
@@ -292,11 +295,11 @@ def test_bad_arguments_of_find_are_refused(
     assert (done.exit_code, message in done.output) == (3, True), done.output
 
 
-@pytest.mark.parametrize("cell", ["{} EUR", "{}"])
-def test_numbers_that_could_be_years_are_ordered_as_the_numbers_beside_them(cell: str) -> None:
-    prices = {"Alder scale": 1290, "Birch scale": 420, "Cedar scale": 14200, "Elder scale": 1650}
-    rows = "".join(f"{name},{cell.format(price)}\n" for name, price in prices.items())
-    snapshot = open_told(f"prices{len(cell)}", {"prices.csv": f"Product,Price\n{rows}"})
-    found = snapshot.find("thing", {"has price": {"not": None}}, order_by="has price").members
-    named = [member.name for member in found if member.name in prices]
-    assert named == sorted(prices, key=prices.__getitem__)
+def test_numbers_that_could_be_years_are_ordered_as_the_numbers_beside_them(
+    machines: Snapshot,
+) -> None:
+    for amount in ("price", "fee"):
+        where = {f"has {amount}": {"not": None}}
+        found = machines.find("thing", where, order_by=f"has {amount}").members
+        named = [member.name for member in found if member.name in PRICES]
+        assert named == sorted(PRICES, key=PRICES.__getitem__), amount

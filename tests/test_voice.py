@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator
 
-import pytest
-
 from kpyramid.documents.words import normalise_relation
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.settings import ExtractSettings
 from tests.rows import each_row, read_rows
 
 VERBS = read_rows("voice.verbs")
 FIRST = "Anna Carl Maria Peter Julia Thomas Helen Robert Laura Martin".split()
 LAST = "Holm Berg Lund Weber Costa Moreau Novak Silva Brandt Keller Walsh Parker".split()
-
-
-@pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    return DependencyExtractor(ExtractSettings().parser)
 
 
 def list_pairs() -> Iterator[tuple[str, str, str, str, int]]:
@@ -57,20 +49,3 @@ def test_who_does_it_and_to_whom_it_is_done_are_told_apart_for_sixty_verbs(
 @each_row("active, passive")
 def test_a_passive_is_another_relation_than_its_active(active: str, passive: str) -> None:
     assert normalise_relation(active).key != normalise_relation(passive).key
-
-
-@each_row("text, facts, others")
-def test_a_fact_keeps_its_object_and_what_restricts_it(
-    extractor: DependencyExtractor,
-    text: str,
-    facts: list[tuple[str, str, str]],
-    others: list[tuple[str, str, str]],
-) -> None:
-    found = {(f.head, f.relation, f.tail) for f in extractor.extract(text).facts}
-    assert found >= set(facts)
-    assert not found & set(others)
-
-
-def test_a_fact_under_a_condition_is_not_asserted(extractor: DependencyExtractor) -> None:
-    text = "If the temperature rises above 40 degrees, the enzyme loses its structure."
-    assert {f.modality for f in extractor.extract(text).facts} == {"if"}
