@@ -105,11 +105,15 @@ _CAPTION = 9
 
 
 def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
-    key, colon, value = cell.text.partition(":")
+    key = next(_KEY.finditer(cell.text))[0]
+    value = cell.text[len(key) + 1 :].lstrip()
     (span,) = cell.spans
-    start = span.start + len(key) + len(colon) + len(value) - len(value.lstrip())
-    ends = Span(span.start, span.start + len(key)), Span(start, span.end)
-    return Cell(key, ends[:1]), Cell(value.lstrip(), ends[1:])
+    ends = Span(span.start, span.start + len(key)), Span(span.end - len(value), span.end)
+    return Cell(key, ends[:1]), Cell(value, ends[1:])
+
+
+_KEY = re.compile(r"(?:\([^()]*\)|[^:])*")
+"""What stands before the first colon outside of brackets."""
 
 
 def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]:
