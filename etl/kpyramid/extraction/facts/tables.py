@@ -254,8 +254,9 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of distinct names, both columns of names in two parts, or none.
 
-    Identifiers, and columns without a meaningful header, are chosen only where there is no other;
-    descriptions of the rows only where there are none of these.
+    Identifiers, and columns without a meaningful header, are chosen only where there is no other,
+    or where the first of them repeats a name and an identifier none; descriptions of the rows and
+    what is done to them ("assigned to") only where there are none of these.
     """
     headers = {column: cell.text for column, cell in names.items()}
     first = _split_header(headers.get(0, ""))
@@ -264,25 +265,36 @@ def _find_subject(
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
     if all(parts):
         return tuple(columns[0] for columns in parts)
+    plain = {" ".join(_split_header(text)).casefold() for text in headers.values()}
     chosen: list[tuple[int, int]] = []
+    repeated: set[int] = set()
+    keys: list[int] = []
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
-        distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
+        count = len({text.casefold() for text in texts})
+        distinct = count >= _MOST * len(texts)
         header = headers.get(column, "").casefold().replace("_", " ")
         noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         if short and distinct and named and not any(column in columns for columns in parts):
             numbered = noun in _NUMBERED and counts["text"] < 0.5 * len(rows)
-            weak = numbered or noun in _WORDS["identifiers"] or (header and _is_silent(header))
-            says = (len(words) > 1 and words[0] in QUESTION_WORDS) or (
-                _WORDS["describing"] & {*words, *map(lemmatise, words)}
-            )
+            of = header.rpartition(" ")[0]  # the number of what another column names
+            serial = noun.strip(".") in _WORDS["serials"] and {"name", of, f"{of} name"} & plain
+            is_key = numbered or serial or noun in _WORDS["identifiers"]
+            weak = is_key or (header and _is_silent(header))
+            if count < len(texts):
+                repeated.add(column)
+            elif is_key:
+                keys.append(column)
+            asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
+            says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
+    column = keys[0] if keys and column in repeated else column
     # A participant of a year's event, "Winner", is not the subject of the row.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
