@@ -18,7 +18,7 @@ from kpyramid.documents.blocks import Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import NUMBER, SCALES, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -391,6 +391,8 @@ class _Header(NamedTuple):
 def _read_header(text: str) -> _Header:
     words = " ".join(text.replace("_", " ").strip(" :*").split())
     inside = _BRACKET.search(words)
+    if inside and _is_kind(words[: inside.start()], _YEARS.sub("", inside[1]).strip(" ,")):
+        inside, words = None, re.sub(r"[()\[\]]", "", words)
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
@@ -409,6 +411,18 @@ def _is_unit(mark: str, word: str) -> bool:
     return spelt or word.lower() in _WORDS["units"]
 
 
+def _is_kind(header: str, inside: str) -> bool:
+    """Whether a header's bracket is a word, "plan" or "actual", no unit and not what is counted."""
+    word = inside.casefold()
+    plural = word.endswith("s") and lemmatise(word) != word
+    unit = word in _WORDS["units"] | _WORDS["measures"] | SIZES.keys() | SCALES.keys()
+    spelt = inside.isalpha() and inside[1:].islower() and len(word) > _LONGEST_UNIT
+    is_word = (spelt and not plural and not unit) or word in _WORDS["kinds"]
+    return is_word and not _is_participle(header.casefold())
+
+
+_LONGEST_UNIT = 3
+"""Letters of an abbreviation."""
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
