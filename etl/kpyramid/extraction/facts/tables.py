@@ -94,7 +94,8 @@ def read_tables(given: Titled) -> Extraction:
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
-                findings.add_table(table, _name_context(context, nouns), above)
+                title = given.title if _is_narrow(table) else ""
+                findings.add_table(table, _name_context(context, nouns, title), above)
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
@@ -114,6 +115,11 @@ def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
 
 _KEY = re.compile(r"(?:\([^()]*\)|[^:])*")
 """What stands before the first colon outside of brackets."""
+
+
+def _is_narrow(table: _Table) -> bool:
+    """Whether a table has two columns, which may be keys and values as on lines."""
+    return max(max(row) for row in (*table.header, *table.rows)) == 1
 
 
 def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]:
