@@ -501,6 +501,8 @@ def _is_silent(header: str) -> bool:
     return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(_split_header(header))
 
 
+_OF_TASKS = {"who": "Assigned to", "when": "Due", "by when": "Due"}
+"""What the headers of tasks ask for."""
 _LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING
 
 
@@ -604,6 +606,12 @@ class _Findings:
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
         above = {cell.text for cell in names.values()}
+        named = " ".join(names[column].text for column in keys if column in names)
+        if not _WORDS["tasks"].isdisjoint(map(lemmatise, _split_header(named))):
+            header = {
+                column: cell._replace(text=_OF_TASKS.get(cell.text.casefold(), cell.text))
+                for column, cell in header.items()
+            }
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
