@@ -731,7 +731,10 @@ _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 _PARTED = re.compile(r"[;\n•]+")
 _LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
-_SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]|\w+( \w+)+(, [A-Z]\w+( \w+)+){2,}$")
+_SERIES = re.compile(
+    r"[A-Z].*, .*,? (?:and|&) [A-Z]|[\w.'’-]+( [\w.'’-]+)+(, [A-Z][\w.'’-]*( [\w.'’-]+)+){2,}$"
+)
+_ASIDE = re.compile(r"(?<=[^\W\d])\s*\([^()]*\)")
 
 
 _SENTENCE = re.compile(r"\.$|\b[a-z]{2,}\.(?=\s+[\[(])")
@@ -757,15 +760,18 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
     """The values of a cell, separated by semicolons or lines unless they are sentences.
 
     `dated`: the cell may begin with a date, followed by a place. `many`: the header is a plural, so
-    that commas and "and" separate values too; in "A, B and C" they always do.
+    that commas and "and" separate values too; in "A, B and C" they always do. What is in brackets
+    behind the names of such a list is left out.
     """
     (span,) = cell.spans
-    parts = _cut(cell.text, _PARTED)
-    listed = _cut(cell.text, _LISTED) if many or _SERIES.match(cell.text) else []
-    if all(cell.text[s].isupper() or cell.text[s].isdigit() for s, e in listed if s < e):
-        parts = listed or parts
-    if _SENTENCE.search(cell.text) or any(_is_part(cell.text[s:e]) for s, e in parts):
-        parts = [(0, len(cell.text))]
+    parts, text = _cut(cell.text, _PARTED), cell.text
+    plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), text)
+    is_list = many or _SERIES.match(_ASIDE.sub("", text))
+    listed = _cut(plain, _LISTED) if is_list else []
+    if len(listed) > 1 and all(text[s].isupper() or text[s].isdigit() for s, e in listed if s < e):
+        parts, text = listed, plain
+    if _SENTENCE.search(cell.text) or any(_is_part(text[s:e]) for s, e in parts):
+        parts, text = [(0, len(cell.text))], cell.text
     date = next(iter(find_values(cell.text)), None) if dated else None
     if date is not None and date.start == 0 and isinstance(date.value, Date):
         rest = cell.text[date.end :]
@@ -773,7 +779,7 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
         start = cell.text.find(place, date.end)
         parts = [(0, date.end), *([(start, start + len(place))] if place else [])]
     for part in parts:
-        for inner in trim(cell.text, *part):
+        for inner in trim(text, *part):
             words = cell.text[inner.start : inner.end]
             yield Cell(words, (Span(span.start + inner.start, span.start + inner.end),))
 
