@@ -398,7 +398,7 @@ def _read_header(text: str) -> _Header:
     words = " ".join(text.replace("_", " ").strip(" :*").split())
     inside = _BRACKET.search(words)
     if inside and _is_kind(words[: inside.start()], _YEARS.sub("", inside[1]).strip(" ,")):
-        inside, words = None, re.sub(r"[()\[\]]", "", words)
+        inside, words = None, f"{inside[1]} {words[: inside.start()]}"
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
