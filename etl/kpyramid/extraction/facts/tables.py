@@ -18,7 +18,7 @@ from kpyramid.documents.blocks import Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import NUMBER, SCALES, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import MONTH, NUMBER, SCALES, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -218,7 +218,8 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
-    if dated or _DATED.match(text) or _RANGE.fullmatch(text) or _PERIOD.fullmatch(text):
+    when = (_RANGE, _PERIOD, _DAY)
+    if dated or _DATED.match(text) or any(pattern.fullmatch(text) for pattern in when):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
     return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
@@ -227,6 +228,8 @@ def _classify(text: str) -> _Type:
 _LONGEST_NUMBER = 40
 """Characters."""
 _PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
+_DAY = re.compile(rf"\d\d?\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+"""A day without its year."""
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
@@ -468,8 +471,8 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
         state = "is" if lemma in VERBS["stative"] | _WORDS["states"] else "was"
         passive = [] if lemma in _WORDS["happening"] else [state]
         if kind == "date" or value.count(".") > 1:  # a version
-            exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
-            return " ".join([*passive, *core, "on" if exact else "in"])
+            days = (isinstance(v.value, Date) and v.value.day for v in find_values(value))
+            return " ".join([*passive, *core, "on" if any(days) or _DAY.match(value) else "in"])
         if kind == "number":
             return " ".join(["has", *core])
         placed = core[-1] in {"born", "died"} or state == "is"
