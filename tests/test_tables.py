@@ -58,8 +58,12 @@ def test_table_is_read_as_its_facts(case: str) -> None:
 
 
 def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
-    text = "Blue Tower\n\nDetails\n\nHeight: 30 m\n\nLocated in: Oslo\n\nNote:"
-    lines = [("heading", "Blue Tower", 1), ("heading", "Details", 2), ("pair", "Height: 30 m", 0)]
+    text = "Blue Tower\n\nDetails\n\nHeight (roof: 28 m): 30 m\n\nLocated in: Oslo\n\nNote:"
+    lines = [
+        ("heading", "Blue Tower", 1),
+        ("heading", "Details", 2),
+        ("pair", "Height (roof: 28 m): 30 m", 0),
+    ]
     lines += [("pair", "Located in: Oslo", 0), ("pair", "Note:", 0)]
     blocks = [Block(k, text.index(t), text.index(t) + len(t), level) for k, t, level in lines]  # type: ignore[arg-type]
 

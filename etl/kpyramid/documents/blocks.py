@@ -115,7 +115,8 @@ def read_label(line: str, *, is_marked: bool) -> int:
         return 0
     words = [word.lower() for word in LETTERS.findall(label[0])]
     is_label = len(words) == 1 or (len(words) <= _MOST_WORDS and _NO_LABEL.isdisjoint(words))
-    return label.end() if is_label else 0
+    is_inside = label[0].count("(") > label[0].count(")")  # "Lark (owner: Ann)"
+    return label.end() if is_label and not is_inside else 0
 
 
 def is_sentence(text: str) -> bool:

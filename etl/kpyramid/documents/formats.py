@@ -407,26 +407,34 @@ def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Rec
 
 
 def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
-    text = decode_bytes(data, settings.fallback_encoding)
+    """The objects of the lines; the first with a text field decides that they are no table."""
+    lines = _list_objects(path, decode_bytes(data, settings.fallback_encoding))
+    columns: set[str] = set()
+    head: list[tuple[int, Mapping[str, object]] | Refusal] = []
+    for row in lines:
+        head.append(row)
+        columns.update(() if isinstance(row, Refusal) else row[1])
+        if not columns.isdisjoint(settings.text_fields or TEXT_FIELDS):
+            break
+    yield from _read_rows(path, columns, chain(head, lines), settings)
+
+
+def _list_objects(path: str, text: str) -> Iterator[tuple[int, Mapping[str, object]] | Refusal]:
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
+        place = f"{path}#line{number}"
         try:
-            yield _read_line(path, number, line, settings)
-        except RecursionError:
-            # a value that can be parsed may be nested too deep to be written as metadata
-            detail = f"line {number}: nested too deep"
-            yield Refusal(f"{path}#line{number}", "bad_json", detail)
-        except ValueError as e:
-            yield Refusal(f"{path}#line{number}", "bad_json", f"line {number}: {e}")
-
-
-def _read_line(path: str, number: int, line: str, settings: IngestSettings) -> Record | Refusal:
-    row = json.loads(line, object_pairs_hook=_make_object)
-    if isinstance(row, dict):
-        return _make_record(path, number, row, settings)
-    detail = f"line {number} holds {type(row).__name__}, not an object with a text field"
-    return Refusal(f"{path}#line{number}", "bad_record", detail)
+            row = json.loads(line, object_pairs_hook=_make_object)
+        except (ValueError, RecursionError) as e:
+            detail = "nested too deep" if isinstance(e, RecursionError) else str(e)
+            yield Refusal(place, "bad_json", f"line {number}: {detail}")
+            continue
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            detail = f"line {number} holds {type(row).__name__}, not an object"
+            yield Refusal(place, "bad_record", detail)
 
 
 def _make_object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -750,7 +758,10 @@ def _take(fields: dict[str, object], names: tuple[str, ...]) -> str | None:
 def _as_text(value: object) -> str:
     if isinstance(value, str):
         return value
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    except RecursionError as e:  # a value that can be parsed may be too deep to be written
+        raise RefusedError("bad_json", "nested too deep") from e
 
 
 _READERS: Mapping[str, Reader] = {

@@ -18,7 +18,7 @@ from kpyramid.documents.blocks import Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import NUMBER, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import MONTH, NUMBER, SCALES, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -94,7 +94,8 @@ def read_tables(given: Titled) -> Extraction:
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
-                findings.add_table(table, _name_context(context, nouns), above)
+                title = given.title if _is_narrow(table) else ""
+                findings.add_table(table, _name_context(context, nouns, title), above)
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
@@ -105,11 +106,20 @@ _CAPTION = 9
 
 
 def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
-    key, colon, value = cell.text.partition(":")
+    key = next(_KEY.finditer(cell.text))[0]
+    value = cell.text[len(key) + 1 :].lstrip()
     (span,) = cell.spans
-    start = span.start + len(key) + len(colon) + len(value) - len(value.lstrip())
-    ends = Span(span.start, span.start + len(key)), Span(start, span.end)
-    return Cell(key, ends[:1]), Cell(value.lstrip(), ends[1:])
+    ends = Span(span.start, span.start + len(key)), Span(span.end - len(value), span.end)
+    return Cell(key, ends[:1]), Cell(value, ends[1:])
+
+
+_KEY = re.compile(r"(?:\([^()]*\)|[^:])*")
+"""What stands before the first colon outside of brackets."""
+
+
+def _is_narrow(table: _Table) -> bool:
+    """Whether a table has two columns, which may be keys and values as on lines."""
+    return max(max(row) for row in (*table.header, *table.rows)) == 1
 
 
 def _list_tables(blocks: Sequence[Block], cells: Sequence[Cell]) -> list[_Table]:
@@ -208,7 +218,8 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
-    if dated or _DATED.match(text) or _RANGE.fullmatch(text) or _PERIOD.fullmatch(text):
+    when = (_RANGE, _PERIOD, _DAY)
+    if dated or _DATED.match(text) or any(pattern.fullmatch(text) for pattern in when):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
     return "number" if is_number and len(text) <= _LONGEST_NUMBER else "text"
@@ -217,6 +228,8 @@ def _classify(text: str) -> _Type:
 _LONGEST_NUMBER = 40
 """Characters."""
 _PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
+_DAY = re.compile(rf"\d\d?\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+"""A day without its year."""
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
@@ -250,8 +263,9 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of distinct names, both columns of names in two parts, or none.
 
-    Identifiers, and columns without a meaningful header, are chosen only where there is no other;
-    descriptions of the rows only where there are none of these.
+    Identifiers, and columns without a meaningful header, are chosen only where there is no other,
+    or where the first of them repeats a name and an identifier none; descriptions of the rows and
+    what is done to them ("assigned to") only where there are none of these.
     """
     headers = {column: cell.text for column, cell in names.items()}
     first = _split_header(headers.get(0, ""))
@@ -260,25 +274,36 @@ def _find_subject(
     parts = [[c for c in types if part.fullmatch(headers.get(c, ""))] for part in _NAME_PARTS]
     if all(parts):
         return tuple(columns[0] for columns in parts)
+    plain = {" ".join(_split_header(text)).casefold() for text in headers.values()}
     chosen: list[tuple[int, int]] = []
+    repeated: set[int] = set()
+    keys: list[int] = []
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
-        distinct = len({text.casefold() for text in texts}) >= _MOST * len(texts)
+        count = len({text.casefold() for text in texts})
+        distinct = count >= _MOST * len(texts)
         header = headers.get(column, "").casefold().replace("_", " ")
         noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         if short and distinct and named and not any(column in columns for columns in parts):
             numbered = noun in _NUMBERED and counts["text"] < 0.5 * len(rows)
-            weak = numbered or noun in _WORDS["identifiers"] or (header and _is_silent(header))
-            says = (len(words) > 1 and words[0] in QUESTION_WORDS) or (
-                _WORDS["describing"] & {*words, *map(lemmatise, words)}
-            )
+            of = header.rpartition(" ")[0]  # the number of what another column names
+            serial = noun.strip(".") in _WORDS["serials"] and {"name", of, f"{of} name"} & plain
+            is_key = numbered or serial or noun in _WORDS["identifiers"]
+            weak = is_key or (header and _is_silent(header))
+            if count < len(texts):
+                repeated.add(column)
+            elif is_key:
+                keys.append(column)
+            asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
+            says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
+    column = keys[0] if keys and column in repeated else column
     # A participant of a year's event, "Winner", is not the subject of the row.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
@@ -375,6 +400,8 @@ class _Header(NamedTuple):
 def _read_header(text: str) -> _Header:
     words = " ".join(text.replace("_", " ").strip(" :*").split())
     inside = _BRACKET.search(words)
+    if inside and _is_kind(words[: inside.start()], _YEARS.sub("", inside[1]).strip(" ,")):
+        inside, words = None, f"{inside[1]} {words[: inside.start()]}"
     words = words[: inside.start()] if inside else words
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
@@ -393,6 +420,18 @@ def _is_unit(mark: str, word: str) -> bool:
     return spelt or word.lower() in _WORDS["units"]
 
 
+def _is_kind(header: str, inside: str) -> bool:
+    """Whether a header's bracket is a word, "plan" or "actual", no unit and not what is counted."""
+    word = inside.casefold()
+    plural = word.endswith("s") and lemmatise(word) != word
+    unit = word in _WORDS["units"] | _WORDS["measures"] | SIZES.keys() | SCALES.keys()
+    spelt = inside.isalpha() and inside[1:].islower() and len(word) > _LONGEST_UNIT
+    is_word = (spelt and not plural and not unit) or word in _WORDS["kinds"]
+    return is_word and not _is_participle(header.casefold())
+
+
+_LONGEST_UNIT = 3
+"""Letters of an abbreviation."""
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
@@ -432,8 +471,8 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
         state = "is" if lemma in VERBS["stative"] | _WORDS["states"] else "was"
         passive = [] if lemma in _WORDS["happening"] else [state]
         if kind == "date" or value.count(".") > 1:  # a version
-            exact = any(isinstance(v.value, Date) and v.value.day for v in find_values(value))
-            return " ".join([*passive, *core, "on" if exact else "in"])
+            days = (isinstance(v.value, Date) and v.value.day for v in find_values(value))
+            return " ".join([*passive, *core, "on" if any(days) or _DAY.match(value) else "in"])
         if kind == "number":
             return " ".join(["has", *core])
         placed = core[-1] in {"born", "died"} or state == "is"
@@ -465,6 +504,8 @@ def _is_silent(header: str) -> bool:
     return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(_split_header(header))
 
 
+_OF_TASKS = {"who": "Assigned to", "when": "Due", "by when": "Due"}
+"""What the headers of tasks ask for."""
 _LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING
 
 
@@ -568,6 +609,12 @@ class _Findings:
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
         above = {cell.text for cell in names.values()}
+        named = " ".join(names[column].text for column in keys if column in names)
+        if not _WORDS["tasks"].isdisjoint(map(lemmatise, _split_header(named))):
+            header = {
+                column: cell._replace(text=_OF_TASKS.get(cell.text.casefold(), cell.text))
+                for column, cell in header.items()
+            }
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
@@ -687,7 +734,10 @@ _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 _PARTED = re.compile(r"[;\n•]+")
 _LISTED = re.compile(r"[;\n•]+|,? (?:and|&) |, ")
-_SERIES = re.compile(r"[A-Z].*, .*,? (?:and|&) [A-Z]|\w+( \w+)+(, [A-Z]\w+( \w+)+){2,}$")
+_SERIES = re.compile(
+    r"[A-Z].*, .*,? (?:and|&) [A-Z]|[\w.'’-]+( [\w.'’-]+)+(, [A-Z][\w.'’-]*( [\w.'’-]+)+){2,}$"
+)
+_ASIDE = re.compile(r"(?<=[^\W\d])\s*\([^()]*\)")
 
 
 _SENTENCE = re.compile(r"\.$|\b[a-z]{2,}\.(?=\s+[\[(])")
@@ -713,15 +763,18 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
     """The values of a cell, separated by semicolons or lines unless they are sentences.
 
     `dated`: the cell may begin with a date, followed by a place. `many`: the header is a plural, so
-    that commas and "and" separate values too; in "A, B and C" they always do.
+    that commas and "and" separate values too; in "A, B and C" they always do. What is in brackets
+    behind the names of such a list is left out.
     """
     (span,) = cell.spans
-    parts = _cut(cell.text, _PARTED)
-    listed = _cut(cell.text, _LISTED) if many or _SERIES.match(cell.text) else []
-    if all(cell.text[s].isupper() or cell.text[s].isdigit() for s, e in listed if s < e):
-        parts = listed or parts
-    if _SENTENCE.search(cell.text) or any(_is_part(cell.text[s:e]) for s, e in parts):
-        parts = [(0, len(cell.text))]
+    parts, text = _cut(cell.text, _PARTED), cell.text
+    plain = _ASIDE.sub(lambda aside: " " * len(aside[0]), text)
+    is_list = many or _SERIES.match(_ASIDE.sub("", text))
+    listed = _cut(plain, _LISTED) if is_list else []
+    if len(listed) > 1 and all(text[s].isupper() or text[s].isdigit() for s, e in listed if s < e):
+        parts, text = listed, plain
+    if _SENTENCE.search(cell.text) or any(_is_part(text[s:e]) for s, e in parts):
+        parts, text = [(0, len(cell.text))], cell.text
     date = next(iter(find_values(cell.text)), None) if dated else None
     if date is not None and date.start == 0 and isinstance(date.value, Date):
         rest = cell.text[date.end :]
@@ -729,7 +782,7 @@ def _split_values(cell: Cell, *, dated: bool = False, many: bool = False) -> Ite
         start = cell.text.find(place, date.end)
         parts = [(0, date.end), *([(start, start + len(place))] if place else [])]
     for part in parts:
-        for inner in trim(cell.text, *part):
+        for inner in trim(text, *part):
             words = cell.text[inner.start : inner.end]
             yield Cell(words, (Span(span.start + inner.start, span.start + inner.end),))
 
