@@ -44,8 +44,8 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 7, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 4, section="chunk", libraries=("simplemma",)),
+    Function("converter", 8, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("splitter", 5, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
         32,
@@ -100,7 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=11,
+        version=12,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),

@@ -400,9 +400,10 @@ class _Header(NamedTuple):
 def _read_header(text: str) -> _Header:
     words = " ".join(text.replace("_", " ").strip(" :*").split())
     inside = _BRACKET.search(words)
-    if inside and _is_kind(words[: inside.start()], _YEARS.sub("", inside[1]).strip(" ,")):
-        inside, words = None, f"{inside[1]} {words[: inside.start()]}"
-    words = words[: inside.start()] if inside else words
+    if inside:
+        words = words[: inside.start()]
+        if _is_kind(words, _YEARS.sub("", inside[1]).strip(" ,")):
+            words, inside = f"{inside[1]} {words}", None
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
     if inside is None and suffix and _is_unit(*suffix.groups()):
