@@ -58,13 +58,10 @@ def test_table_is_read_as_its_facts(case: str) -> None:
 
 
 def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
-    text = "Blue Tower\n\nDetails\n\nHeight (roof: 28 m): 30 m\n\nLocated in: Oslo\n\nNote:"
-    lines = [
-        ("heading", "Blue Tower", 1),
-        ("heading", "Details", 2),
-        ("pair", "Height (roof: 28 m): 30 m", 0),
-    ]
-    lines += [("pair", "Located in: Oslo", 0), ("pair", "Note:", 0)]
+    lines = [("heading", "Blue Tower", 1), ("heading", "Details", 2)]
+    pairs = ("Height (roof: 28 m): 30 m", "Located in: Oslo", "Note:", "Lark (owner: Ann Lee)")
+    lines += [("pair", pair, 0) for pair in pairs]
+    text = "\n\n".join(line for _, line, _ in lines)
     blocks = [Block(k, text.index(t), text.index(t) + len(t), level) for k, t, level in lines]  # type: ignore[arg-type]
 
     found = read_tables(Titled(text, "How towers are built", tuple(blocks)))
@@ -72,6 +69,7 @@ def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
     assert list_facts(found) == [
         "Blue Tower | has height | 30 m QUANTITY",
         "Blue Tower | is located in | Oslo",
+        "Lark | has owner | Ann Lee",
     ]
 
 

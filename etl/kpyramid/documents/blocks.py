@@ -98,6 +98,8 @@ contents page repeats short headings, and a page without text of its own has som
 
 _LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
 _MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
+NOTED = re.compile(r"([^\Wa-z][^():]*) \(([^():]+): ([^()]+)\)")
+"""A thing with a key and a value in brackets: "Corvid (owner: Ann Lee)"."""
 _MOST_WORDS = 4
 _CLOSED = ARTICLES | JOINING | PREPOSITIONS
 _VERBAL = AUXILIARIES | MODALS | PRONOUNS
@@ -115,7 +117,7 @@ def read_label(line: str, *, is_marked: bool) -> int:
         return 0
     words = [word.lower() for word in LETTERS.findall(label[0])]
     is_label = len(words) == 1 or (len(words) <= _MOST_WORDS and _NO_LABEL.isdisjoint(words))
-    is_inside = label[0].count("(") > label[0].count(")")  # "Lark (owner: Ann)"
+    is_inside = label[0].count("(") > label[0].count(")") and not NOTED.fullmatch(line)
     return label.end() if is_label and not is_inside else 0
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import filterfalse, groupby
 from typing import Literal, NamedTuple
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import NOTED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
@@ -88,7 +88,10 @@ def read_tables(given: Titled) -> Extraction:
                 context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
             subject = _name_context(context, title=given.title)
-            findings.add_pairs([*map(_split_pair, cells)], subject)
+            pairs = [*map(_split_pair, cells)]
+            findings.add_pairs([(k, v) for *name, k, v in pairs if not name], subject)
+            for name, key, value in (pair for pair in pairs if len(pair) > _PAIR.groups):
+                findings.add_pairs([(key, value)], name)
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
@@ -105,16 +108,16 @@ _CAPTION = 9
 """A level below all headings: a caption only names the next table."""
 
 
-def _split_pair(cell: Cell) -> tuple[Cell, Cell]:
-    key = next(_KEY.finditer(cell.text))[0]
-    value = cell.text[len(key) + 1 :].lstrip()
-    (span,) = cell.spans
-    ends = Span(span.start, span.start + len(key)), Span(span.end - len(value), span.end)
-    return Cell(key, ends[:1]), Cell(value, ends[1:])
+def _split_pair(cell: Cell) -> list[Cell]:
+    """The key and the value of a line, after the thing that they are of where the line names it."""
+    start = cell.spans[0].start
+    parts = NOTED.fullmatch(cell.text) or next(_PAIR.finditer(cell.text))
+    spans = (parts.span(group) for group in range(1, parts.re.groups + 1))
+    return [Cell(cell.text[s:e], (Span(start + s, start + e),)) for s, e in spans]
 
 
-_KEY = re.compile(r"(?:\([^()]*\)|[^:])*")
-"""What stands before the first colon outside of brackets."""
+_PAIR = re.compile(r"((?:\([^()]*\)|[^:])*):?\s*(.*)", re.DOTALL)
+"""The key ends at the first colon outside of brackets."""
 
 
 def _is_narrow(table: _Table) -> bool:
