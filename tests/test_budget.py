@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8584,
+    "pipeline": 8585,
     "cli": 2940,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

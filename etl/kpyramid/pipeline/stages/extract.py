@@ -20,7 +20,7 @@ from datetime import date
 import pyarrow as pa
 
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
-from kpyramid.documents.sentences import Dropped, Span, cut_passages, split_sentences
+from kpyramid.documents.sentences import Dropped, Span, cut_parts, cut_passages
 from kpyramid.documents.validity import find_date, is_pointed, place_times
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
@@ -347,9 +347,10 @@ class _Passage:
     blocks: tuple[Block, ...] = ()
 
     def list_parts(self) -> list[Span]:
-        """The spans of its sentences, cells and pairs by start; cells lie inside sentences."""
+        """The spans of its sentences, cells and pairs by start; no sentence begins in a cell."""
         cells = [Span(b.start, b.end) for b in self.blocks if b.kind in _TABULAR]
-        return sorted((*split_sentences(self.text), *cells), key=lambda part: part.start)
+        prose = (part for part, is_row in cut_parts(self.text, self.blocks) if not is_row)
+        return sorted((*prose, *cells), key=lambda part: part.start)
 
     def find_chunk(self, span: Span) -> _Chunk:
         """The first chunk that holds all of these characters, else the last that begins before."""
