@@ -96,8 +96,9 @@ contents page repeats short headings, and a page without text of its own has som
 
 # Labels: a few words and a colon before a value, or before a speaker's words.
 
-_LABEL = re.compile(r"[^\W\d_][^\n:?!;]{0,47}:\s+(?=\S)")
-_MARKED = re.compile(r"[^\W\d_][^\n:?!;—–]{0,47}(?::|\s[—–-])\s+(?=\S)")
+_INSIDE = r"\([^()\n]{0,40}\)"
+_LABEL = re.compile(rf"[^\W\d_](?:{_INSIDE}|[^\n:?!;()]){{0,47}}:\s+(?=\S)")
+_MARKED = re.compile(rf"[^\W\d_](?:{_INSIDE}|[^\n:?!;—–()]){{0,47}}(?::|\s[—–-])\s+(?=\S)")
 NOTED = re.compile(r"([^\Wa-z][^():]*) \(([^():]+): ([^()]+)\)")
 """A thing with a key and a value in brackets: "Corvid (owner: Ann Lee)"."""
 _MOST_WORDS = 4
@@ -112,13 +113,14 @@ def read_label(line: str, *, is_marked: bool) -> int:
 
     A label in bold letters (`is_marked`) may have a dash instead of a colon.
     """
+    if noted := NOTED.fullmatch(line):
+        return noted.start(3)
     label = (_MARKED if is_marked else _LABEL).match(line)
     if label is None or line[0].islower():
         return 0
     words = [word.lower() for word in LETTERS.findall(label[0])]
     is_label = len(words) == 1 or (len(words) <= _MOST_WORDS and _NO_LABEL.isdisjoint(words))
-    is_inside = label[0].count("(") > label[0].count(")") and not NOTED.fullmatch(line)
-    return label.end() if is_label and not is_inside else 0
+    return label.end() if is_label else 0
 
 
 def is_sentence(text: str) -> bool:

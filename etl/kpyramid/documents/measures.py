@@ -9,7 +9,7 @@ from datetime import date
 from functools import lru_cache
 from pathlib import Path
 
-from kpyramid.documents.values import NUMBER_WORDS, Date, find_values
+from kpyramid.documents.values import NUMBER_WORDS, YEAR, Date, find_values
 
 _UNITS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 SIZES: Mapping[str, tuple[str, float]] = {
@@ -22,7 +22,7 @@ SIZES: Mapping[str, tuple[str, float]] = {
 _NAMES = "|".join(sorted(map(re.escape, SIZES), key=len, reverse=True))
 _UNIT = re.compile(rf"[ -]?({_NAMES})s?(?!\w)")
 _WORD = re.compile(r"[ -]?([^\W\d_]+)")
-_ISO_MONTH = re.compile(r"([12][0-9]{3})-(0[1-9]|1[0-2])")
+_ISO_MONTH = re.compile(rf"{YEAR}-(?P<month>0[1-9]|1[0-2])")
 
 Span = tuple[float, float]
 
@@ -81,10 +81,11 @@ def list_measures(text: str) -> Iterator[Measure]:
 def read_measure(text: str) -> Measure | None:
     """The only date or number of a text, with its unit; None where there is none or several.
 
-    "2025-06" alone is a month; within a text it may be a season.
+    "2025-06" alone is a month, "2010-11" a season.
     """
-    if month := _ISO_MONTH.fullmatch(text.strip()):
-        return Measure(None, "", _span_days(Date(int(month[1]), int(month[2]))))
+    alone = _ISO_MONTH.fullmatch(text.strip())
+    if alone and int(alone["month"]) != int(alone["year"]) % 100 + 1:
+        return Measure(None, "", _span_days(Date(int(alone["year"]), int(alone["month"]))))
     measures = [*list_measures(text)]
     return measures[0] if len(measures) == 1 else None
 

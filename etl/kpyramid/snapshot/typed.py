@@ -130,6 +130,7 @@ class Paths(_Plain):
 
 
 _LINKING = "is was are were has have had".split()
+"""Verbs before the words of a wording: "was born in", "has owner"."""
 _NOT = "not "
 """Prefix of a property for the facts with it that the text denies."""
 _FIELDS = [("subject", "i8"), ("object", "i8"), ("row", "i8"), ("in_ontology", "?")]

@@ -510,7 +510,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
         words = " ".join(node.word for node in part.link)
-        if part.role == "time" and any(node.dep == "neg" for node in part.link):
+        denied = part.role == "time" and any(node.dep == "neg" for node in part.link)
+        if denied and part.link[-1].word not in {"until", "before"}:
             continue  # "in 2029, not in 2028"
         if is_denied(part.root):  # "with no harm"
             words = "without" if words == "with" else ""
@@ -536,8 +537,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
                 roles.setdefault("place", phrase.text)
-    if candidate.negated and tail.label in TIMES:
-        roles.pop("time", None)  # what does not end in 2028 may end in 2029
+    stance = findings.stances.get(frame.verb.i)
+    if candidate.negated and tail.label in TIMES and not (stance and stance.negated):
+        roles.pop("time", None)  # what ends in 2029, not in 2028
     if manners:
         roles["manner"] = ", ".join([*([roles["manner"]] if "manner" in roles else []), *manners])
     # A slash between blanks separates united values.

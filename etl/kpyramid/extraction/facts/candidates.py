@@ -317,7 +317,7 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
 
 # A relation of these words alone does not state how its arguments are related.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
-_SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#]")
+_SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 """Characters outside verbs and prepositions; the parser reads formulas as clauses."""
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 """Characters of formulas, not of names."""
@@ -345,9 +345,10 @@ _POINTING = frozenset(
 )
 """Words before a noun for things that only the context identifies."""
 _BEFORE = frozenset({"det", "predet", "amod"})
+"""How words that point depend on their noun: "this book", "such a book"."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns for writer and reader; "we" may be all mankind."""
-_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | {"ones", "these", "this", "those"}
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they".split())
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
@@ -398,6 +399,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     for phrase in (head, tail):
         half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
         half = half or phrase.text.count("(") != phrase.text.count(")")
+        half = half or phrase.text.lower() in _ASKING  # "whose"
         if half or _FORMULA.search(phrase.text):
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):
@@ -452,14 +454,10 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     return None
 
 
-_UNIVERSAL = frozenset("anything everything something".split())
-
-
 def is_empty(text: str) -> bool:
     """Whether an argument is an empty noun with quantities at most: "various factors"."""
     *before, noun = text.lower().split()
-    cut = before[-1:] == ["of"] and noun in _UNIVERSAL  # "a hash of everything that shaped it"
-    return noun in _EMPTY_NOUNS and (cut or WORDS["quantities"].issuperset(before))
+    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
 
 
 _FISCAL = re.compile(

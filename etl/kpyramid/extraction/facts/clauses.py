@@ -14,6 +14,7 @@ from kpyramid.extraction.facts.candidates import (
     PLURAL,
     WORDS,
     Findings,
+    is_deictic,
     is_respective,
     word_noun,
 )
@@ -24,7 +25,7 @@ from kpyramid.extraction.facts.copulas import (
     lead_time,
     list_copula_facts,
 )
-from kpyramid.extraction.facts.coreference import find_counted, is_expletive
+from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
@@ -47,6 +48,7 @@ from kpyramid.extraction.syntax.predicates import (
     read_means,
     read_modal,
     read_predicate,
+    word_control,
     word_group,
 )
 from kpyramid.extraction.syntax.stance import (
@@ -140,7 +142,7 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
     if not held or frame.chain or above is None:
         return frame
     named = not bare and any(noun.pos == "PROPN" for noun in frame.subjects)
-    if named and _word_control(frame) is not None:
+    if named and word_control(frame) is not None:
         return frame
     chain = [*above.chain, above.verb]
     way = "shared" if above.way == "own" else above.way
@@ -264,7 +266,9 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 _DEGREES = frozenset("as so too how more less most enough".split())
 _STILL = frozenset("not n't never yet longer".split())
 _OPEN_STATES = frozenset(
-    "described different discussed due first last likely same shown similar sure".split()
+    "based called compared considered described different discussed due expected first followed "
+    "given included known last likely listed mentioned omitted provided said same shown similar "
+    "supposed sure used".split()
 )
 """States that only their context completes."""
 
@@ -285,8 +289,13 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         return head.is_named or head.resolved or of or general
     helper = next(iter(frame.kids.get("auxpass", ())), None)
     if helper is not None and helper.word in {"is", "are"} and group.modality is None:
-        some = any(c.word in {"a", "an"} for c in noun.children)  # "a degree is required"
-        return not head.resolved and (head.is_named or general or some)
+        opening = noun.left_edge
+        some = opening.word in {"a", "an"} and noun.word not in COUNTING | _SHARES
+        general = general and (opening is noun or opening.word in _EVERY)  # not "hardly any"
+        alone = frame.top.dep in {"ROOT", "conj"} and "prt" not in frame.kids
+        beside = (c.word for c in frame.verb.children)
+        alone = alone and not any(word == "only" or is_deictic(word) for word in beside)
+        return alone and not head.resolved and (general or some)  # "a degree is required"
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of)
 
 
@@ -591,7 +600,7 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     """
     group = word_group(frame, frames, plural)
     if not frame.chain:
-        form = _word_control(frame) if frame.way == "object_control" else None
+        form = word_control(frame)
         if form is None:
             return group
         be = "were" if plural else "was"
@@ -603,21 +612,15 @@ def _word_group(frame: Frame, frames: dict[int, Frame], plural: bool) -> VerbGro
     nodes = [frame.verb.tree[i] for i in read_predicate(frame, frames).tokens]
     left_out = {"ADV", "DET"}
     inner = [
-        n for n in nodes if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough"
+        n
+        for n in nodes
+        if n.pos not in left_out or n.tag in {"RBR", "RBS"} or n.word == "enough" or n.dep == "neg"
     ]
     inner = [n for n in inner if n.tag != "PRP$" and (n.dep != "neg" or has_inner_denial(n.head))]
     inner = [n for n in inner if n is not frame.top and n.i not in auxiliaries]
     words = write_words(frame.verb.tree, [n.i for n in inner])[0]
     tokens = tuple(sorted({*outer.tokens, *(n.i for n in inner)}))
     return replace(group, text=f"{outer.text} {words}", tokens=tokens, modality=outer.modality)
-
-
-def _word_control(frame: Frame) -> str | None:
-    """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
-    head = frame.verb.head
-    # Only regular participles have the form of the past tense.
-    regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
-    return head.word if regular and find_infinitive_mark(frame.verb) is not None else None
 
 
 def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:

@@ -302,7 +302,7 @@ def is_many(noun: Node) -> bool:
 
 
 def find_counted(noun: Node) -> Node:
-    """The noun that a counting noun is about: "shares" of "the number of shares"."""
+    """The noun that a counting noun counts: "shares" of "number of shares"; another noun itself."""
     counted = (g for c in noun.children if c.word == "of" for g in c.children)
     return next(counted, noun) if noun.word in COUNTING else noun
 
@@ -463,8 +463,7 @@ def _means_clause(token: Node) -> bool:
 
 
 _STATING = frozenset(
-    "agree announce ask believe confirm deny doubt expect explain insist know mention promise "
-    "propose regret say suggest suspect think".split()
+    "agree ask believe deny doubt expect insist know regret say suspect think".split()
 )
 _CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
@@ -1134,7 +1133,9 @@ class Antecedents:
                 and UNDERTAKINGS.isdisjoint(list_name_words(a.phrase.text))
                 and (not a.person or a.phrase.label == "PERSON")
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
-                and (a.sentence < token.sentence or token.dep in SUBJECTS)
+                and (
+                    a.sentence < token.sentence or token.dep in SUBJECTS or a.phrase.label != "ORG"
+                )
             ]
             fitting = fitting if len(fitting) == 1 or self._local not in fitting else [self._local]
             # "the company" may be none of the many names of organisations

@@ -365,7 +365,8 @@ def _is_item(appositive: Node) -> bool:
         items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
         open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
         # "for Alpha, Beta, and Gamma, a server for Delta, and a library for others"
-        listed = appositive.head.dep == "conj" and any(c.dep == "conj" for c in appositive.children)
+        joined = (c.left_edge.i for c in appositive.children if c.dep == "conj")
+        listed = appositive.head.dep == "conj" and any(nodes[i - 2].text == "," for i in joined)
         return open_ended or listed or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
 

@@ -18,7 +18,7 @@ from kpyramid.documents.blocks import NOTED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import MONTH, NUMBER, SCALES, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import MONTH, NUMBER, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -231,7 +231,7 @@ def _classify(text: str) -> _Type:
 _LONGEST_NUMBER = 40
 """Characters."""
 _PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
-_DAY = re.compile(rf"\d\d?\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+_DAY = re.compile(rf"[0-3]?\d\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 """A day without its year."""
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
@@ -298,7 +298,7 @@ def _find_subject(
             weak = is_key or (header and _is_silent(header))
             if count < len(texts):
                 repeated.add(column)
-            elif is_key:
+            elif is_key and column == 0 and count == len(rows):
                 keys.append(column)
             asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
             says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
@@ -405,7 +405,7 @@ def _read_header(text: str) -> _Header:
     inside = _BRACKET.search(words)
     if inside:
         words = words[: inside.start()]
-        if _is_kind(words, _YEARS.sub("", inside[1]).strip(" ,")):
+        if _YEARS.sub("", inside[1]).strip(" ,").casefold() in _WORDS["kinds"]:
             words, inside = f"{inside[1]} {words}", None
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
@@ -424,18 +424,6 @@ def _is_unit(mark: str, word: str) -> bool:
     return spelt or word.lower() in _WORDS["units"]
 
 
-def _is_kind(header: str, inside: str) -> bool:
-    """Whether a header's bracket is a word, "plan" or "actual", no unit and not what is counted."""
-    word = inside.casefold()
-    plural = word.endswith("s") and lemmatise(word) != word
-    unit = word in _WORDS["units"] | _WORDS["measures"] | SIZES.keys() | SCALES.keys()
-    spelt = inside.isalpha() and inside[1:].islower() and len(word) > _LONGEST_UNIT
-    is_word = (spelt and not plural and not unit) or word in _WORDS["kinds"]
-    return is_word and not _is_participle(header.casefold())
-
-
-_LONGEST_UNIT = 3
-"""Letters of an abbreviation."""
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")

@@ -253,6 +253,15 @@ class Predicate:
     modality: str | None
 
 
+def word_control(frame: Frame) -> str | None:
+    """Return "hired" for the infinitive of "they hired X to coach Y": X was hired to coach."""
+    head = frame.verb.head
+    # Only regular participles have the form of the past tense.
+    regular = head.tag == "VBN" or (head.tag == "VBD" and head.word.endswith("ed"))
+    held = regular and frame.way == "object_control" and not frame.chain
+    return head.word if held and find_infinitive_mark(frame.verb) is not None else None
+
+
 def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     """The predicate of a clause, merged with those above it ("wants to buy")."""
     tokens: list[int] = []

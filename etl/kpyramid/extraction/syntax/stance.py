@@ -29,6 +29,7 @@ from kpyramid.extraction.syntax.predicates import (
     group_kids,
     is_copula,
     read_modal,
+    word_control,
 )
 from kpyramid.extraction.syntax.tree import Node, Tree
 
@@ -73,8 +74,10 @@ def read_stance(frame: Frame, frames: Mapping[int, Frame]) -> Stance:
     subject = next(iter(frame.subjects), None)
     denied = is_denied(subject) and not is_partly_denied(subject)
     negated = denied or is_denied(frame.noun) or _borrows_denial(frame, frames)
+    within = bool(frame.chain) or word_control(frame) is not None  # the wording keeps its "not"
     negated = negated or any(
-        (is_negated(verb) and not has_inner_denial(verb)) or _exceeds(verb, ids) for verb in verbs
+        (is_negated(verb) and not (within and has_inner_denial(verb))) or _exceeds(verb, ids)
+        for verb in verbs
     )
     mood = next(filter(None, (_read_mood(verb, True) for verb in verbs)), None)
     for verb in frame.chain:  # "is said to own", "pretended to own"

@@ -385,7 +385,7 @@ def _adds_words(words: Sequence[str], base: Sequence[str]) -> bool:
         return False
     if verb != base[0] or not PREPOSITIONS.isdisjoint(rest):
         return False
-    if verb in ERGATIVE and not noun:
+    if verb.removeprefix("~") in ERGATIVE and not noun:
         return not rest  # what "began a career in 1990" did not begin in 1990
     if noun:
         extra = rest[: -len(noun)]
