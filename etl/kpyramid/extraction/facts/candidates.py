@@ -399,7 +399,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     for phrase in (head, tail):
         half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
         half = half or phrase.text.count("(") != phrase.text.count(")")
-        half = half or phrase.text.lower() in _ASKING  # "whose"
+        half = half or phrase.text in _ASKING  # "whose"
         if half or _FORMULA.search(phrase.text):
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):

@@ -266,9 +266,9 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 _DEGREES = frozenset("as so too how more less most enough".split())
 _STILL = frozenset("not n't never yet longer".split())
 _OPEN_STATES = frozenset(
-    "based called compared considered described different discussed due expected first followed "
-    "given included known last likely listed mentioned omitted provided said same shown similar "
-    "supposed sure used".split()
+    "based called compared considered described different discussed done due expected first "
+    "followed given included known last likely listed made mentioned omitted performed presented "
+    "provided said same shown similar supposed sure used".split()
 )
 """States that only their context completes."""
 

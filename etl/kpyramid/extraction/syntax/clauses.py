@@ -116,11 +116,17 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
                 stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
                 stack.append((of, (*link, child, of)))
-            elif node.word == "until" and is_office(child.word):
+            elif (
+                node.word == "until" and is_office(child.word) and child.left_edge.tag not in _KNOWN
+            ):
                 continue  # "Ann Lee, until March head of sales, joined the board"
             elif child.dep in {"pobj", "pcomp"}:
                 role = "manner" if _tells_manner(child) else "preposition"
                 yield Part("time" if child.entity in TIMES else role, child, link)
+
+
+_KNOWN = frozenset({"DT", "PRP$"})
+"""Tags of what opens no bare office: "until its merger with"."""
 
 
 def list_led(quality: Node) -> list[Part]:
