@@ -238,9 +238,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         return
     state = _read_state(frame, findings)
     if state is not None:
-        for head, plural in zip(heads, plurals, strict=True):
+        words = group.text.removesuffix(f" {state.text}")  # not "are", which alone means "are a"
+        for head in heads:
             if _can_stand(head, frame, group, findings):
-                words = (many.text if plural else group.text).removesuffix(f" {state.text}")
                 findings.add(verb, group, head, words, state, group.tokens)
     if len(findings.candidates) == before:
         findings.drop("no_object", verb.i, verb.i)
