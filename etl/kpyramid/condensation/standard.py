@@ -12,6 +12,7 @@ from kpyramid.condensation.graph import LITERAL, Graph, read_values
 from kpyramid.condensation.merging import Ends, Linked, Phrase, can_join
 from kpyramid.documents.words import PREPOSITIONS, is_filing, is_past, lemmatise, normalise_relation
 from kpyramid.graph.synonyms.comparison import (
+    MODAL,
     Comparer,
     is_past_state,
     is_present,
@@ -283,7 +284,7 @@ name."""
 _KNOWN, _REPEATED = 5, 0.3
 """Least facts of a property, and least share of them with a repeated object, for its objects to be
 known: a wording with other objects states something else."""
-_DOUBTFUL = frozenset({"possible", "duty", "future", "intended", "wished", "nearly", "partly"})
+_DOUBTFUL = MODAL | {"nearly", "partly"}
 
 
 def _list_vouched(

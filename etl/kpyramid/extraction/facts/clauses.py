@@ -16,6 +16,7 @@ from kpyramid.extraction.facts.candidates import (
     Findings,
     is_deictic,
     is_respective,
+    is_unplaced,
     word_noun,
 )
 from kpyramid.extraction.facts.copulas import (
@@ -62,6 +63,7 @@ from kpyramid.extraction.syntax.stance import (
 )
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    LITERALS,
     PLACES,
     Node,
     Phrase,
@@ -266,9 +268,11 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 _DEGREES = frozenset("as so too how more less most enough".split())
 _STILL = frozenset("not n't never yet longer".split())
 _OPEN_STATES = frozenset(
-    "based called compared considered described different discussed done due expected first "
-    "followed given included known last likely listed made mentioned omitted performed presented "
-    "provided said same shown similar supposed sure used".split()
+    "analysed analyzed assessed based calculated called collected compared considered "
+    "described different discussed done due evaluated examined expected first followed found "
+    "given identified included known last likely listed made measured mentioned omitted "
+    "performed presented provided recorded recruited reported reviewed said same shown "
+    "similar studied supposed sure used".split()
 )
 """States that only their context completes."""
 
@@ -284,22 +288,31 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         owner.pos == "PROPN" or all(c.dep != "det" for c in owner.children) for owner in owners
     )
     every = any(c.word in _EVERY for c in noun.children)
-    general = every or (noun.tag == "NNS" and noun.left_edge is noun)
-    if group.modality in _DUTY or (group.negated and group.modality in _PERMISSION):
+    bare = all(c.dep in {"amod", "compound"} for c in noun.children if c.i < noun.i)
+    general = every or (noun.tag == "NNS" and bare)
+    if group.modality in _DUTY or (group.negated and group.modality in _FORBIDDING):
         return head.is_named or head.resolved or of or general
     helper = next(iter(frame.kids.get("auxpass", ())), None)
-    if helper is not None and helper.word in {"is", "are"} and group.modality is None:
+    top = frame.top.dep in {"ROOT", "conj"} and "prt" not in frame.kids
+    if helper is not None and helper.word not in {"is", "are"}:
+        parts = (noun, *(o for c in noun.children if c.word in {"of", "with"} for o in c.children))
+        named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
+        has = next((a.word for a in frame.kids.get("aux", ()) if a.word in {"has", "have"}), "")
+        done = has != "" and (every or of)
+        return (
+            top and (named or done) and group.modality in {None, "will"}
+        )  # "Fort Ellis was razed"
+    if helper is not None and group.modality is None:
         opening = noun.left_edge
         some = opening.word in {"a", "an"} and noun.word not in COUNTING | _SHARES
-        general = general and (opening is noun or opening.word in _EVERY)  # not "hardly any"
-        alone = frame.top.dep in {"ROOT", "conj"} and "prt" not in frame.kids
+        general = general and (bare or opening.word in _EVERY)  # not "hardly any"
         beside = (c.word for c in frame.verb.children)
-        alone = alone and not any(word == "only" or is_deictic(word) for word in beside)
+        alone = top and not any(word == "only" or is_deictic(word) for word in beside)
         return alone and not head.resolved and (general or some)  # "a degree is required"
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of)
 
 
-_DUTY, _PERMISSION = frozenset({"must", "shall"}), frozenset({"may", "can"})
+_DUTY, _FORBIDDING = frozenset({"must", "shall"}), frozenset({"may", "can", "will"})
 _EVERY = frozenset("all any each every no".split())
 _SHARES = frozenset("few many most none rest some".split())
 
@@ -807,6 +820,8 @@ def _fold_object(frame: Frame, findings: Findings) -> tuple[str, list[int]] | No
     if len(phrases) != 1 or phrases[0].words > _MAX_FOLDED:
         return None
     (phrase,) = phrases
+    if is_unplaced(phrase, findings.tree):
+        return None  # "rejected this plan in favour of"
     if root.tag == "PRP" and root.word.endswith(("self", "selves")):
         return root.word, [root.i]
     if phrase.resolved and any(c.tag == "PRP$" for c in root.children):

@@ -385,7 +385,9 @@ def _holds_office(office: Node, name: Node) -> bool:
 
 
 def lead_time(words: str) -> str:
-    """The preposition for a time without one; "" for a span or rate: "20 weeks"."""
+    """The preposition for a time without one; "" for a span or rate: "20 weeks", "every May"."""
+    if words.lower().startswith(("each ", "every ")):
+        return ""
     date = next((v.value for v in find_values(words) if isinstance(v.value, Date)), None)
     if _WEEKDAY.search(words) or (date is not None and date.day):
         return "on"

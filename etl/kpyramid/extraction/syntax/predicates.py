@@ -240,6 +240,9 @@ _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
 """The most tokens of a phrase before a noun's infinitive: "the power of mass media to change"."""
+_FREQUENCY = frozenset(
+    "always commonly frequently generally normally often sometimes typically usually widely".split()
+)
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -290,7 +293,8 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
-        past = is_past_clause(verb, frames) if verb.tag == "VBG" else not is_stative(verb)
+        gerund = verb.tag == "VBG"
+        past = is_past_clause(verb, frames) if gerund else _is_event(verb, frames)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, modality)
 
@@ -486,6 +490,15 @@ def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
     return (beside or aimed) and verb.lemma.lower() not in _LASTING and is_past_clause(verb, frames)
 
 
+def _is_event(participle: Node, frames: dict[int, Frame]) -> bool:
+    """Whether a participle by itself is of the past: "written by", not "often used in"."""
+    recurs = participle.dep == "conj" and is_copula(participle.head)  # "is optional, but advised"
+    recurs = recurs and any(c.dep == "acomp" for c in participle.head.children)
+    if recurs or any(c.word in _FREQUENCY for c in participle.children):
+        return is_past_clause(participle, frames)
+    return not is_stative(participle)
+
+
 def _word_bare_verb(
     frame: Frame, frames: dict[int, Frame], has_aux: bool, did: bool, plural: bool
 ) -> str:
@@ -494,7 +507,7 @@ def _word_bare_verb(
     if did:
         return f"did {lemma}"
     if _is_bare_participle(frame):
-        past = not is_stative(verb)
+        past = _is_event(verb, frames)
         be = ("were" if plural else "was") if past else ("are" if plural else "is")
         return f"{be} {verb.word}"
     if (verb.tag == "VB" or (verb.tag == "VBG" and not has_aux)) and follows_past(verb, frames):

@@ -248,10 +248,14 @@ def repair_tree(tree: Tree) -> None:
         elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
-            _lift_personal(node)
+            _lift_clause(node)
+        elif node.dep == "ccomp" and node.head.tag == "VBZ":
+            _seat_plural(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
             _share_passive(node)
+        elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
+            _seat_report(node)
         elif node.word in _PARTICLES and node.dep == "advmod" and not node.children:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
@@ -262,6 +266,8 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
             _attach_list(node)
+        if node.tag == "NNPS" and not node.entity and tree.sentences[node.sentence][0] == node.i:
+            node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
             _unname(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
@@ -272,6 +278,8 @@ def repair_tree(tree: Tree) -> None:
             _lift_standard(node)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
+        elif node.word in {"each", "every"} and node.i + 1 < len(tree):
+            _join_recurrence(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word == "or":
             _join_range(node)
         elif _PATH.match(node.text) and node.i and not node.children:
@@ -307,7 +315,8 @@ def _join_bound(first: Node) -> None:
     verb = first.head
     if noun.dep == "pobj" and noun.head is first:
         _move(noun, verb)
-        noun.dep = "npadvmod" if noun.entity in {"DATE", "TIME"} else "dobj"
+        taken = noun.entity in {"DATE", "TIME"} or any(c.dep == "dobj" for c in verb.children)
+        noun.dep = "npadvmod" if taken else "dobj"
     _attach(first.tree.nodes[first.i : number.i], number, "quantmod")
     number.left_edge = noun.left_edge = first
 
@@ -424,6 +433,13 @@ def _join_date(month: Node) -> None:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
     _close_entity(nodes, last)
+    run, prep = nodes[first : last + 1], nodes[first - 1]
+    apart = [node for node in run if node.head not in run]
+    if len(apart) > 1 and prep.dep == "prep" and prep in {node.head for node in apart}:
+        _move(month, prep)  # "as of 1 | May 2025"
+        month.dep = "pobj"
+        _attach((node for node in apart if node is not month), month, "nummod")
+        month.left_edge = nodes[first]
 
 
 def _is_date(node: Node) -> bool:
@@ -541,9 +557,21 @@ def _lower_trait(prep: Node) -> None:
         _widen(person.head, person)
 
 
-def _lift_personal(clause: Node) -> None:
-    """Attach a clause with "who" to persons: "patients with lung cancer who smoked"."""
+def _lift_clause(clause: Node) -> None:
+    """Attach a clause to the noun that agrees with its verb: "a list of ports, which is old".
+
+    With "who" it is attached to persons: "patients with lung cancer who smoked".
+    """
     noun, ancestor = clause.head, clause.head
+    above = noun.head.head
+    subject = any(c.dep in SUBJECTS and c.tag in {"WDT", "WP"} for c in clause.children)
+    verb = next((c for c in clause.children if c.dep in {"aux", "auxpass"}), clause)
+    if subject and above.pos == "NOUN" and noun.tag.endswith("S") != above.tag.endswith("S"):
+        number = "NN" if verb.word in _ONE or verb.tag == "VBZ" else verb.word in _SEVERAL and "NNS"
+        if above.tag == number:
+            _move(clause, above)
+            noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+            return
     asked = any(c.word == "who" for c in clause.children)
     people = noun.word == "people" or is_person_noun(noun.lemma.lower())
     if not asked or noun.entity == "PERSON" or people:
@@ -557,16 +585,40 @@ def _lift_personal(clause: Node) -> None:
             return
 
 
+_ONE, _SEVERAL = frozenset({"has", "is", "was"}), frozenset({"are", "have", "were"})
+
+
 def _lift_place(prep: Node) -> None:
-    """Attach a place after a time of day to the verb: "at 14:00 in Room 2.04"."""
+    """Attach what follows a time of day to the verb: "at 14:00 in Room 2.04 by Ann Lee"."""
     verb, hour = prep.head.head.head, prep.head
-    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at", "from"}:
+    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at", "from", "by"}:
         return
+    if prep.word == "by" and any(c.dep == "auxpass" for c in verb.children):
+        prep.dep = "agent"
     for node in prep.tree.nodes[prep.i : prep.right_edge.i + 1]:
         if node.entity == "TIME":
             node.entity, node.iob = "", "O"
     _move(prep, verb)
     hour.right_edge = hour
+
+
+def _seat_plural(clause: Node) -> None:
+    """Make a noun of what the parser took for the verb before a modal: "team leads must agree"."""
+    noun = clause.head
+    nodes, before = noun.tree.nodes, [c for c in noun.children if c.i < noun.i]
+    if nodes[noun.i + 1].tag != "MD" or nodes[noun.i + 1].head is not clause or noun.dep != "ROOT":
+        return
+    if len(before) != 1 or before[0].dep not in SUBJECTS or before[0].i != noun.i - 1:
+        return
+    passive = any(c.dep == "auxpass" for c in clause.children)
+    for child in [c for c in noun.children if c.i > clause.i]:
+        _move(child, clause)
+    noun.children.remove(clause)
+    clause.head, clause.dep = clause, "ROOT"
+    clause.left_edge, clause.right_edge = noun.left_edge, noun.right_edge
+    _move(noun, clause)
+    noun.pos, noun.tag, noun.dep = "NOUN", "NNS", "nsubjpass" if passive else "nsubj"
+    before[0].dep, noun.right_edge = "compound", noun
 
 
 def _lift_standard(than: Node) -> None:
@@ -619,6 +671,15 @@ def _join_frequency(adverb: Node) -> None:
     _attach(nodes[:2], noun, "advmod")
     for node in nodes:
         node.entity, node.iob = "DATE", "B" if node is adverb else "I"
+
+
+def _join_recurrence(every: Node) -> None:
+    """Make "every" part of the time after it, which is not the last one: "every Sunday"."""
+    time = every.tree[every.i + 1]
+    if time.entity not in {"DATE", "TIME"} and time.word not in _DAYS:
+        return
+    every.entity, every.iob = time.entity or "DATE", "B"
+    time.entity, time.iob = every.entity, "I"
 
 
 def _join_range(last: Node) -> None:
@@ -674,6 +735,30 @@ def _seat_infinitive(verb: Node) -> None:
     verb.tag = "VB"
     _move(verb, infinitives[-1])
     _widen(infinitives[-1], verb)
+
+
+def _seat_report(noun: Node) -> None:
+    """Make "reports" a verb in "leads the team and reports to Ann Lee".
+
+    Beside a bare plural it is a noun, unless a person follows: "writes blogs and reports to shops".
+    """
+    to, path = noun.tree[noun.i + 1], [noun]
+    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
+        path.append(path[-1].head)
+    verb = path[-1]
+    bare = noun.left_edge is noun and all(c is to for c in noun.children)
+    if (noun.tag, verb.tag, to.word) != ("NNS", "VBZ", "to") or not bare:
+        return
+    plural = noun.head.tag == "NNS" and noun.head.dep == "dobj"
+    if plural and all(c.entity != "PERSON" for c in to.children):
+        return
+    _move(noun, verb)
+    _move(to, noun)
+    noun.pos, noun.tag, noun.lemma, noun.right_edge = "VERB", "VBZ", "report", to.right_edge
+    for node in path[1:-1]:
+        for conjunction in [c for c in node.children if c.dep == "cc" and c.i == noun.i - 1]:
+            _move(conjunction, verb)
+        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
 
 
 def _widen(node: Node, last: Node) -> None:

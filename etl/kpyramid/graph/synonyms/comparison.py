@@ -109,7 +109,8 @@ def _compare_words(left: str, right: str, parts: str) -> tuple[Likeness, str, fl
 
 # Wordings of the lexicon, and the order of the sources.
 
-_MODALS = frozenset({"possible", "duty", "future", "intended", "wished"})
+MODAL = frozenset({"possible", "hypothetical", "duty", "future", "intended", "wished"})
+"""Qualities of what is not stated as a fact."""
 _LIMITING = frozenset({"joint", "appointed", "elected", "helped"})
 """Qualities that make a wording more specific."""
 _PASSING = frozenset({"become", "remain"})
@@ -140,7 +141,7 @@ class Reading:
     @property
     def modal(self) -> bool:
         """Whether it states a possibility, a duty, a plan or the future rather than a fact."""
-        return not _MODALS.isdisjoint(self.qualities)
+        return not MODAL.isdisjoint(self.qualities)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,9 +183,15 @@ def read_frame(wording: str) -> Frame:
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
 
 
-_MODALITIES = {"possible": "possible", "duty": "required", "former": "former"} | dict.fromkeys(
-    ("future", "intended", "wished"), "planned"
-)
+_MODALITIES = {
+    "possible": "possible",
+    "hypothetical": "possible",
+    "duty": "required",
+    "former": "former",
+    "future": "planned",
+    "intended": "planned",
+    "wished": "planned",
+}
 
 _REPORTED = re.compile(
     r"\w+ (said|reported|reputed|rumoured|alleged) to |(\w+ )?(reported|alleged|reputed)ly "
