@@ -27,6 +27,7 @@ from kpyramid.documents.words import (
     PREPOSITIONS,
     PRONOUNS,
     QUESTION_WORDS,
+    is_past,
     lemmatise,
     read_words,
 )
@@ -98,7 +99,9 @@ def read_tables(given: Titled) -> Extraction:
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
                 title = given.title if _is_narrow(table) else ""
-                findings.add_table(table, _name_context(context, nouns, title), above)
+                level, cell = context[-1]
+                measured = cell.text if level else ""
+                findings.add_table(table, _name_context(context, nouns, title), above, measured)
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
@@ -419,6 +422,40 @@ def _read_header(text: str) -> _Header:
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
+def _list_times(names: _Row, types: Mapping[int, Counter[_Type]]) -> list[int]:
+    """The columns of numbers whose headers are times, if there are no other numbers."""
+    numbers = [c for c, counts in types.items() if counts.most_common(1)[0][0] == "number"]
+    times = [c for c in numbers if c in names and _TIME.fullmatch(names[c].text)]
+    return times if len(times) == len(numbers) else []
+
+
+def _read_measure(above: str, noun: str) -> _Header | None:
+    """What the values under times are of, for rows named by a noun; None where nothing says it.
+
+    It is in the heading of rows that are things ("Headcount by site (people)"); the label of a row
+    of figures is the measure itself, and the value its amount.
+    """
+    words, unit, _ = _read_header(above)
+    parts = _OF.split(words)[0].casefold().split()
+    unit = unit.removeprefix("in ") if _MONEY.search(unit) or unit in _WORDS["units"] else ""
+    row = _split_header(noun)
+    if not row or _GENERIC.fullmatch(noun) or not _WORDS["figures"].isdisjoint(row):
+        return _Header(_AMOUNTS, unit, "")
+    if not 0 < len(parts) < _LONGEST_MEASURE or lemmatise(parts[-1]) in _WORDS["figures"]:
+        return None
+    return _Header(" ".join(parts), unit, "")
+
+
+_AMOUNTS, _LONGEST_MEASURE = "amounts to", 4
+_OF = re.compile(r"[,:]|\s(?:by|per|of|in|for|[-–—])\s", re.I)
+_MONEY = re.compile(r"\b[kmb]?(?:EUR|USD|GBP|JPY|CHF)\b|[$€£¥%]")
+_TIME = re.compile(
+    rf"(?:FY|[QH][1-4]|{MONTH}\.?)(?:[ /-]?'?(?:\d\d){{1,2}})?|{YEAR}(?:[ /-]?(?:[QH][1-4]|\d\d))?",
+    re.I,
+)
+"""A header that is a time: "2024", "Q1", "Mar 2025"."""
+
+
 def _is_unit(mark: str, word: str) -> bool:
     """Whether a header ends in its unit: "Weight kg", "area_km2", "Delivery time in days"."""
     spelt = mark == " in " and word.endswith("s") and lemmatise(word.lower()) in SIZES
@@ -433,12 +470,8 @@ _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active")
 
 def _is_participle(word: str) -> bool:
     """Whether a header's word is a past participle: "Founded", "Built", "Born"."""
-    return word in _IRREGULAR | _WORDS["states"] or (
-        word.endswith("ed") and lemmatise(word) != word
-    )
-
-
-_IRREGULAR = frozenset(p.partition(":")[2] for p in VERBS["participles"]) | {"born", "known"}
+    past = word.isalpha() and is_past(word) and not word.endswith("ing")
+    return (past and word not in _VERBAL | {"left"}) or word in _WORDS["states"]
 
 
 def _word_relation(header: str, value: str, kind: _Type) -> str | None:
@@ -541,10 +574,13 @@ class _Findings:
         for key, value in pairs:
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
-    def add_table(self, table: _Table, context: Cell | None, above: str | None) -> None:
+    def add_table(
+        self, table: _Table, context: Cell | None, above: str | None, measured: str = ""
+    ) -> None:
         """Adds the facts of a table, read by rows or by columns, or rejects it with the reason.
 
-        `above`: the caption or heading, which names the table in the facts' qualifiers.
+        `above`: the caption, heading or title, which names the table in the facts' qualifiers.
+        `measured`: it, where it may say what the values are of.
         """
         self._above = above
         if not table.header and _opens_with_header(table.rows):
@@ -572,7 +608,7 @@ class _Findings:
         elif not {*types} - {0} <= {*names}:
             # a header may span the next column
             self._drop("header_says_nothing", shown)
-        elif (turned := _is_turned(names, rows)) is None:
+        elif (turned := not _list_times(names, types) and _is_turned(names, rows)) is None:
             self._drop("orientation_unclear", shown)
         elif turned:
             labels = {index: row[0] for index, row in enumerate(rows) if 0 in row}
@@ -580,7 +616,11 @@ class _Findings:
                 values = {index: row[column] for index, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
-            self._add_rows(names, rows, subject, types)
+            measure = None
+            if _list_times(names, types):
+                noun = names[subject[0]].text if subject[0] in names else ""
+                measure = _read_measure(measured, noun)
+            self._add_rows(names, rows, subject, types, measure=measure)
         elif context and keys and dated:
             self._add_rows(names, rows, (0,), types, context)
         else:
@@ -594,10 +634,11 @@ class _Findings:
         types: Mapping[int, Counter[_Type]],
         dated: Cell | None = None,
         kind: Cell | None = None,
+        measure: _Header | None = None,
     ) -> None:
         """Adds the facts of rows whose subjects are their keys; with `dated`, keys are times of it.
 
-        `kind`: the class of the subjects.
+        `kind`: the class of the subjects. `measure`: what the values under times are of.
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
@@ -627,7 +668,14 @@ class _Findings:
                         column: Cell(cell.text, (*cell.spans, *head.spans), head.text)
                         for column, cell in header.items()
                     }
-                self._add_row(dated or head, columns, row, usual, "cell")
+                of = measure
+                if of is not None and of.words == _AMOUNTS:
+                    label = _read_header(head.text)
+                    of = of._replace(unit=label.unit or of.unit)
+                    if label.unit and head.span and head.text.startswith(label.words):
+                        start = head.span.start
+                        head = Cell(label.words, (Span(start, start + len(label.words)),))
+                self._add_row(dated or head, columns, row, usual, "cell", of)
 
     def _add_member(self, head: Cell, kind: Cell) -> None:
         verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
@@ -636,13 +684,21 @@ class _Findings:
         self._state(fact, head, kind, kind.spans)
 
     def _add_row(
-        self, head: Cell, header: _Row, row: _Row, usual: Mapping[int, _Type], construction: str
+        self,
+        head: Cell,
+        header: _Row,
+        row: _Row,
+        usual: Mapping[int, _Type],
+        construction: str,
+        measure: _Header | None = None,
     ) -> None:
         for column, cell in row.items():
             if column not in header:
                 continue
             term = _read_header(header[column].text)
             term = term._replace(year=term.year or header[column].when)
+            if measure is not None and _TIME.fullmatch(header[column].text):
+                term = measure._replace(year=header[column].text)
             if _is_silent(term.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue

@@ -266,6 +266,8 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
             _attach_list(node)
+        if node.entity == "DATE" and node.text.isdigit() and _is_lone(node):
+            node.entity = "DATE" if _is_year(node) else "CARDINAL"  # "ext. 2214"
         if node.tag == "NNPS" and not node.entity and tree.sentences[node.sentence][0] == node.i:
             node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
@@ -502,7 +504,12 @@ def _is_day(node: Node) -> bool:
 
 
 def _is_year(node: Node) -> bool:
-    return node.text.isdigit() and len(node.text) in {3, 4}
+    return node.text.isdigit() and 100 <= int(node.text) <= 2100
+
+
+def _is_lone(node: Node) -> bool:
+    """Whether an entity is a single token."""
+    return node.iob == "B" and (node.i + 1 == len(node.tree) or node.tree[node.i + 1].iob != "I")
 
 
 def _attach_list(colon: Node) -> None:
