@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kpyramid.snapshot.snapshot import Snapshot
 
 _EXAMPLES = 20
-_DETAIL_CHARACTERS = 200
+_DETAIL_CHARACTERS, _AROUND = 200, 1000
 _SPAN = re.compile(r"(?<=^characters )\d+")
 _PREFIX = re.compile(r"[0-9a-f]{8,64}")
 
@@ -34,6 +34,8 @@ def _word_rejects(listed: Mapping[str, Any]) -> Iterator[str]:
     for row in listed["rejects"]:
         yield f"{row['stage']}, {row['reason']}: {row['source'] or row['row_key']}"
         yield f"    {shorten(row['detail'], _DETAIL_CHARACTERS)}"
+        if row["sentence"]:
+            yield f"    in: {shorten(row['sentence'], _DETAIL_CHARACTERS)}"
     if (left := listed["total"] - len(listed["rejects"])) > 0:
         yield f"and {left:,} more; --limit 0 shows all"
     if not listed["total"]:
@@ -98,7 +100,9 @@ def rejects(
 
     opened = open_seen(snapshot, warehouse, access, everything)
     rows, hidden = _read_rejects(opened)
-    sources = map_column(opened.table("documents"), "document_id", "source")
+    documents = opened.table("documents")
+    sources = map_column(documents, "document_id", "source")
+    texts = map_column(documents, "document_id", "text")
     stages = [each.name for each in PIPELINE]
     if stage not in (None, *stages):
         raise InputError(f"--stage {stage!r}: no such stage; there are {', '.join(stages)}")
@@ -121,9 +125,26 @@ def rejects(
             {"stage": key[0], "reason": key[1], "rows": number}
             for key, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         ],
-        "rejects": chosen[: limit or None],
+        "rejects": [
+            {**row, "sentence": _find_sentence(row, texts.get(row["document_id"]))}
+            for row in chosen[: limit or None]
+        ],
     }
     return Result(values=listed, words=_word_rejects(listed))
+
+
+def _find_sentence(row: Mapping[str, Any], text: str | None) -> str | None:
+    """The sentence of a document around the characters of a reject, where it says more."""
+    from kpyramid.documents.sentences import split_sentences
+
+    place = _SPAN.search(row["detail"])
+    if place is None or text is None:
+        return None
+    start = max(0, int(place[0]) - _AROUND)
+    nearby = text[start : int(place[0]) + _AROUND]
+    spans = (s for s in split_sentences(nearby) if s.start <= int(place[0]) - start < s.end)
+    sentence = next((nearby[s.start : s.end] for s in spans), None)
+    return None if sentence is None or sentence in row["detail"] else sentence
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
