@@ -522,9 +522,12 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
     placed = any(c.i > noun.i or not counted for c in telling)
     named = any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
+    if noun.head.lemma in _CHANGES and any(n.pos == "NUM" for n in after):
+        return False  # "sales fell from 310 to 270"
     return not (placed or named) and all(c.dep not in {"det", "poss"} for c in noun.children)
 
 
+_CHANGES = frozenset("climb decline decrease drop fall grow increase rise".split())
 _MORE = frozenset({"more", "fewer", "less"})
 _PERSONAL = frozenset({"PRP", "PRP$"})
 

@@ -255,10 +255,13 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
     quality = qualities[0] if is_copula(verb) and len(qualities) == 1 else verb
     bare = quality is verb and "auxpass" in frame.kids and not frame.chain
     plain = quality.tag == "JJ" and all(c.dep in {"advmod", "npadvmod"} for c in quality.children)
-    if not (bare or plain) or quality.word in _OPEN_STATES:
+    denied = is_negated(verb)
+    if not (bare or plain) or quality.word in _OPEN_STATES - (_ENDED if denied else set()):
         return None
     degrees = {c.word for c in quality.children if c.dep == "advmod"}
-    if not degrees.isdisjoint(_DEGREES) or (is_negated(verb) and degrees - _STILL):
+    if denied and {"any", "more"} <= {c.word for d in quality.children for c in (d, *d.children)}:
+        degrees.discard("more")  # "is not sold any more"
+    if not degrees.isdisjoint(_DEGREES) or (denied and degrees - _STILL):
         return None  # "not very deep" may be deep
     first = quality.i if bare else quality.left_edge.i
     phrase = build_phrase(findings.tree, first, quality.i, quality.i)
@@ -275,6 +278,8 @@ _OPEN_STATES = frozenset(
     "similar studied supposed sure used".split()
 )
 """States that only their context completes."""
+_ENDED = frozenset("included made provided used".split())
+"""Those of them that are complete where they are denied: "is no longer used"."""
 
 
 def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings) -> bool:
@@ -289,13 +294,13 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     )
     every = any(c.word in _EVERY for c in noun.children)
     bare = all(c.dep in {"amod", "compound"} for c in noun.children if c.i < noun.i)
-    general = every or (noun.tag == "NNS" and bare)
+    general = every or (noun.tag in {"NN", "NNS"} and bare)
     if group.modality in _DUTY or (group.negated and group.modality in _FORBIDDING):
         return head.is_named or head.resolved or of or general
     helper = next(iter(frame.kids.get("auxpass", ())), None)
     top = frame.top.dep in {"ROOT", "conj"} and "prt" not in frame.kids
     if helper is not None and helper.word not in {"is", "are"}:
-        parts = (noun, *(o for c in noun.children if c.word in {"of", "with"} for o in c.children))
+        parts = (noun, *(o for c in noun.children if c.word in _OWNING for o in c.children))
         named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
         has = next((a.word for a in frame.kids.get("aux", ()) if a.word in {"has", "have"}), "")
         done = has != "" and (every or of)
@@ -308,10 +313,12 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         general = general and (bare or opening.word in _EVERY)  # not "hardly any"
         beside = (c.word for c in frame.verb.children)
         alone = top and not any(word == "only" or is_deictic(word) for word in beside)
-        return alone and not head.resolved and (general or some)  # "a degree is required"
-    return "acomp" in frame.kids and not head.resolved and (head.is_named or of)
+        return alone and not head.resolved and (general or some or group.negated)
+    rule = top and general and frame.verb.word in {"is", "are"} and group.modality is None
+    return "acomp" in frame.kids and not head.resolved and (head.is_named or of or rule)
 
 
+_OWNING = frozenset("at for from in of with".split())
 _DUTY, _FORBIDDING = frozenset({"must", "shall"}), frozenset({"may", "can", "will"})
 _EVERY = frozenset("all any each every no".split())
 _SHARES = frozenset("few many most none rest some".split())

@@ -245,6 +245,8 @@ def repair_tree(tree: Tree) -> None:
             _lift_place(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
+        elif node.dep == "prep" and node.word == "to" and node.head.pos == "VERB":
+            _lower_first_time(node)
         elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
@@ -278,6 +280,8 @@ def repair_tree(tree: Tree) -> None:
             _move(node, tree[node.i - 1])
         elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
             _lift_standard(node)
+        elif node.word == "than" and node.i and tree[node.i - 1].tag == "JJR":
+            _join_bound_of(tree[node.i - 1], node.head.head)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
         elif node.word in {"each", "every"} and node.i + 1 < len(tree):
@@ -321,6 +325,14 @@ def _join_bound(first: Node) -> None:
         noun.dep = "npadvmod" if taken else "dobj"
     _attach(first.tree.nodes[first.i : number.i], number, "quantmod")
     number.left_edge = noun.left_edge = first
+
+
+def _join_bound_of(adjective: Node, measure: Node) -> None:
+    """Attach a measure to the adjective that it bounds: "claims older than 90 days"."""
+    if measure.dep == "conj" and measure.head is adjective.head:
+        _move(measure, adjective)
+        measure.dep, adjective.right_edge = "npadvmod", measure.right_edge
+        _widen(adjective.head, adjective)
 
 
 def _join_path(path: Node) -> None:
@@ -562,6 +574,20 @@ def _lower_trait(prep: Node) -> None:
         _move(prep, person)
         person.right_edge = prep.right_edge
         _widen(person.head, person)
+
+
+def _lower_first_time(to: Node) -> None:
+    """Attach the first of two times to its amount: "fell from 9 million in 2024 to 7 in 2025"."""
+    preps = [c for c in to.head.children if c.dep == "prep"]
+    at = preps.index(to)
+    if len(preps[at - 2 : at + 2]) < 4 or preps[at - 2].word != "from":
+        return
+    before, first, _, second = preps[at - 2 : at + 2]
+    amounts = [c for c in before.children if c.dep == "pobj"]
+    timed = (any(c.entity == "DATE" for c in prep.children) for prep in (first, second))
+    if amounts and all(timed):
+        _move(first, amounts[0])
+        _widen(amounts[0], first)
 
 
 def _lift_clause(clause: Node) -> None:
