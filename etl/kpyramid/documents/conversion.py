@@ -82,10 +82,39 @@ _PAIRS = re.compile(rb"(?<=\n\n)(?:(?:\*\*)?[A-Z][\w -]{0,40}:(?:\*\*)? .*\n){2,
 """Lines of keys and values between blank lines."""
 
 
+_COLUMNS = re.compile(
+    rb"^(=+(?: +=+)+) *\n(?:.*\S.*\n)+?\1 *\n(?:(?:.*\S.*\n)+?\1 *\n)?", re.MULTILINE
+)
+"""A simple table: rows between lines that mark the columns."""
+
+
+def _widen_columns(table: re.Match[bytes]) -> bytes:
+    """The table with columns as wide as their cells in bytes, by which the converter cuts them."""
+    starts = [mark.start() for mark in re.finditer(rb"=+", table[1])]
+    lines = table[0].decode(errors="replace").splitlines()
+    rows = [
+        [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
+        for line in lines
+    ]
+    widths = [max(len(cell.encode()) for cell in column) for column in zip(*rows, strict=True)]
+    words = (
+        [
+            cell[:1] * width if cell[:1] == "=" else cell
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        for row in rows
+    )
+    padded = (
+        "  ".join(c + " " * (w - len(c.encode())) for c, w in zip(row, widths, strict=True))
+        for row in words
+    )
+    return "".join(f"{line}\n" for line in padded).encode()
+
+
 def mend_rst(source: bytes) -> bytes:
     """RST with each item and field on one line, and roles and links replaced by their text.
 
-    Blank lines separate the fields.
+    Blank lines separate the fields, and the columns of tables are wide enough.
     """
     lines: list[bytes] = []
     indent = 0
@@ -93,6 +122,7 @@ def mend_rst(source: bytes) -> bytes:
     if head := _FIELDS.match(source):
         fields = re.sub(rb"\n[ \t]+", b" ", head[0]).replace(b"\n", b"\n\n")
         source = fields + source[head.end() :]
+    source = _COLUMNS.sub(_widen_columns, source)
     source = _PAIRS.sub(lambda pairs: pairs[0].replace(b"\n", b"\n\n"), source)
     for line in _ROLE.sub(_read_role, source).split(b"\n"):
         item = _ITEM.match(line)

@@ -92,8 +92,15 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
 
 def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
     findings = read_findings(tree, given.title, given.blocks)
+    has_blocks = bool(given.blocks)
+    pairs = (Block("pair", d.span.start, d.span.end) for d in left_out if d.reason == "pair")
+    if not has_blocks:
+        first = given.text.partition("\n")[0].strip()
+        heads = ":" not in first and first[-1:].isalnum()
+        title = given.title or (first if heads else "")
+        given = given._replace(title=title, blocks=tuple(pairs))
     tables = read_tables(given)
     # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
-    is_read = {"table", "pair"} if given.blocks else set()
+    is_read = {"table", "pair"} if has_blocks else {"pair"}
     findings.dropped.extend(each for each in left_out if each.reason not in is_read)
     return join_extractions(assemble_extraction(findings), tables)

@@ -381,7 +381,9 @@ def _word_identity(head: Phrase, name: Node, be: str) -> str | None:
 def _holds_office(office: Node, name: Node) -> bool:
     """Whether a clause names the holder of an office: "the Data Officer is Ann Lee"."""
     called = office.pos == "PROPN" and any(c.dep in {"det", "poss"} for c in office.children)
-    return called and name.entity == "PERSON" and is_office(office.word)
+    full = [c.dep for c in name.children if c.i < name.i] == ["compound"]  # "Ann Lee", not a firm's
+    is_person = name.entity == "PERSON" or (name.entity == "ORG" and name.tag == "NNP" and full)
+    return called and is_person and is_office(office.word)
 
 
 def lead_time(words: str) -> str:

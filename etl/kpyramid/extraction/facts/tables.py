@@ -11,8 +11,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import filterfalse, groupby
-from typing import Literal, NamedTuple
+from itertools import filterfalse, groupby, pairwise
+from operator import itemgetter
+from typing import Literal, NamedTuple, TypeAlias
 
 from kpyramid.documents.blocks import NOTED, Block
 from kpyramid.documents.measures import SIZES
@@ -80,8 +81,8 @@ def read_tables(given: Titled) -> Extraction:
     """The facts of the cells and pairs of a text, with a claim and a fact per value."""
     findings = _Findings()
     context = [(0, Cell(given.title))]
-    for kind, run in groupby(given.blocks, key=lambda block: block.kind):
-        blocks = list(run)
+    for (kind, _), run in groupby(_number_runs(given), key=itemgetter(0, 1)):
+        blocks = [block for *_, block in run]
         cells = [Cell(given.text[b.start : b.end], (Span(b.start, b.end),)) for b in blocks]
         if kind in {"heading", "caption"}:
             for block, cell in zip(blocks, cells, strict=True):
@@ -90,7 +91,11 @@ def read_tables(given: Titled) -> Extraction:
         elif kind == "pair":
             subject = _name_context(context, title=given.title)
             pairs = [*map(_split_pair, cells)]
-            findings.add_pairs([(k, v) for *name, k, v in pairs if not name], subject)
+            plain = [(k, v) for *name, k, v in pairs if not name]
+            for named, rest in _cut_records(plain, context[-1][1].text):
+                findings.add_pairs(rest, named[1] if named else subject)
+                if named and named[0].text.casefold() not in _WORDS["naming"]:
+                    findings.add_member(named[1], named[0])
             for name, key, value in (pair for pair in pairs if len(pair) > _PAIR.groups):
                 findings.add_pairs([(key, value)], name)
         elif kind == "cell":
@@ -105,6 +110,41 @@ def read_tables(given: Titled) -> Extraction:
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
+
+
+def _number_runs(given: Titled) -> Iterator[tuple[str, int, Block]]:
+    """Each block with its kind and the number of its run: other text ends a run of pairs."""
+    number = last = 0
+    for block in given.blocks:
+        number += block.kind == "pair" and not given.text[last : block.start].isspace()
+        last = block.end
+        yield block.kind, number, block
+
+
+_Pair: TypeAlias = tuple[Cell, Cell]
+
+
+def _cut_records(
+    pairs: Sequence[_Pair], above: str
+) -> Iterator[tuple[_Pair | None, Sequence[_Pair]]]:
+    """Pairs by the thing that they are of: its kind and name come first, as in "Room: B2".
+
+    The kind begins several runs of pairs, or is a word of the text above them; else they are of
+    what that text names, and the first part is None.
+    """
+    keys = [key.text.casefold() for key, _ in pairs]
+    starts = [i for i, key in enumerate(keys) if key == keys[0]]
+    names = {pairs[i][1].text for i in starts}
+    named = len(names) == len(starts) and all(
+        _is_short(name) and _classify(name) == "text" for name in names
+    )
+    opens = len(starts) > 1 or {*keys[:1]} <= {*above.casefold().split()}
+    runs = [(start, end) for start, end in pairwise([*starts, len(pairs)])]
+    if not (named and opens and all(end - start > 1 for start, end in runs)):
+        runs = []
+        yield None, pairs
+    for start, end in runs:
+        yield pairs[start], pairs[start + 1 : end]
 
 
 _CAPTION = 9
@@ -662,7 +702,7 @@ class _Findings:
                 if len(keys) == 1 and kind is None:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
-                    self._add_member(head, kind)
+                    self.add_member(head, kind)
                 if dated is not None:
                     columns = {
                         column: Cell(cell.text, (*cell.spans, *head.spans), head.text)
@@ -677,7 +717,8 @@ class _Findings:
                         head = Cell(label.words, (Span(start, start + len(label.words)),))
                 self._add_row(dated or head, columns, row, usual, "cell", of)
 
-    def _add_member(self, head: Cell, kind: Cell) -> None:
+    def add_member(self, head: Cell, kind: Cell) -> None:
+        """Adds the fact that the head is of a kind."""
         verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
         ends = (head.text, verb, kind.text, head.span, None, kind.span)
         fact = Fact(len(self._claims), *ends, confidence=WEIGHTS["tables"]["cell"])

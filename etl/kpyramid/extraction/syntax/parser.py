@@ -43,7 +43,7 @@ _CAPITAL = re.compile(r"\s[A-Z]\.")
 """The end of a sentence in a capital, which the tokenizer reads as an initial: "in Lot C."."""
 _WHOLE = re.compile(
     r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)"
-    r"|(?<![\w-])([a-z]+-in-law|(?:co|re)-[a-z]{4,}|[ex]-[a-z]{3,})\b"
+    r"|(?<![\w-])([a-z]+-in-law|(?:co|re)-[a-z]{4,}|[exX]-[a-z]{3,})\b"
     r"|\b((?:US|AU|CA|NZ|HK)\s\$)(?=\d)"
 )
 """Words that the tokenizer splits: "20 °C", "120 km/h", "brother-in-law", "re-opened", "x-axis"."""
