@@ -113,6 +113,21 @@ def test_fields_at_the_head_of_a_file_are_pairs_and_name_it(tmp_path: Path) -> N
 
 
 @pytest.mark.needs("files")
+def test_cells_of_a_simple_table_are_whole(tmp_path: Path) -> None:
+    mark, head = "=====  ==============\n", "Stay   Limit\n"
+    rows = "Velm   £165 per night\nLund   £9\n"
+    text = f"Hotels\n======\n\n{mark}{head}{mark}{rows}{mark}\nAda Holm pays.\n"
+
+    documents, _ = ingest_files(tmp_path, {"a.rst": text.encode()})
+
+    row = documents["a.rst"]
+    cells = [b for b in row["blocks"] if b["kind"] == "cell"]
+    assert [row["text"][b["start"] : b["end"]] for b in cells] == [
+        *("Stay", "Limit", "Velm", "£165 per night", "Lund", "£9")
+    ]
+
+
+@pytest.mark.needs("files")
 def test_blocks_of_paged_files_have_their_pages(tmp_path: Path) -> None:
     runs = [f"Part {n}: Ada Holm wrote the report on bridge number {n} in Oslo." for n in range(4)]
     pages = [["Reports"], [runs[0], "", runs[1]], [], [runs[2]], [runs[3]]]

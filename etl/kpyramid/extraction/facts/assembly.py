@@ -524,7 +524,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
-            time = f"{lead}{phrase.text}"
+            inside = frame.verb.tree.nodes[part.root.left_edge.i : part.root.i]
+            mark = "not " if not part.link and any(n.word == "not" for n in inside) else ""
+            time = f"{mark}{lead}{phrase.text}"
             roles.setdefault("time", time)
         elif part.role == "manner" and part.link:
             roles.setdefault("manner", f"{words} {phrase.text}")

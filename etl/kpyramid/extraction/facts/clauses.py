@@ -797,7 +797,9 @@ def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
     """A time without a preposition, or the object of one."""
     if part.link:
         return _read_prepositional(part, findings)
-    return [(p, lead_time(p.text), [], False) for p in findings.read_arguments(part.root)]
+    inside = findings.tree.nodes[part.root.left_edge.i : part.root.i]
+    negated = any(node.word == "not" for node in inside)  # "but not before 1 July"
+    return [(p, lead_time(p.text), [], negated) for p in findings.read_arguments(part.root)]
 
 
 def _list_objects(frame: Frame) -> list[Part]:

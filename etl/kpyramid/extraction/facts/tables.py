@@ -92,10 +92,10 @@ def read_tables(given: Titled) -> Extraction:
             subject = _name_context(context, title=given.title)
             pairs = [*map(_split_pair, cells)]
             plain = [(k, v) for *name, k, v in pairs if not name]
-            for named, rest in _cut_records(plain, context[-1][1].text):
-                findings.add_pairs(rest, named[1] if named else subject)
-                if named and named[0].text.casefold() not in _WORDS["naming"]:
-                    findings.add_member(named[1], named[0])
+            for record, rest in _cut_records(plain, context[-1][1].text):
+                findings.add_pairs(rest, record[1] if record else subject)
+                if record and record[0].text.casefold() not in _WORDS["naming"]:
+                    findings.add_member(record[1], record[0])
             for name, key, value in (pair for pair in pairs if len(pair) > _PAIR.groups):
                 findings.add_pairs([(key, value)], name)
         elif kind == "cell":
@@ -486,6 +486,8 @@ def _read_measure(above: str, noun: str) -> _Header | None:
     return _Header(" ".join(parts), unit, "")
 
 
+_COUNTED = frozenset({"count", "no.", "number"})
+"""What a column of units has for things that are counted."""
 _AMOUNTS, _LONGEST_MEASURE = "amounts to", 4
 _OF = re.compile(r"[,:]|\s(?:by|per|of|in|for|[-–—])\s", re.I)
 _MONEY = re.compile(r"\b[kmb]?(?:EUR|USD|GBP|JPY|CHF)\b|[$€£¥%]")
@@ -639,7 +641,7 @@ class _Findings:
         )
         is_keyed = all(_GENERIC.fullmatch(cell.text) for cell in names.values())
         if table.subject and rows:
-            self._add_rows(names, rows, table.subject, types, kind=table.kind)
+            self._add_rows(names, rows, table.subject, types, kind=table.kind, above=measured)
         elif width == 2 and (is_keyed or not keys.isdisjoint(_WORDS["naming"])):
             pairs = [(row[0], row[1]) for row in rows if len(row) == 2]
             self.add_pairs(pairs, context, "key")
@@ -656,11 +658,7 @@ class _Findings:
                 values = {index: row[column] for index, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
-            measure = None
-            if _list_times(names, types):
-                noun = names[subject[0]].text if subject[0] in names else ""
-                measure = _read_measure(measured, noun)
-            self._add_rows(names, rows, subject, types, measure=measure)
+            self._add_rows(names, rows, subject, types, above=measured)
         elif context and keys and dated:
             self._add_rows(names, rows, (0,), types, context)
         else:
@@ -674,21 +672,30 @@ class _Findings:
         types: Mapping[int, Counter[_Type]],
         dated: Cell | None = None,
         kind: Cell | None = None,
-        measure: _Header | None = None,
+        above: str = "",
     ) -> None:
         """Adds the facts of rows whose subjects are their keys; with `dated`, keys are times of it.
 
-        `kind`: the class of the subjects. `measure`: what the values under times are of.
+        `kind`: the class of the subjects. `above`: the heading that may name what is measured.
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
         header = {column: cell for column, cell in names.items() if column not in keys}
-        above = {cell.text for cell in names.values()}
+        stated = {cell.text for cell in names.values()}
         named = " ".join(names[column].text for column in keys if column in names)
         if not _WORDS["tasks"].isdisjoint(map(lemmatise, _split_header(named))):
             header = {
                 column: cell._replace(text=_OF_TASKS.get(cell.text.casefold(), cell.text))
                 for column, cell in header.items()
             }
+        measure = None
+        plain = {column: cell.text.casefold() for column, cell in header.items()}
+        measured = next((c for c, text in plain.items() if text in _WORDS["measures"]), -1)
+        unit_of = next((c for c, text in plain.items() if text in {"unit", "units"}), -1)
+        if _list_times(names, types):
+            measure = _read_measure(above, named)
+            if measured >= 0:
+                header = {c: cell for c, cell in header.items() if c not in {measured, unit_of}}
+                measure = _Header("", "", "")
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
@@ -697,7 +704,7 @@ class _Findings:
                 self._drop("no_subject", row.values())
             elif _TOTAL.fullmatch(heads[0].text):
                 self._drop("total_row", row.values())
-            elif not above.issuperset(cell.text for cell in row.values()):
+            elif not stated.issuperset(cell.text for cell in row.values()):
                 head, columns = _join_cells(heads), header
                 if len(keys) == 1 and kind is None:
                     head = _name_row(head, [names[column] for column in keys if column in names])
@@ -709,7 +716,10 @@ class _Findings:
                         for column, cell in header.items()
                     }
                 of = measure
-                if of is not None and of.words == _AMOUNTS:
+                if of is not None and measured in row:
+                    unit = row[unit_of].text if unit_of in row else ""
+                    of = _Header(row[measured].text, "" if unit in _COUNTED else unit, "")
+                elif of is not None and of.words == _AMOUNTS:
                     label = _read_header(head.text)
                     of = of._replace(unit=label.unit or of.unit)
                     if label.unit and head.span and head.text.startswith(label.words):

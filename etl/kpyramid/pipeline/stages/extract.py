@@ -22,6 +22,7 @@ import pyarrow as pa
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_parts, cut_passages
 from kpyramid.documents.validity import find_date, is_pointed, place_times
+from kpyramid.documents.words import MODALS
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.types import (
@@ -260,7 +261,9 @@ class _Made:
             }
         for fact in extraction.facts:
             day = self.days[passage.chunks[0].document_id]
-            is_planned = fact.modality in {"planned", "will", "shall"}  # by a model, by rules
+            is_planned = fact.modality == "planned" or (
+                fact.modality in MODALS and " have " not in f" {fact.relation} "
+            )  # by a model, by rules: "may begin in May", not "may have begun"
             times = place_times(fact.qualifiers, day, is_planned=is_planned)
             placed = replace(fact, qualifiers=times)
             if fact.relation.endswith((" in", " on")) and is_pointed(fact.tail):  # "retired in May"
