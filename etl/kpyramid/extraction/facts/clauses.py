@@ -737,13 +737,17 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
         if not part.link or part.place != edge + 1:
             continue
         if (
-            (is_copula(frame.verb) and _is_state(part.root))
+            ((is_copula(frame.verb) or frame.verb.lemma in _PUTTING) and _is_state(part.root))
             or part.link[0].word in _COMPLEMENTS
             or frame.verb.lemma.lower() in _BOUND.get(part.link[0].word, ())
             or (active and part.link[0].word == "of")
         ):
             return part
     return None
+
+
+_PUTTING = frozenset("bring keep leave place put set take".split())
+"""Verbs that a state completes: "taken out of service in 2023"."""
 
 
 def _is_state(noun: Node) -> bool:
