@@ -44,8 +44,8 @@ def test_a_sentence_of_1000_tokens_and_more_costs_hardly_more_than_its_halves(
     trees = list(Parser(PARSER).parse_all([write(size // 2), write(size)]))
     seconds = []
     for tree in trees:
-        best = []
-        for _ in range(3):
+        best: list[float] = []
+        while len(best) < 3 and sum(best) < 1:  # a long time is not measured again
             tree.phrases.clear()
             began = time.process_time()
             assemble_extraction(read_findings(tree))
