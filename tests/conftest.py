@@ -1,11 +1,13 @@
 """What all tests share: repeatable cases, models loaded once, no run without a test."""
 
 import gc
+import hashlib
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -69,11 +71,17 @@ def _load_session(name: str, model: Path, tokenizer: Path, _written: float) -> O
     loaded = object.__new__(OnnxEmbedder)
     _init_embedder(loaded, name, model, tokenizer)
     vars(loaded)["known"] = {}
+    vars(loaded)["place"] = Path(os.environ[SHARED]) / "vectors" / _hash(name, model, _written)
+    vars(loaded)["place"].mkdir(parents=True, exist_ok=True)
     return loaded
 
 
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 class _Remembering:
-    """An embedding model that computes each text once in a process."""
+    """An embedding model that computes each text once in a test run, in whatever process."""
 
     def __init__(self, model: OnnxEmbedder) -> None:
         self.name = model.name
@@ -84,9 +92,17 @@ class _Remembering:
         prefix = self._model._prefix
         for text in texts:
             if (prefix, text) not in known:
-                known[prefix, text] = self._model.embed([text])[0]
+                known[prefix, text] = self._load(prefix, text)
         found = [known[prefix, text] for text in texts]
         return np.stack(found) if texts else self._model.embed(texts)
+
+    def _load(self, prefix: str, text: str) -> Matrix:
+        path: Path = vars(self._model)["place"] / _hash(prefix, text)
+        if not path.exists():
+            part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+            self._model.embed([text])[0].tofile(part)
+            part.rename(path)
+        return np.fromfile(path, dtype=np.float32)
 
 
 def _open_remembering(
