@@ -192,6 +192,21 @@ def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
 
 
+@pytest.fixture
+def shapes_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs pyshacl in this process, without limits: starting one takes most of a second."""
+    from kpyramid.errors import InputError
+    from kpyramid.ontology.validation import shapes
+
+    def ask(_name: str, given: shapes.Given, *, seconds: float) -> tuple[object, str]:
+        try:
+            return shapes._validate(given), ""
+        except InputError as e:
+            return {"error": str(e)}, ""
+
+    monkeypatch.setattr(shapes, "ask_function", ask)
+
+
 @pytest.fixture(scope="session")
 def extractor() -> "DependencyExtractor":
     """The extractor of the rules, which keeps nothing of what it read."""
