@@ -228,7 +228,6 @@ def environment(home: Path) -> Mapping[str, str]:
                 "extra": {"disable_ssl": True, "disable_tls": True},
             }
         ),
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "600",  # `read_declarations` asks
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
             {"type": "file", "log_file_path": str(home / LINEAGE), "append": True}
