@@ -10,17 +10,10 @@ from kpyramid.ontology.schema import write_schema
 from kpyramid.pipeline.stages.tables import build_table
 from kpyramid.storage.contracts import encode_table
 from tests.planted import Statement, general_schema, plant
+from tests.rows import read_rows
 
 GENERAL = "https://w3id.org/kpyramid/general#"
-STATEMENTS: tuple[Statement, ...] = (
-    ("Ada Byron", "PERSON", "works for", "Lind Institute", "ORG"),
-    ("Ada Byron", "PERSON", "is employed by", "Lind Institute", "ORG"),
-    ("Bela Kiss", "PERSON", "lost the match against", "Ada Byron", "PERSON"),
-    ("Carl Orme", "PERSON", "lost the match against", "Bela Kiss", "PERSON"),
-    ("Dora Lind", "PERSON", "lost to", "Carl Orme", "PERSON"),
-    ("Dora Lind", "PERSON", "was born in", "Ghent", "GPE"),
-    ("Dora Lind", "PERSON", "was born in", "Evora", "GPE"),
-)
+STATEMENTS: tuple[Statement, ...] = (*read_rows("accounts.statements"),)
 """The first two are one fact, the next three are missing from the ontology, the last two clash."""
 
 ONE_PROPOSAL: Mapping[str, object] = {

@@ -1,14 +1,17 @@
 """What all tests share: repeatable cases, models loaded once, no run without a test."""
 
+import gc
+import hashlib
 import importlib.util
 import os
 import shutil
 import sys
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import numpy as np
@@ -68,11 +71,17 @@ def _load_session(name: str, model: Path, tokenizer: Path, _written: float) -> O
     loaded = object.__new__(OnnxEmbedder)
     _init_embedder(loaded, name, model, tokenizer)
     vars(loaded)["known"] = {}
+    vars(loaded)["place"] = Path(os.environ[SHARED]) / "vectors" / _hash(name, model, _written)
+    vars(loaded)["place"].mkdir(parents=True, exist_ok=True)
     return loaded
 
 
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
 class _Remembering:
-    """An embedding model that computes each text once in a process."""
+    """An embedding model that computes each text once in a test run, in whatever process."""
 
     def __init__(self, model: OnnxEmbedder) -> None:
         self.name = model.name
@@ -83,9 +92,17 @@ class _Remembering:
         prefix = self._model._prefix
         for text in texts:
             if (prefix, text) not in known:
-                known[prefix, text] = self._model.embed([text])[0]
+                known[prefix, text] = self._load(prefix, text)
         found = [known[prefix, text] for text in texts]
         return np.stack(found) if texts else self._model.embed(texts)
+
+    def _load(self, prefix: str, text: str) -> Matrix:
+        path: Path = vars(self._model)["place"] / _hash(prefix, text)
+        if not path.exists():
+            part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+            self._model.embed([text])[0].tofile(part)
+            part.rename(path)
+        return np.fromfile(path, dtype=np.float32)
 
 
 def _open_remembering(
@@ -127,11 +144,18 @@ def _load_models_once() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_thread_of_algebra() -> Iterator[None]:
-    """Of BLAS, as stages have it: workers are as many as processors, and would wait for others'."""
+def _one_thread() -> Iterator[None]:
+    """Of BLAS, as stages have it, and of DuckDB: workers are as many as processors."""
+    import duckdb
     import scipy.linalg  # noqa: F401  which has a BLAS of its own
 
-    with threadpool_limits(1):
+    connect = duckdb.connect
+
+    def connect_small(*path: str, config: Mapping[str, Any] | None = None, **options: Any) -> Any:
+        return connect(*path, config={**(config or {}), "threads": 1}, **options)
+
+    with threadpool_limits(1), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", connect_small)
         yield
 
 
@@ -166,6 +190,21 @@ def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.corpora import use_quick_models
 
     use_quick_models(monkeypatch)
+
+
+@pytest.fixture
+def shapes_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs pyshacl in this process, without limits: starting one takes most of a second."""
+    from kpyramid.errors import InputError
+    from kpyramid.ontology.validation import shapes
+
+    def ask(_name: str, given: shapes.Given, *, seconds: float) -> tuple[object, str]:
+        try:
+            return shapes._validate(given), ""
+        except InputError as e:
+            return {"error": str(e)}, ""
+
+    monkeypatch.setattr(shapes, "ask_function", ask)
 
 
 @pytest.fixture(scope="session")
@@ -216,6 +255,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         dropped = [item for item in items if item.nodeid in passed]
         items[:] = [item for item in items if item.nodeid not in passed]
         config.hook.pytest_deselected(items=dropped)
+
+
+def pytest_collection_finish() -> None:
+    """Looks for garbage less often, which takes a fifteenth of the time."""
+    gc.set_threshold(20_000, 20, 50)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

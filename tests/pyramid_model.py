@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from tests import class_reader
+from tests.rows import read_bodies
 
 _LINE = re.compile(r"^(\d+)\. (.*)$", re.MULTILINE)
 
@@ -12,21 +13,7 @@ ALIASES = {"laboured for": "employer", "was an employee of": "employer"}
 """Wordings that say what a property of the general ontology says already, by its label."""
 PARTS = {"formerly employed by": "employer"}
 """Wordings that say a part of it."""
-MEANINGS = {
-    "joined": "member",
-    "became member of": "member",
-    "was a keen member of": "member",
-    "mentored": "care",
-    "praised": "care",
-    "taught": "care",
-    "hired": "work",
-    "visited": "work",
-    "sued": "suit",
-    "was sued by": "suit",
-    "was born in": "birth",
-    "came to the world on": "birth",
-    "saw light on": "birth",
-}
+MEANINGS = read_bodies("pyramid_model.meanings")
 """Wordings that the model holds for the same, whatever it should."""
 
 

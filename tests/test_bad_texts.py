@@ -44,8 +44,8 @@ def test_a_sentence_of_1000_tokens_and_more_costs_hardly_more_than_its_halves(
     trees = list(Parser(PARSER).parse_all([write(size // 2), write(size)]))
     seconds = []
     for tree in trees:
-        best = []
-        for _ in range(3):
+        best: list[float] = []
+        while len(best) < 3 and sum(best) < 1:  # a long time is not measured again
             tree.phrases.clear()
             began = time.process_time()
             assemble_extraction(read_findings(tree))
@@ -56,10 +56,7 @@ def test_a_sentence_of_1000_tokens_and_more_costs_hardly_more_than_its_halves(
     assert seconds[1] < 3 * seconds[0] + 0.01
 
 
-@pytest.mark.parametrize(
-    "title",
-    ["", "  ", "((", "1999", "ANNA HOLM", "Marie Lund", "The bridge was built by John Rennie."],
-)
+@each_row("title")
 def test_a_title_that_does_not_name_the_subject_changes_no_fact(
     extractor: DependencyExtractor, title: str
 ) -> None:

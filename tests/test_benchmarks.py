@@ -37,6 +37,20 @@ def build_here(corpus: Path, warehouse: Path, _workers: int) -> tuple[dict[str, 
     return json.loads(done.stdout), 1.0
 
 
+def clear_up_here(warehouse: Path, keep: int) -> None:
+    """As `retention.clear_up`, in this process."""
+    place = ("--warehouse", warehouse)
+    assert commands.run("gc", "--keep", keep, "--older-than", "0h", *place).exit_code == 0
+
+
+class NightsHere(soak.Nights):
+    """Nights whose undisturbed commands run in this process."""
+
+    def run(self, *words: str) -> tuple[int, str]:
+        done = commands.run(*words, "--warehouse", self.place)
+        return done.exit_code, done.output
+
+
 SMALLER: Mapping[str, Mapping[str, object]] = {
     "carb": {"REPEATS": 1},
     "ideas": {"IDEAS": ("completion",)},
@@ -45,9 +59,12 @@ SMALLER: Mapping[str, Mapping[str, object]] = {
     "incremental": {"build": build_here},
     "query": {"FRESH": 1},
     "publish": {"FRESH": 1},
-    "retention": {"NIGHTS": 3, "SNAPSHOTS": 20},
-    "scale": {"STAGES": ("ingest", "chunk", "extract"), "ROWWISE": {"chunk", "extract"}},
+    "reader_weights": {"LEAST_TRIPLES": 5, "LEAST_PAIRS": 40, "SEEDS": ("academic",)},
+    "retention": {"NIGHTS": 2, "SNAPSHOTS": 8, "clear_up": clear_up_here},
+    "scale": {"STAGES": ("ingest", "chunk"), "ROWWISE": {"chunk"}},
     "serve": {"CLIENTS": (1, 100)},
+    "soak": {"Nights": NightsHere},
+    "truth": {"RARE": 5},
 }
 """What is smaller here than in the script."""
 

@@ -108,17 +108,17 @@ def test_no_chunk_ends_in_a_heading_or_in_a_row_of_a_table() -> None:
 @pytest.mark.slow
 def test_pages_take_linear_time() -> None:
     for source in (
-        "<table>" + "<tr><td>a<td>b" * 30_000,
-        "<table>" + "<tr><td rowspan=999>a" * 100 + "<tr><td>x" * 20_000,
-        "<table><tr>" + "<td colspan=1000>a" * 10_000,
-        *("<table><tr><td>" * 5_000 + "x", "<ul><li>" * 5_000 + "x"),
-        "<dl><dt>" + "k" * 90 + "<dd>v" * 30_000,
-        *("<p>" + "a<br>" * 100_000, "x<sup>2</sup>" * 50_000, "<b>Key</b>: value<p>" * 30_000),
+        "<table>" + "<tr><td>a<td>b" * 15_000,
+        "<table>" + "<tr><td rowspan=999>a" * 50 + "<tr><td>x" * 10_000,
+        "<table><tr>" + "<td colspan=1000>a" * 5_000,
+        *("<table><tr><td>" * 2_500 + "x", "<ul><li>" * 2_500 + "x"),
+        "<dl><dt>" + "k" * 90 + "<dd>v" * 15_000,
+        *("<p>" + "a<br>" * 50_000, "x<sup>2</sup>" * 25_000, "<b>Key</b>: value<p>" * 15_000),
     ):
         began = time.process_time()
         page = read_page(source)
         screen_text(page.text, "en", page.blocks)
-        assert time.process_time() - began < 15, source[:24]
+        assert time.process_time() - began < 4, source[:24]
 
 
 def test_mending_takes_linear_time() -> None:

@@ -37,16 +37,7 @@ def test_an_end_that_the_evidence_says_nothing_of_makes_no_fact(
     assert read_row(triple, evidence, claim, chunk) == "unsupported"
 
 
-@pytest.mark.parametrize(
-    ("triple", "evidence", "claim", "title"),
-    [
-        # The rest of the sentence, a pronoun that the claim replaces, the title.
-        (("Ole Krag", "stayed in", "Paris"), "was in Paris", "Ole Krag was in Paris.", None),
-        (("Ole Krag", "bought", "house"), "bought a house", "Ole Krag bought a house.", None),
-        (("Ole Krag", "visited", "London"), "He visited London", "Ole Krag visited London.", None),
-        (("Ole Krag", "visited", "London"), "He visited London", "He visited London.", "Ole Krag"),
-    ],
-)
+@each_row("triple, evidence, claim, title")
 def test_an_end_may_stand_outside_of_the_evidence_that_says_something_of_it(
     triple: tuple[str, str, str], evidence: str, claim: str, title: str | None
 ) -> None:

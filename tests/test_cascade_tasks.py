@@ -35,7 +35,7 @@ from kpyramid.keys import JsonValue
 from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_request
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 RECORDED = Path(__file__).parent.parent / "examples" / "demo" / "recorded_gpt35.jsonl"
 CHUNK = Chunk("Rome is the capital of Italy. It lies on the Tiber.", "Rome", "doc-1")
@@ -211,12 +211,9 @@ def test_one_call_per_window_needs_a_third_of_the_prompt_tokens_of_the_four_step
 
 def test_the_smallest_run_of_sentences_that_names_both_ends_is_the_evidence() -> None:
     text = "Ann met Bo in the long summer of 1901. Bo knew Ann. Cy was there. Ann left."
-    for ends, found in [
-        (("Ann", "Bo"), "Bo knew Ann."),
-        (("bo", "Cy"), "Bo knew Ann. Cy was there."),
-        (("the Cy", "Ann"), "Cy was there. Ann left."),
-        (("Ann", "1901"), "Ann met Bo in the long summer of 1901."),
-    ]:
+    for ends, found in read_rows(
+        "cascade_tasks.the_smallest_run_of_sentences_that_names_both_ends_is_the_evidence"
+    ):
         span = find_naming(text, ends)
         assert span is not None
         assert text[span.start : span.end] == found

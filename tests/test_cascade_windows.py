@@ -171,10 +171,7 @@ def test_five_thousand_facts_are_bounded_and_counted() -> None:
     assert len(made.facts) + len(made.dropped) == len(many)
 
 
-@pytest.mark.parametrize(
-    "content",
-    ["", "nothing", "[]", "{}", '{"entities": []}', '{"facts": "none"}', '{"facts": ["\\ud800"]}'],
-)
+@each_row("content")
 def test_a_reply_without_rows_is_no_reply(content: str) -> None:
     with pytest.raises(ReplyError):
         read_window(content)

@@ -106,15 +106,15 @@ def test_any_text_is_covered_within_the_budget(text: str, budget: int, data: st.
 
 
 HOSTILE = {
-    "letters": "x" * 2_000_000,
-    "words": "word " * 400_000,
-    "stops": "." * 400_000,
-    "stops and a quote": '."' * 200_000,
-    "spaces": "a. " + " " * 2_000_000 + "b",
-    "blank lines": "\n " * 1_000_000,
-    "spaces after a line": ("\n" + " " * 5000) * 400,
-    "abbreviations": "Dr. " * 400_000,
-    "prose": "This is a sentence of some words. " * 120_000,
+    "letters": "x" * 1_000_000,
+    "words": "word " * 200_000,
+    "stops": "." * 200_000,
+    "stops and a quote": '."' * 100_000,
+    "spaces": "a. " + " " * 1_000_000 + "b",
+    "blank lines": "\n " * 500_000,
+    "spaces after a line": ("\n" + " " * 5000) * 200,
+    "abbreviations": "Dr. " * 200_000,
+    "prose": "This is a sentence of some words. " * 60_000,
 }
 
 
@@ -141,8 +141,8 @@ def test_a_huge_text_is_cut_in_bounded_time(name: str) -> None:
 
     pieces = split_text(text, settings)
 
-    # 4 MB of prose take about 1 s; a quadratic cut would take many minutes.
-    assert time.process_time() - started < 30
+    # 2 MB of prose take about half a second; a quadratic cut would take minutes.
+    assert time.process_time() - started < 7.5
     assert all(piece.tokens <= settings.max_tokens for piece in pieces)
     assert pieces[-1].end == len(text.rstrip()) if text.strip() else pieces == []
 

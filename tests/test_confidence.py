@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kpyramid.extraction.facts.scoring import Features, estimate_confidence, list_values
+from tests.rows import read_rows
 
 KINDS = (
     "main conjunct relative participle adverbial complement infinitive apposition possessive "
@@ -31,13 +32,6 @@ def test_confidence_is_a_probability_and_values_are_shares(features: Features) -
 def test_doubtful_facts_are_less_sure() -> None:
     plain = Features("main", sentence_words=12, predicate_words=1, object_words=3)
     assert estimate_confidence(plain) > 0.5
-    for change in (
-        {"resolved": True},
-        {"depth": 4},
-        {"sentence_words": 80},
-        {"construction": "possessive"},
-        {"arguments": 1, "object_words": 0},
-        {"longest_words": 24, "arguments": 3},
-    ):
+    for change in read_rows("confidence.doubtful_facts_are_less_sure"):
         doubtful = dataclasses.replace(plain, **change)
         assert estimate_confidence(doubtful) < estimate_confidence(plain), change

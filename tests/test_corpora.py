@@ -463,7 +463,7 @@ def test_night_with_approval_moves_a_candidate_and_the_ref_when_it_is_approved(
 def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    names = "Bob Cleo Dora Emil Fay Greta".split()
+    names = "Bob Cleo Dora Emil".split()
     texts = [f"{one} knew {other}." for one, other in pairwise(names)]
     days = [AT + timedelta(days=number) for number in range(len(texts))]
     for number, day in enumerate(days):  # a document more each day
@@ -498,7 +498,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
         caplog.set_level("INFO", "kpyramid")
         asked, recomputed, first = backfill()
         assert recomputed["resolve"] > 0
-        assert asked == {"entities": 5}, "a document that stays: once"
+        assert asked == {"entities": len(texts)}, "a document that stays: once"
         told = [one.getMessage() for one in caplog.records if one.levelname == "INFO"]
         costs = [text for text in told if re.match(r"extract: .* \$\d\.\d{4} in \d+ calls$", text)]
         assert len(costs) == len(days), "a line with the cost of each day"
@@ -509,7 +509,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
             asked, recomputed, then = backfill()
         finally:
             write_static.cache_clear()
-    assert asked == {"entities": 5}
+    assert asked == {"entities": len(texts)}
     assert recomputed == {}, "what the same answers come to is stored"
     tables = [
         {name: one["sha256"] for name, one in files.items() if name.startswith("tables/")}

@@ -39,6 +39,7 @@ DAGS = CHECKOUT / "dags"
 HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy")
 STAGES = ["resolve", "induce", "complete", "condense"]
 MOST_PARSE_SECONDS = 0.5
+MOST_WAIT_SECONDS = 600
 LINEAGE = "lineage.jsonl"
 
 DAY = timedelta(days=1)
@@ -227,7 +228,7 @@ def environment(home: Path) -> Mapping[str, str]:
                 "extra": {"disable_ssl": True, "disable_tls": True},
             }
         ),
-        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.1",
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",
         "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(
             {"type": "file", "log_file_path": str(home / LINEAGE), "append": True}
         ),
@@ -426,18 +427,18 @@ class Scheduler:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
 
-    def wait(self, what: str, look: Callable[[], Any], seconds: float = 600) -> Any:
-        """The first true thing that a look finds."""
-        end = time.monotonic() + seconds
+    def wait(self, what: str, look: Callable[[], Any], every: float = 0.3) -> Any:
+        """The first true thing that a look finds; a look takes the server's processor time."""
+        end = time.monotonic() + MOST_WAIT_SECONDS
         while time.monotonic() < end:
             try:
                 if found := look():
                     return found
             except OSError:
                 pass
-            time.sleep(0.3)
+            time.sleep(every)
         log = (self.home / "standalone.log").read_text("utf-8", "replace")
-        raise AssertionError(f"{what}: not within {seconds} s\n{log[-6000:]}")
+        raise AssertionError(f"{what}: not within {MOST_WAIT_SECONDS} s\n{log[-6000:]}")
 
     def count(self, listener: socket.socket) -> None:
         """Keeps the gauges that Airflow sends as StatsD has them, until nobody listens."""
@@ -474,7 +475,7 @@ class Scheduler:
             (found,) = [one for one in self.list_runs(dag) if one["dag_run_id"] == run]
             return found if found["state"] in ("success", "failed") else None
 
-        found: dict[str, Any] = self.wait(f"{dag} {run}", look)
+        found: dict[str, Any] = self.wait(f"{dag} {run}", look, every=1.0)
         return found
 
     def trigger(self, dag: str, **conf: object) -> str:

@@ -10,6 +10,7 @@ from kpyramid.completion.review import decide, hold_file
 from kpyramid.errors import InputError
 from kpyramid.snapshot.proposals import Listed, find_proposal
 from tests.planted import GENERAL, PERSON, PLACE, general_schema
+from tests.rows import each_row
 
 
 def accept(text: str) -> list[dict[str, object]]:
@@ -121,10 +122,7 @@ REIGNED = {"phrases": ("reigned in", "ruled in")}
 LIKE = {"phrases": ("ruled in", "was deposed in")}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "state"),
-    [("accept", "reject", "alias"), ("accept", "reject", "open"), ("reject", "accept", "rejected")],
-)
+@each_row("first, second, state")
 def test_what_is_like_a_decided_proposal_gets_an_entry_of_its_own(
     first: str, second: str, state: str
 ) -> None:

@@ -17,17 +17,14 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.rows import read_bodies
+
 CHECKOUT = Path(__file__).parent.parent
 DOCKER = CHECKOUT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text("utf-8")
 COMPOSE = sorted(DOCKER.glob("compose*.yaml"))
 ADDED = ([], ["compose.celery.yaml"], ["compose.celery.yaml", "compose.model.yaml"])
-SERVICES = {
-    "compose.yaml": "postgres folders migrate api-server scheduler dag-processor triggerer serve",
-    "compose.celery.yaml": "redis s3 bucket migrate api-server scheduler dag-processor triggerer"
-    " worker",
-    "compose.model.yaml": "model",
-}
+SERVICES = read_bodies("docker.services")
 
 
 def read_services(path: Path) -> dict[str, Any]:

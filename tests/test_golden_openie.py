@@ -5,18 +5,14 @@ import pytest
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.settings import ExtractSettings
 from tests.golden.record import FILES, Entry, describe_results, read_entries
+from tests.rows import read_rows
 
 ENTRIES = {
     f"{path.stem}: {entry.name}": (path.stem, entry)
     for path in FILES
     for entry in read_entries(path)[1]
 }
-MISREAD = {
-    "constructions: inversion",
-    "constructions: gerund as subject",
-    "constructions: such as",
-    "constructions: both and",
-}
+MISREAD = {*read_rows("golden_openie.misread")}
 """Examples that the parser takes for something else, so that nothing is stated."""
 SCREENED = (
     "no_words table code citation address all_capitals list no_prose language_not_supported "

@@ -152,7 +152,7 @@ def test_a_correction_is_understood_in_other_words_than_the_facts(
 @pytest.mark.slow
 def test_corrections_are_still_there_after_nights_of_edits(tmp_path: Path) -> None:
     write(tmp_path, corrections=CORRECTIONS)
-    for night in range(10):
+    for night in range(4):
         write(tmp_path, f"The plant of year {night} is located in Velm. Ida Lind leads Norvale.")
         made = build_in(tmp_path)
         snapshot = open_main(tmp_path)

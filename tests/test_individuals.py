@@ -9,6 +9,7 @@ import pytest
 from kpyramid.storage.layout import Warehouse
 from tests.commands import run
 from tests.corpora import build_corpus, copy_shared_build, use_quick_models, write_corpus
+from tests.rows import read_bodies
 
 
 def show(warehouse: Path, *words: str) -> tuple[int, str]:
@@ -70,12 +71,7 @@ def test_an_unknown_name_gives_the_near_ones(tmp_path: Path) -> None:
 
 def test_a_name_that_two_bear_lists_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use_quick_models(monkeypatch)
-    texts = {
-        "one.txt": "Leon Batt was born in Oslo.",
-        "two.txt": "Mia Batt was born in Lima.",
-        "three.txt": "Batt was born in Sweden.",
-        "four.txt": "Batt was born in Norway.",
-    }
+    texts = read_bodies("individuals.a_name_that_two_bear_lists_both")
     corpus, warehouse = write_corpus(tmp_path / "corpus", texts), Warehouse(tmp_path / "w")
     build_corpus(corpus, warehouse)
 

@@ -21,7 +21,7 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
-from tests.rows import read_rows, read_turtle
+from tests.rows import each_row, read_rows, read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
 HEAD = read_turtle("induce_limits_head")
@@ -145,16 +145,7 @@ SHAPE = """:S a sh:NodeShape ; sh:targetClass :Person {} ;
     sh:property [ sh:path :code ; sh:pattern "^[0-9]+$" {} ] ."""
 
 
-@pytest.mark.parametrize(
-    ("of_node", "of_property", "count"),
-    [
-        ("", "", 1),
-        ("; sh:deactivated true", "", 0),
-        ("", "; sh:deactivated true", 0),
-        ("; sh:severity sh:Warning", "", 1),  # each property shape has its own
-        ("", "; sh:severity sh:Warning", 0),
-    ],
-)
+@each_row("of_node, of_property, count")
 def test_a_shape_is_switched_off_where_it_says_so(
     of_node: str, of_property: str, count: int
 ) -> None:

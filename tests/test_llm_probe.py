@@ -93,10 +93,7 @@ def test_unknown_model_is_answered_with_the_command_that_lists_them() -> None:
         assert server.calls() == 1
 
 
-@pytest.mark.parametrize(
-    ("variable", "asked"),
-    [("", "https://api.openai.com/v1/"), ("http://127.0.0.1:9/elsewhere", None)],
-)
+@each_row("variable, asked")
 def test_the_address_is_openais_unless_its_variable_names_another(
     variable: str, asked: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

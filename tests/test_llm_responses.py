@@ -135,10 +135,7 @@ def test_usage_that_cannot_be_true_is_estimated(bad: Any) -> None:
     assert not has_usage({"usage": {"prompt_tokens": 5, "completion_tokens": bad}})
 
 
-@pytest.mark.parametrize(
-    "text",
-    ['{"a": 1}', '```json\n{"a": 1}\n```', '```\n{"a": 1}```', ' ```JSON \r\n{"a": 1}\r\n```\n'],
-)
+@each_row("text")
 def test_fence_around_all_of_the_text_is_taken_off(text: str) -> None:
     assert unfence(text) == '{"a": 1}'
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_json
 from tests.corpora import DEMO, ROOT, write_corpus
 
 FEW = 30
@@ -57,7 +58,7 @@ def is_extracting(process: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_killed_worker_ends_build_and_what_is_done_is_kept(tmp_path: Path) -> None:
-    corpus = write_passages(tmp_path, 2 * FEW)
+    corpus = write_passages(tmp_path, FEW + 10)
     process = build(corpus, tmp_path / "w")
     deadline = time.monotonic() + 120
     workers: list[int] = []
@@ -70,14 +71,14 @@ def test_killed_worker_ends_build_and_what_is_done_is_kept(tmp_path: Path) -> No
     assert process.returncode == 1
     assert "a worker process died" in err and "run the command again" in err
     assert not list((tmp_path / "w" / "staging").glob("*"))
-    assert finish(build(corpus, tmp_path / "w"))["committed"] == "yes"
+    assert run_json("build", corpus, "--warehouse", tmp_path / "w")["committed"] == "yes"
 
 
 @pytest.mark.slow
 def test_threads_and_processor_kernels_of_blas_change_nothing(tmp_path: Path) -> None:
     """From the same vectors on, for these are the model's: the numbers after them are ours."""
     corpus = write_passages(tmp_path, FEW)
-    built = finish(build(corpus, tmp_path / "built"))
+    built = run_json("build", corpus, "--warehouse", tmp_path / "built")
     for name, variables in {
         "one": {"OPENBLAS_NUM_THREADS": "1"},
         "old": {"OPENBLAS_CORETYPE": "Nehalem"},

@@ -21,6 +21,7 @@ from kpyramid.graph.duplicates import (
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.cascade_script import ScriptedAsker
 from tests.corpora import HashEmbedder
+from tests.rows import read_rows
 
 EMBEDDER = HashEmbedder("hash", Path(), Path())
 
@@ -92,14 +93,7 @@ def test_only_pairs_that_were_offered_together_can_be_merged() -> None:
     pairs = parse_duplicates('{"same": [{"first": 2, "second": 1}]}', groups)
 
     assert pairs == (("a", "b"),)
-    for reply in (
-        '{"same": [{"first": 1, "second": 3}]}',
-        '{"same": [{"first": 0, "second": 1}]}',
-        '{"same": [{"first": 1, "second": 5}]}',
-        '{"same": [{"first": "1", "second": 2}]}',
-        '{"same": 1}',
-        "same: 1, 2",
-    ):
+    for reply in read_rows("near_duplicates.only_pairs_that_were_offered_together_can_be_merged"):
         with pytest.raises(ReplyError) as e:
             parse_duplicates(reply, groups)
         assert e.value.kind is FailureKind.INVALID

@@ -1,7 +1,5 @@
 """A common noun is one thing of its document, or a kind that all documents share."""
 
-import pytest
-
 from kpyramid.documents.words import normalise_relation
 from kpyramid.graph.nouns import (
     Phrase,
@@ -71,10 +69,7 @@ def test_a_mass_noun_used_both_ways_is_one_thing() -> None:
     assert len(set(kinds)) == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[Anna Holm] left", "We met [Red]", "[IBM] left", "[李伟] left", "[Casino] won"],
-)
+@each_row("text")
 def test_names_are_no_nouns(text: str) -> None:
     small = ("two", "The [casino] won", "won", "head")
 

@@ -136,15 +136,7 @@ def test_all_problems_of_a_schema_are_reported_at_once() -> None:
         parse_schema(turtle, source="bad.ttl")
     message = str(caught.value)
     assert message.startswith("bad.ttl: 7 to correct")
-    for part in (
-        "o#A>: no rdfs:label",
-        "o#B>: no rdfs:label",
-        "o#p>: no rdfs:domain",
-        "o#q>: 2 rdfs:domain",
-        "o#q>: no rdfs:range",
-        "o#r>: rdfs:domain is an unnamed class",
-        "o#s>: only a FunctionalProperty",
-    ):
+    for part in read_rows("ontology.all_problems_of_a_schema_are_reported_at_once"):
         assert part in message
 
 

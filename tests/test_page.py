@@ -60,12 +60,7 @@ def test_a_site_shows_the_same_from_a_folder(site: Path, browser: Any, view: str
     assert check_view(browser, address, VIEWS[view], "") == []
 
 
-SAID = {
-    "#q=Where%20was%20John%20Harlow%20born%3F": "born in Leeds",
-    "#entity=John%20Harlow": "John Harlow was born in Leeds.",
-    "#q=Nils%20Vik": "<script>alert(1)</script>",
-    "#changes": "rows.jsonl#d",
-}
+SAID = read_bodies("page.said")
 
 
 @pytest.mark.parametrize("view", SAID)

@@ -136,10 +136,7 @@ def test_the_table_is_what_the_declarations_compile_to(compiler: ModuleType) -> 
     assert made == TABLE.read_text("utf-8"), "python etl/compile_lexicon.py"
 
 
-@pytest.mark.parametrize(
-    "declaration",
-    ["[a]\nsays = 'x'", "[a]\nsay = 'met'\nup = 'b'", "[a]\nends = 'person house'\nsay = 'met'"],
-)
+@each_row("declaration")
 def test_a_wrong_declaration_is_refused(
     compiler: ModuleType, declaration: str, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from kpyramid.documents.cleaning import MAX_BLOCK, clean_part, list_blocks
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.parser import Parser, build_tree
 from kpyramid.extraction.syntax.tree import Tree
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +81,7 @@ def test_one_line_of_megabytes_is_cut_in_linear_time(unit: str, characters: int)
 
 
 def test_nodes_count_characters_of_the_whole_text(parser: Parser) -> None:
-    texts = [
-        "Marie Lund was born in Oslo.\n\n  She won the Abel Medal. It was her second prize.\n",
-        "",
-        " \n\n ",
-        "Naïve café 🎉 owners\u00a0built it.\r\n\r\nThe end.",
-        "((((",
-    ]
+    texts = read_rows("parsing.nodes_count_characters_of_the_whole_text")
     trees = list(parser.parse_all(texts))
     assert [tree.text for tree in trees] == texts
     for text, tree in zip(texts, trees, strict=True):

@@ -321,10 +321,7 @@ def test_a_property_has_the_name_that_one_would_write(
     assert name_property(wording, range_iri) == name
 
 
-@pytest.mark.parametrize(
-    ("wording", "names"),
-    [("was licensed to", True), ("was rated Met Standard in", False), ("lost 3 games to", False)],
-)
+@each_row("wording, names")
 def test_a_fragment_names_no_relation(wording: str, names: bool) -> None:
     assert is_wording(wording) is names
 

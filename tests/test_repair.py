@@ -104,6 +104,7 @@ def test_the_statement_with_less_evidence_leaves_and_both_where_neither_has_more
     assert all("Died before being born." in detail for _, detail in found.values())
 
 
+@pytest.mark.usefixtures("shapes_here")
 def test_the_facts_behind_a_path_are_found_and_the_weakest_of_a_circle_leaves(
     tmp_path: Path,
 ) -> None:
@@ -119,6 +120,7 @@ def test_the_facts_behind_a_path_are_found_and_the_weakest_of_a_circle_leaves(
     assert "stated in “B locatedIn C.”" in found["BC"][1]
 
 
+@pytest.mark.usefixtures("shapes_here")
 def test_a_check_that_names_no_node_is_traced_all_the_same(tmp_path: Path) -> None:
     query = "# Late.\nASK { ?p kpg:deathYear ?y FILTER (STR(?y) > '2100') }"
     statements = [state("a", "Ada", "deathYear", "2200"), state("b", "Bea", "deathYear", "1900")]

@@ -413,16 +413,7 @@ def test_a_document_without_a_title_is_told_by_how_it_begins(title: str | None) 
     assert cite_document(title, "12 / 19") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "topic"),
-    [
-        ("To assess the yield of rye in Tarn. Ten farms took part.", "yield of rye in Tarn"),
-        ("Rye is old. We then examined whether lime hardens it.", "whether lime hardens it"),
-        ("OBJECTIVE: To describe a rare mould.", "rare mould"),
-        ("Rye is old. The aim of this study was to evaluate frost.", "frost"),
-        ("To date, nobody has examined rye.", None),
-    ],
-)
+@each_row("text, topic")
 def test_a_document_without_a_title_is_told_by_what_it_is_about(
     text: str, topic: str | None
 ) -> None:

@@ -43,6 +43,7 @@ from tests.corpora import (
     write_corpus,
 )
 from tests.publishers import START, name_day
+from tests.rows import read_rows
 
 
 def publish(root: str, letter: str, ref: str, order: str, at: str) -> str:
@@ -89,12 +90,7 @@ def test_refs_of_backfilled_days_retire_by_age(tmp_path: Path) -> None:
     root = str(tmp_path / "w")
     made = {
         ref: publish(root, letter, ref, "1", f"{year}-01-01T00:00:00+00:00")
-        for letter, ref, year in [
-            ("a", "demo", 2020),
-            ("b", "demo-2026-01-01", 2020),
-            ("c", "demo-2026-01-02", 2199),
-            ("d", "other-2026-01-01", 2020),
-        ]
+        for letter, ref, year in read_rows("retention.refs_of_backfilled_days_retire_by_age")
     }
     words = ["gc", "--backfills", "30d", "--warehouse", root]
     looked = run_json(*words, "--dry-run")

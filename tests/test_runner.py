@@ -167,30 +167,28 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("damage", [flip, truncate, empty, Path.unlink])
-@pytest.mark.parametrize("file", ["resolve/*/triples.parquet", "resolve/*/result.json"])
-def test_a_damaged_result_is_named_and_computed_again(
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-    damage: Callable[[Path], object],
-    file: str,
+DAMAGES = {"resolve": flip, "induce": truncate, "complete": empty, "condense": Path.unlink}
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".json"])
+def test_damaged_results_are_named_and_they_alone_computed_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str
 ) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
-    (path,) = (warehouse.cache / "results").glob(file)
-    if damage is flip and path.suffix == ".json":
-        path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "0', 1))
-    else:
-        damage(path)
+    for stage, damage in DAMAGES.items():
+        path, *_ = sorted((warehouse.cache / "results" / stage).glob(f"*/*{ending}"))
+        if damage is flip and ending == ".json":
+            path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "0', 1))
+        else:
+            damage(path)
 
     with caplog.at_level(logging.WARNING):
         outcome = build_corpus(shared_corpus(), warehouse)
 
-    assert "resolve" in caplog.text
-    assert "damaged" in caplog.text
+    told = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
+    assert all(any(stage in line for line in told) for stage in DAMAGES), told
     assert outcome.snapshot == snapshot
-    counts = count_recomputed(outcome)
-    assert counts.pop("resolve") > 0
-    assert set(counts.values()) == {0}
+    assert {name for name, count in count_recomputed(outcome).items() if count} == {*DAMAGES}
 
 
 def test_a_result_damaged_between_two_stages_is_an_error_that_says_what_to_run(

@@ -11,7 +11,7 @@ from sets.files import QuestionSet
 from kpyramid.errors import InputError
 from kpyramid.evaluation.questions import read_questions
 from tests.corpora import find_bench
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 SETS: dict[str, tuple[int | None, int | None, tuple[str, ...]]] = {
     name: tuple(counts) for name, *counts in read_rows("sets.sets")
@@ -112,14 +112,7 @@ def test_a_decision_of_pubmedqa_is_yes_no_or_maybe(tmp_path: Path) -> None:
 def make_text2kgbench(folder: Path) -> None:
     base = folder / "group"
     (base / "ontologies").mkdir(parents=True)
-    ontology = {
-        "id": "ont_1_song",
-        "concepts": [{"qid": "Q1", "label": "song"}, {"qid": "Q5", "label": "human"}],
-        "relations": [
-            {"pid": "P1", "label": "composer", "domain": "Q1", "range": "Q5"},
-            {"pid": "P2", "label": "publication date", "domain": "Q1", "range": ""},
-        ],
-    }
+    ontology = read_bodies("sets.make_text2kgbench")
     (base / "ontologies" / "1_song_ontology.json").write_text(json.dumps(ontology))
     rows = []
     for n in range(9):

@@ -10,7 +10,7 @@ from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import identify_resource
 from kpyramid.settings import Settings, load_settings, read_recorded
 from tests.corpora import make_settings
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 
 def write(folder: Path, text: str) -> Path:
@@ -27,14 +27,7 @@ def test_a_file_sets_what_it_names_and_variables_override_it(tmp_path: Path) -> 
     path = write(
         tmp_path, '[chunk]\nmax_tokens = 100\noverlap_tokens = 10\n[extract]\nparser="p"\n'
     )
-    environment = {
-        "KPYRAMID_CHUNK__MAX_TOKENS": "50",
-        "KPYRAMID_CONDENSE__MODE": "rules",
-        "KPYRAMID_INGEST__TEXT_FIELDS": '["abstract"]',
-        "KPYRAMID_INDUCE__ONTOLOGY": "medicine",
-        "KPYRAMID_WAREHOUSE": "/elsewhere",
-        "HOME": "/root",
-    }
+    environment = read_bodies("settings.a_file_sets_what_it_names_and_variables_override_it")
 
     settings = load_settings(path, environment)
 

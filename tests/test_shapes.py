@@ -4,6 +4,8 @@ import http.server
 import json
 import threading
 
+import pytest
+
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
 from tests.rows import each_row, read_rows, read_turtle
@@ -32,14 +34,19 @@ BAD = [
 ]
 
 
+HERE = pytest.mark.usefixtures("shapes_here")
+
+
 def judge(*facts: str, shapes: dict[str, str] = DERIVED, seconds: float = 60) -> str:
     return judge_shapes(SCHEMA, "".join(facts), shapes, seconds=seconds).verdict
 
 
+@HERE
 def test_what_fits_the_schema_passes() -> None:
     assert judge(*GOOD) == "pass"
 
 
+@HERE
 def test_every_value_that_does_not_fit_is_counted_and_the_first_are_named() -> None:
     verdict = judge(*GOOD, *BAD)
 
@@ -48,6 +55,7 @@ def test_every_value_that_does_not_fit_is_counted_and_the_first_are_named() -> N
     assert "“https://example.org/o#ada”: a value of “born in” must be of class “place”" in verdict
 
 
+@HERE
 @each_row("planted, said")
 def test_a_bad_value_is_shown_with_its_subject(planted: str, said: str) -> None:
     verdict = judge(*GOOD, fact("ada", "job", f'"{planted}"'))
@@ -55,6 +63,7 @@ def test_a_bad_value_is_shown_with_its_subject(planted: str, said: str) -> None:
     assert said in verdict
 
 
+@HERE
 def test_an_ontology_s_own_shapes_are_judged_and_warnings_do_not_fail() -> None:
     own = SH + ":S a sh:NodeShape ; sh:targetClass :Singer ; sh:property [\n"
     own += "  sh:path :stageName ; sh:minCount 1 ; sh:message 'no stage name' ] ."

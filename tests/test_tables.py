@@ -8,6 +8,7 @@ import pytest
 from kpyramid.documents.blocks import Block
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.types import Extraction, Titled
+from tests.rows import each_row
 
 CASES = Path(__file__).with_name("golden").joinpath("tables.txt").read_text("utf-8").split("\n\n")
 
@@ -73,18 +74,7 @@ def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("title", "part", "subject"),
-    [
-        ("Report: outage of Server 7", "", "Report: outage of Server 7"),
-        ("outage of Server 7", "Details", "outage of Server 7"),
-        ("Minutes of the directors", "", "Minutes of the directors"),
-        ("outage of Server 7", "what we learned", None),
-        ("How to restart it", "", None),
-        ("Building towers", "", None),
-        ("It was down for a day.", "", None),
-    ],
-)
+@each_row("title, part, subject")
 def test_pairs_under_a_title_are_about_it(title: str, part: str, subject: str | None) -> None:
     lines = [("heading", title, 1), ("heading", part, 2), ("pair", "Severity: High", 0)]
     text = "\n\n".join(line for _, line, _ in lines)

@@ -12,19 +12,18 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from making.facts import Fact, Thing, fold_words, is_said, read_date, say_value
 from making.questions import make_questions
-from nltk.stem.porter import PorterStemmer
 
 from kpyramid.errors import InputError
 from sets.files import QuestionSet, read_json, read_json_lines
 
 Triple = tuple[str, str, str]
 
-_STEMMER = PorterStemmer()
-"""The official scorer's: NLTK's variant of Porter's algorithm."""
 _BLANKS = re.compile(r"(_|\s+)")
 # A tokenizer of the Penn Treebank's kind, as far as it moves the borders of words to be stemmed.
 _OPENING_QUOTE = re.compile(r'(?:(?<=^)|(?<=[\s(\[{<]))"|^"')
@@ -116,9 +115,18 @@ def join_triple(triple: Triple) -> str:
     return "".join(_BLANKS.sub("", part).lower() for part in triple)
 
 
+@cache
+def _load_stemmer() -> Any:
+    """The official scorer's: NLTK's variant of Porter's algorithm; NLTK takes seconds to load."""
+    from nltk.stem.porter import PorterStemmer
+
+    return PorterStemmer()
+
+
 def stem_text(text: str) -> str:
     """The stems of a text's words, run together."""
-    return _BLANKS.sub("", "".join(_STEMMER.stem(word) for word in split_tokens(text))).lower()
+    stem = _load_stemmer().stem
+    return _BLANKS.sub("", "".join(stem(word) for word in split_tokens(text))).lower()
 
 
 def _stem_end(text: str) -> str:
