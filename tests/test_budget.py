@@ -14,10 +14,10 @@ BUDGETS = {
     "root": 544,
     "numerics": 309,
     "embeddings": 359,
-    "documents": 3490,
+    "documents": 3514,
     "storage": 3130,
     "llm": 2671,
-    "extraction": 9246,
+    "extraction": 9332,
     "graph": 2451,
     "ontology": 6055,
     "completion": 2233,
@@ -27,8 +27,8 @@ BUDGETS = {
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8585,
-    "cli": 2940,
+    "pipeline": 8588,
+    "cli": 2957,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -74,8 +74,8 @@ def rejects(
     """List rows that the build of a snapshot could not use, or failed requests to a model.
 
     It prints the numbers by stage and reason, then the rows with the exact fault and its sentence,
-    ordered by stage, reason and document. Rows of documents with labels are shown with --access or --everything;
-    if a document is hidden, rows that belong to no document are hidden too.
+    ordered by stage, reason and document. Rows of documents with labels are shown with --access or
+    --everything; if a document is hidden, rows that belong to no document are hidden too.
 
     With --requests it lists the requests to a language model that got no usable reply: their
     number by kind, whether the next build asks again, and examples; --json gives all of them in

@@ -44,11 +44,11 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 8, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 9, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 5, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        32,
+        33,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -100,7 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=12,
+        version=13,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -121,7 +121,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "extract",
-        version=18,
+        version=19,
         reads=("documents", "chunks"),
         writes=("claims", "mentions", "raw_triples", "rejects"),
         ports=("extractor", "cascade"),
@@ -131,7 +131,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=20,
+        version=21,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -152,7 +152,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=19,
+        version=20,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -166,7 +166,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=27,
+        version=28,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),
@@ -181,7 +181,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=22,
+        version=23,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
