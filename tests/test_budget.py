@@ -14,7 +14,7 @@ BUDGETS = {
     "root": 544,
     "numerics": 309,
     "embeddings": 359,
-    "documents": 3514,
+    "documents": 3515,
     "storage": 3130,
     "llm": 2671,
     "extraction": 9332,

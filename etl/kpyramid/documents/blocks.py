@@ -124,13 +124,17 @@ def read_label(line: str, *, is_marked: bool) -> int:
 
 
 def is_sentence(text: str) -> bool:
-    """Whether a text is a sentence: capitalised, with a full stop, or with a verb or pronoun."""
-    if text[:1].islower() or len(text.split()) < 3:
+    """Whether a text is a sentence: capitalised, with a full stop, or with a verb or pronoun.
+
+    Behind a label it may begin in lower case: "Staff: the firm has lost two of them."
+    """
+    if len(text.split()) < 3:
         return False
     small = {word for word in LETTERS.findall(text) if word.islower()}
-    if _STOP.search(text[-4:]):
-        return not small <= _CLOSED
-    return not small.isdisjoint(_VERBAL)
+    stops, verbal = _STOP.search(text[-4:]) is not None, not small.isdisjoint(_VERBAL)
+    if text[:1].islower():
+        return stops and (verbal or ". " in text)
+    return not small <= _CLOSED if stops else verbal
 
 
 def classify_labels(lines: Iterable[tuple[str, bool]]) -> list[tuple[Kind, int] | None]:
