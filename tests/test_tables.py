@@ -1,5 +1,6 @@
 """Cells and pairs as facts: each table of `golden/tables.txt` with its facts and rejects."""
 
+import re
 import time
 from pathlib import Path
 
@@ -72,6 +73,33 @@ def test_pairs_are_about_the_nearest_heading_that_names_one_thing() -> None:
         "Blue Tower | is located in | Oslo",
         "Lark | has owner | Ann Lee",
     ]
+
+
+RECORDS = "Room: B2\nSeats: 4\n\nRoom: {}\nSeats: 9"
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        (
+            RECORDS.format("C1"),
+            ["B2 | has seats | 4", "B2 | is a | Room", "C1 | has seats | 9", "C1 | is a | Room"],
+        ),
+        (
+            RECORDS.format(""),
+            ["Plan | has room | B2", "Plan | has seats | 4", "Plan | has seats | 9"],
+        ),
+        ("Lease summary\n\nLease: Mill Lane 4\nRent: £90", ["Mill Lane 4 | has rent | £90"]),
+    ],
+)
+def test_records_are_about_their_first_value(text: str, facts: list[str]) -> None:
+    pairs = [match.span() for match in re.finditer(r"\w+: ?\S.*|\w+:", text)]
+    blocks = tuple(Block("pair", start, end) for start, end in pairs)
+
+    found = read_tables(Titled(text, "Lease summary" if "Lease" in text else "Plan", blocks))
+
+    stated = [line.removesuffix(" CARDINAL").removesuffix(" MONEY") for line in list_facts(found)]
+    assert [line for line in stated if not line.endswith(" | Lease")] == facts
 
 
 @each_row("title, part, subject")

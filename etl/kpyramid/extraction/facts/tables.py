@@ -136,7 +136,7 @@ def _cut_records(
     starts = [i for i, key in enumerate(keys) if key == keys[0]]
     names = {pairs[i][1].text for i in starts}
     named = len(names) == len(starts) and all(
-        _is_short(name) and _classify(name) == "text" for name in names
+        name and _is_short(name) and _classify(name) == "text" for name in names
     )
     opens = len(starts) > 1 or {*keys[:1]} <= {*above.casefold().split()}
     runs = [(start, end) for start, end in pairwise([*starts, len(pairs)])]
