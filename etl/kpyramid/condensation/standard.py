@@ -208,6 +208,17 @@ def _list_properties(
     stated by a property of former states (`former member of`), if one fits the classes.
     """
     names = {prop.iri: (prop.label, *prop.alt_labels) for prop in properties}
+    worded: dict[str, set[str]] = defaultdict(set)
+    for iri, texts in names.items():
+        for word in frozenset().union(*map(list_content, texts)):
+            worded[word].add(iri)
+
+    @cache
+    def read_property(iri: str, ends: Ends) -> _Read:
+        """What most names of a property say; the label counts twice."""
+        reads = Counter(_find_read(name, ends, comparer) for name in (names[iri][0], *names[iri]))
+        ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
+        return max(ordered, key=reads.__getitem__)
 
     @cache
     def read_names(
@@ -225,12 +236,7 @@ def _list_properties(
             )
         ]
         for iri, turned in fitting:
-            reads = Counter(
-                _find_read(name, ends[::-1] if turned else ends, comparer)
-                for name in (names[iri][0], *names[iri])
-            )
-            ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
-            (words, negated, qualities), way = max(ordered, key=reads.__getitem__)
+            (words, negated, qualities), way = read_property(iri, ends[::-1] if turned else ends)
             stating[(words, negated, qualities), way != turned].add((iri, turned))
             if not is_present(names[iri][0]):
                 stating[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
@@ -244,10 +250,11 @@ def _list_properties(
         stated = set(known.get(phrase.read, ()))
         for broad in () if stated else _broaden(phrase.read):
             stated |= known.get(broad, set())
+        near = set().union(*(worded.get(word, ()) for word in list_content(wording)))
         stated = stated or {
             (iri, turned)
             for iri, turned in fitting
-            if not (turned and wording.startswith(_HAS))
+            if iri in near and not (turned and wording.startswith(_HAS))
             if any(says_more(wording, name, turned) for name in names[iri])
         }
         straight = {(iri, turned) for iri, turned in fitting if iri in former and not turned}
@@ -336,10 +343,11 @@ def _list_vouched(
     cosines = comparer.embed(described) @ comparer.embed([text for _, text in near]).T
     for (phrase, noun, rows), row in zip(groups, np.round(cosines, 6).tolist(), strict=True):
         ends = [phrases[phrase_of[r]].form[1:] for r in rows]
+        kinds = Counter(ends).items()
         fits = {
             prop.iri
             for prop in schema.properties
-            if 2 * sum(can_join(*both, prop, schema) for both in ends) >= len(rows)
+            if 2 * sum(n for both, n in kinds if can_join(*both, prop, schema)) >= len(rows)
         }
         former = {prop.iri for prop, _ in near if prop.iri in fits and _is_former(prop)}
         if phrase.has_ended and (former or _is_over(phrase.form[0])):
