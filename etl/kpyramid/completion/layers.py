@@ -237,12 +237,7 @@ def _score_novelty(
     )
     novelty = np.ones(len(phrases.texts))
     known_ends = {end for pair in there for end in pair}
-
-    @cache
-    def fit(end: str | None) -> set[str | None]:
-        """The ends of the ontology that may be this end."""
-        return {known for known in known_ends if _may_be(end, known, schema, loose=loose)}
-
+    fit = cache(lambda end: {e for e in known_ends if _may_be(end, e, schema, loose=loose)})
     for ends, places in here.items():
         first, last = map(fit, ends)
         fitting = [

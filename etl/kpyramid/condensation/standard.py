@@ -208,10 +208,7 @@ def _list_properties(
     stated by a property of former states (`former member of`), if one fits the classes.
     """
     names = {prop.iri: (prop.label, *prop.alt_labels) for prop in properties}
-    worded: dict[str, set[str]] = defaultdict(set)
-    for iri, texts in names.items():
-        for word in frozenset().union(*map(list_content, texts)):
-            worded[word].add(iri)
+    words_of = {iri: frozenset().union(*map(list_content, texts)) for iri, texts in names.items()}
 
     @cache
     def read_property(iri: str, ends: Ends) -> _Read:
@@ -250,11 +247,11 @@ def _list_properties(
         stated = set(known.get(phrase.read, ()))
         for broad in () if stated else _broaden(phrase.read):
             stated |= known.get(broad, set())
-        near = set().union(*(worded.get(word, ()) for word in list_content(wording)))
+        own = list_content(wording)
         stated = stated or {
             (iri, turned)
             for iri, turned in fitting
-            if iri in near and not (turned and wording.startswith(_HAS))
+            if not (own.isdisjoint(words_of[iri]) or (turned and wording.startswith(_HAS)))
             if any(says_more(wording, name, turned) for name in names[iri])
         }
         straight = {(iri, turned) for iri, turned in fitting if iri in former and not turned}
