@@ -132,9 +132,9 @@ class Memory(dict[str, bytes]):
 
 OWN = (
     SH
-    + """:Born a sh:NodeShape ; sh:targetObjectsOf :bornIn ; sh:property [
+    + """:Sung a sh:NodeShape ; sh:targetObjectsOf :bornIn ; sh:property [
     sh:path :job ; sh:maxCount 0 ; sh:message 'a place has no job' ] .
-:Near a sh:NodeShape ; sh:targetClass :Singer ; sh:node [ sh:property [
+:Near a sh:NodeShape ; sh:targetClass :Person ; sh:node [ sh:property [
     sh:path :bornIn ; sh:not [ sh:class :Person ] ; sh:message 'born in a person' ] ] .
 :Text a sh:NodeShape ; sh:targetObjectsOf :job ; sh:maxLength 9 ; sh:message 'long' .
 """
