@@ -2,15 +2,10 @@
 
 import http.server
 import json
-import random
 import threading
-from collections.abc import Collection, Mapping
-
-import pytest
 
 from kpyramid.ontology.schema import parse_schema
-from kpyramid.ontology.validation import shapes
-from kpyramid.ontology.validation.shapes import Given, derive_shapes, judge_shapes
+from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
 from tests.rows import each_row, read_rows, read_turtle
 
 E = "https://example.org/o#"
@@ -119,70 +114,3 @@ def test_derived_shapes_are_the_same_every_time_and_cover_every_property() -> No
     for prop in schema.properties:
         assert f"sh:targetSubjectsOf <{prop.iri}>" in DERIVED["derived"]
     assert json.dumps(DERIVED)  # plain text
-
-
-class Memory(dict[str, bytes]):
-    """What passed, in memory."""
-
-    def load(self, keys: Collection[str]) -> Mapping[str, bytes]:
-        return {key: b"" for key in keys if key in self}
-
-    def store(self, rows: Mapping[str, bytes]) -> None:
-        self.update(rows)
-
-
-OWN = (
-    SH
-    + """:Sung a sh:NodeShape ; sh:targetObjectsOf :bornIn ; sh:property [
-    sh:path :job ; sh:maxCount 0 ; sh:message 'a place has no job' ] .
-:Near a sh:NodeShape ; sh:targetClass :Person ; sh:node [ sh:property [
-    sh:path :bornIn ; sh:not [ sh:class :Person ] ; sh:message 'born in a person' ] ] .
-:Text a sh:NodeShape ; sh:targetObjectsOf :job ; sh:maxLength 9 ; sh:message 'long' .
-"""
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_what_passed_is_not_judged_again_and_the_verdict_is_that_of_all_facts(
-    monkeypatch: pytest.MonkeyPatch, seed: int
-) -> None:
-    chooser, asked = random.Random(seed), list[Given]()
-    ask = shapes._ask
-    monkeypatch.setattr(shapes, "_ask", lambda *given: asked.append(given[0]) or ask(*given))
-    people = [f"p{number}" for number in range(9)]
-    facts = {fact(each, "a", "Person") for each in people}
-    facts |= {fact(each, "job", '"clerk"') for each in people}
-    rules, passed = {**DERIVED, "own": OWN}, Memory()
-    verdicts = []
-    for _ in range(5):
-        now = "".join(sorted(facts))
-        asked.clear()
-        verdicts.append(judge_shapes(SCHEMA, now, rules, seconds=60, passed=passed))
-        if verdicts[-1].verdict == "pass":
-            assert len(asked) == 1
-        assert verdicts[-1] == judge_shapes(SCHEMA, now, rules, seconds=60)
-        asked.clear()
-        again = judge_shapes(SCHEMA, now, rules, seconds=60, passed=passed)
-        assert again == verdicts[-1]
-        assert bool(asked) == (again.verdict != "pass")
-        one, other = chooser.sample(people, 2)
-        facts ^= {fact(one, "bornIn", other), fact(other, "a", chooser.choice(["Place", "Singer"]))}
-        facts ^= {fact(one, "job", chooser.choice(['"clerk"', '"senior lecturer"']))}
-    assert len({outcome.verdict[:4] for outcome in verdicts}) == 2, "some pass and some fail"
-
-
-@pytest.mark.parametrize(
-    "own",
-    [
-        ":S a sh:NodeShape ; sh:targetClass :C ; sh:property [ sh:path [ sh:inversePath :p ] ] .",
-        ":S a sh:NodeShape ; sh:targetClass :C ; sh:property [ sh:path ( :p :q ) ] .",
-        ":S a sh:PropertyShape ; sh:path :p ; sh:property [ sh:path :q ; sh:minCount 1 ] .",
-        ":S a sh:PropertyShape ; sh:path :p ; sh:node :T . :T sh:property [ sh:path :q ] .",
-        ":S a sh:NodeShape ; sh:sparql [ sh:select 'SELECT $this { ?x :p $this }' ] .",
-        ":S a sh:NodeShape ; no Turtle",
-    ],
-)
-def test_shapes_that_look_beyond_a_node_s_values_are_judged_with_all_facts(own: str) -> None:
-    assert not shapes._looks_near(SH + own)
-    assert shapes._looks_near(OWN)

@@ -236,8 +236,7 @@ def judge_ontology(
             return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
-        data = schema_turtle, instances_nt, shapes
-        shaped = pool.submit(judge_shapes, *data, seconds=seconds, passed=passed)
+        shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
             judged.gates["consistent"] = judge_consistency(

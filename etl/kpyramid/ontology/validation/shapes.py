@@ -5,22 +5,18 @@ import logging
 import re
 import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError
-from kpyramid.keys import hash_value
 from kpyramid.ontology import names as n
-from kpyramid.ontology.constraints import SH
 from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.schema import OntologyProperty, Schema
 from kpyramid.ontology.sparql import shut_doors
-from kpyramid.ontology.turtle import parse_turtle, walk
-from kpyramid.ontology.validation.consistency import Passed
+from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.repair import Fault
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
     from rdflib.term import Node
 
 _MOST_NAMED = 5
-_PATH = f"{SH}path"
-_QUERIES = frozenset({f"{SH}select", f"{SH}ask"})
 _MEMORY = 2 * 2**30
 _BYTES_OF_A_GRAPH = 50
 """Memory of rdflib and pyshacl per byte of N-Triples, with a margin."""
@@ -41,11 +35,10 @@ _ANY_SHAPE = """@prefix sh: <http://www.w3.org/ns/shacl#> .
 
 
 class Given(TypedDict):
-    """The child's input: schema and instances, shapes by name, and the nodes to judge, or None."""
+    """The child's input: schema and instances, and shapes by name."""
 
     data: list[str]
     shapes: dict[str, str]
-    nodes: list[str] | None
 
 
 class Broken(TypedDict):
@@ -142,69 +135,13 @@ def judge_shapes(
     shapes: Mapping[str, str],
     *,
     seconds: float,
-    passed: Passed | None = None,
 ) -> Shaped:
     """`pass`, `fail: why`, or `not run: why`, by pyshacl in a process of its own.
 
     `shapes`: Turtle texts by the name for messages. Nothing that they or the data refer to is
-    fetched, and no JavaScript is run. Nodes that `passed` before are not judged again, unless their
-    surroundings changed or a shape looks beyond them. If another node fails, all are judged again.
+    fetched, and no JavaScript is run.
     """
-    given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes), "nodes": None}
-    if passed is None or not all(map(_looks_near, shapes.values())):
-        return _ask(given, seconds)
-    around, ground = _describe_nodes(instances_nt), hash_value([schema_turtle, dict(shapes)])
-    keys = {hash_value([ground, node, *sorted(near)]): node for node, near in around.items()}
-    known = passed.load(keys)
-    new = {key: node for key, node in keys.items() if key not in known}
-    outcome = Shaped("pass")
-    if known and new:
-        named = {word for node in new.values() for near in around[node] for word in near.split(" ")}
-        named.update(new.values())
-        lines = (f"{x}\n" for x in instances_nt.split("\n") if x.partition(" ")[0] in named)
-        nodes = [node.strip("<>") for node in new.values()]
-        part: Given = {**given, "data": [schema_turtle, "".join(lines)], "nodes": nodes}
-        outcome = _ask(part, seconds)
-    if not known or outcome.verdict != "pass":
-        outcome = _ask(given, seconds)
-    if outcome.verdict == "pass":
-        passed.store(dict.fromkeys(new, b""))
-    return outcome
-
-
-def _looks_near(turtle: str) -> bool:
-    """Whether shapes judge a node by its own facts and the classes of its values alone."""
-    try:
-        triples = parse_turtle(turtle, source="the shapes")
-    except InputError:  # the child says it
-        return False
-    inside: defaultdict[Any, list[Any]] = defaultdict(list)
-    for triple in triples:
-        inside[triple.subject].append(triple.object)
-    paths = {t.subject: t.object for t in triples if t.predicate.value == _PATH}
-    is_nested = any(len(paths.keys() & walk([shape], inside.__getitem__)) > 1 for shape in paths)
-    is_asked = any(triple.predicate.value in _QUERIES for triple in triples)
-    return not (is_nested or is_asked) and all(isinstance(p, ox.NamedNode) for p in paths.values())
-
-
-def _describe_nodes(instances_nt: str) -> dict[str, set[str]]:
-    """The facts of each node, the classes of their values, and the properties that have it."""
-    facts = [line.removesuffix(" .").split(" ", 2) for line in instances_nt.split("\n") if line]
-    around: defaultdict[str, set[str]] = defaultdict(set)
-    classes: defaultdict[str, set[str]] = defaultdict(set)
-    for subject, predicate, value in facts:
-        around[subject].add(f"{predicate} {value}")
-        if predicate == f"<{n.RDF_TYPE}>":
-            classes[subject].add(value)
-    for subject, predicate, value in facts:
-        around[subject].update(f"{value} a {each}" for each in classes.get(value, ()))
-        if value.startswith("<"):
-            around[value].add(predicate)
-    return around
-
-
-def _ask(given: Given, seconds: float) -> Shaped:
-    """The verdict of pyshacl, in a child process."""
+    given: Given = {"data": [schema_turtle, instances_nt], "shapes": dict(shapes)}
     try:
         answer, end = ask_function(
             "kpyramid.ontology.validation.shapes:serve", given, seconds=seconds
@@ -250,9 +187,7 @@ def serve() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     given: Given = json.loads(sys.stdin.buffer.read())
-    _validate(
-        {"data": ["", ""], "shapes": {"": _ANY_SHAPE}, "nodes": None}
-    )  # imports all that it will need
+    _validate({"data": ["", ""], "shapes": {"": _ANY_SHAPE}})  # imports all that it will need
     shut_doors(_MEMORY + _BYTES_OF_A_GRAPH * sum(map(len, given["data"])))
     try:
         reply = _validate(given)
@@ -290,11 +225,9 @@ def _validate(given: Given) -> Reply:
         label = data.value(node, RDFS.label) if isinstance(node, rdflib.URIRef) else None
         return str(label or node)
 
-    messages, broken, nodes = [], [], given["nodes"]
+    messages, broken = [], []
     for result in report.subjects(SH.resultSeverity, SH.Violation):
         focus, value = report.value(result, SH.focusNode), report.value(result, SH.value)
-        if nodes is not None and isinstance(focus, rdflib.URIRef) and str(focus) not in nodes:
-            continue
         message = min(map(str, report.objects(result, SH.resultMessage)), default="")
         shown = "" if value is None or value == focus else f" (“{say(value)}”)"
         messages.append(f"“{say(focus)}”: {_cut(message)}{shown}")
