@@ -58,6 +58,7 @@ from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLaye
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Extraction
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.numerics.gaussian import Priority, Signed, measure_novelty
 from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
@@ -329,7 +330,9 @@ def measure_ontology(ontology: Ontology, seed: int, embedder: Embedder) -> dict[
             compared = compare_layers(graph, known, settings=chosen, embedder=embedder)
             share = chosen.region_share
             compared = rank_otherwise(way, compared, missing, share, seed, embedder)
-            found = draw_proposals(graph, known, compared, settings=chosen, embedder=embedder)
+            found = draw_proposals(
+                graph, known, compared, settings=chosen, comparer=Comparer(embedder)
+            )
         shares[f"recovered_at_n {way}"] = len(recover(ontology, hidden, found)) / len(hidden)
         stating = find_missing(ontology, hidden, found)
         for first in FIRST:
@@ -368,7 +371,7 @@ def measure_university(embedder: Embedder) -> dict[str, dict[str, float]]:
                     part = settings.region_share
                     compared = rank_otherwise(way, measured, hidden, part, SEEDS[0], embedder)
                     found = draw_proposals(
-                        graph, known, compared, settings=settings, embedder=embedder
+                        graph, known, compared, settings=settings, comparer=Comparer(embedder)
                     )
                     stating = find_missing(ontology, missing, found)
                     inside = compared.region[compared.phrase_of][hidden]

@@ -8,6 +8,7 @@ import numpy as np
 from kpyramid.completion.proposals import propose
 from kpyramid.completion.types import GraphLayer, OntologyLayer
 from kpyramid.embeddings.port import Matrix
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.settings import CompleteSettings
 from tests.rows import each_row
@@ -97,7 +98,7 @@ def test_every_planted_relation_is_proposed_once_and_none_that_exists(
 ) -> None:
     graph, ontology, relation = plant(missing, phrases)
     settings = CompleteSettings(min_support=5, region_share=1.0)
-    found = propose(graph, ontology, settings=settings, embedder=PlantedEmbedder())
+    found = propose(graph, ontology, settings=settings, comparer=Comparer(PlantedEmbedder()))
     new = [p for p in found.proposals if not (p.existing or p.doubt)]
     drawn = [Counter(relation[at] for at in proposal.facts) for proposal in new]
     assert all(len(counts) == 1 for counts in drawn)

@@ -18,6 +18,7 @@ from kpyramid.completion.proposals import (
 )
 from kpyramid.completion.types import Completion, GraphLayer, Mask, OntologyLayer, Proposal
 from kpyramid.embeddings.port import Embedder, Matrix
+from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.checking import Kinds
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
@@ -71,7 +72,9 @@ def run(
 ) -> Completion:
     settings = CompleteSettings(**{"region_share": 1.0, **options})  # type: ignore[arg-type]
     layer = make_ontology() if ontology is None else ontology
-    return propose(make_graph(facts), layer, settings=settings, embedder=embedder or WordEmbedder())
+    return propose(
+        make_graph(facts), layer, settings=settings, comparer=Comparer(embedder or WordEmbedder())
+    )
 
 
 def list_new(found: Completion) -> list[Proposal]:
@@ -122,7 +125,9 @@ def test_proposals_come_by_the_novelty_of_their_facts_and_need_some_of_it_togeth
             log_magnitude=np.log(own),
             region=np.ones(len(own), dtype=bool),
         )
-        found = draw_proposals(graph, layer, changed, settings=settings, embedder=embedder)
+        found = draw_proposals(
+            graph, layer, changed, settings=settings, comparer=Comparer(embedder)
+        )
         return [proposal.label for proposal in found.proposals]
 
     assert draw(sued=0.1, blamed=0.5) == ["blamed", "sued"]
@@ -257,7 +262,7 @@ def test_things_that_a_cluster_of_the_region_joins_give_a_class_wherever_it_is_s
             ontology,
             replace(compared, region=region),
             settings=settings,
-            embedder=embedder,
+            comparer=Comparer(embedder),
         )
         return [(p.label, p.facts) for p in found.proposals if p.kind == "class"]
 

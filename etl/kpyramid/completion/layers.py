@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -236,8 +236,13 @@ def _score_novelty(
         _find_ends(known, row) for row, pair in enumerate(known.pairs) if pair not in stated
     )
     novelty = np.ones(len(phrases.texts))
+    known_ends = {end for pair in there for end in pair}
+    fit = cache(lambda end: {e for e in known_ends if _may_be(end, e, schema, loose=loose)})
     for ends, places in here.items():
-        fitting = [pair for pair in there if _may_state(ends, pair, schema, loose=loose)]
+        first, last = map(fit, ends)
+        fitting = [
+            (a, b) for a, b in there if (a in first and b in last) or (b in first and a in last)
+        ]
         near = np.concatenate([np.zeros(0, dtype=np.int64), *(there[pair] for pair in fitting)])
         nearby, having = vectors[1][near], _index_words(pick_rows(ontology.words, near))
         for start in range(0, len(places) if len(near) else 0, _BLOCK):
@@ -309,29 +314,25 @@ def _share_words(phrases: Sequence[str], having: Mapping[str, Sequence[int]]) ->
     return np.array(shares)
 
 
-def _read_words(text: str) -> set[str]:
-    return {lemmatise(word).casefold() for word in text.casefold().split()} - FUNCTION_WORDS
+@lru_cache(maxsize=1 << 16)
+def _read_words(text: str) -> frozenset[str]:
+    words = text.casefold().split()
+    return frozenset(lemmatise(word).casefold() for word in words) - FUNCTION_WORDS
 
 
-def _may_state(ends: _Ends, known: _Ends, schema: Schema, *, loose: bool) -> bool:
-    """Whether a phrase of the ontology with the `known` ends may apply to these ends.
+def _may_be(end: str | None, known: str | None, schema: Schema, *, loose: bool) -> bool:
+    """Whether a phrase of the ontology with a `known` end may apply to this end.
 
     `loose`: a string fits any end, since the ontology gives most properties no class as range; a
     recogniser takes such values for things (`Ann Prize` for an ORG).
     """
-
-    def fits(end: str | None, wanted: str | None) -> bool:
-        if end is None or THING in (end, wanted):
-            return True
-        if wanted in schema.class_by_iri and end in schema.class_by_iri:
-            return may_share(end, wanted, schema)
-        if loose and wanted == XSD + "string":
-            return True
-        return end == wanted or (end == _VALUE and wanted in DATATYPES)
-
-    return any(
-        fits(ends[0], first) and fits(ends[1], second) for first, second in (known, known[::-1])
-    )
+    if end is None or THING in (end, known):
+        return True
+    if known in schema.class_by_iri and end in schema.class_by_iri:
+        return may_share(end, known, schema)
+    if loose and known == XSD + "string":
+        return True
+    return end == known or (end == _VALUE and known in DATATYPES)
 
 
 def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> _Layer:

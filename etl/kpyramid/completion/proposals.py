@@ -302,7 +302,7 @@ _COMPARED = 60
 
 
 def place_beside(
-    proposals: Sequence[Proposal], schema: Schema, *, similarity: float, embedder: Embedder
+    proposals: Sequence[Proposal], schema: Schema, *, similarity: float, comparer: Comparer
 ) -> list[Proposal]:
     """The properties, with `existing`, `splits` or `inverse` where the ontology has a similar one.
 
@@ -312,11 +312,10 @@ def place_beside(
     same meaning but other ends calls for wider ends, not for another property: a fault.
     """
     pairs = [(p, phrase) for p in schema.properties for phrase in (p.label, *p.alt_labels)]
-    comparer = Comparer(embedder)
     if not pairs or not proposals:
         return list(proposals)
-    known = embed_finite(embedder, [phrase for _, phrase in pairs])
-    vectors = embed_finite(embedder, [proposal.label for proposal in proposals])
+    known = embed_finite(comparer.embedder, [phrase for _, phrase in pairs])
+    vectors = embed_finite(comparer.embedder, [proposal.label for proposal in proposals])
     placed = []
     for proposal, vector in zip(proposals, vectors, strict=True):
         cosines = np.round(known @ vector, 6)
@@ -392,12 +391,11 @@ def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bo
     return all(proposed == THING or may_share(proposed, known, schema) for proposed, known in ends)
 
 
-def mark_doubles(proposals: Sequence[Proposal], embedder: Embedder) -> list[Proposal]:
+def mark_doubles(proposals: Sequence[Proposal], comparer: Comparer) -> list[Proposal]:
     """The proposals; the later of two equivalent properties, in either direction, has a fault.
 
     One of things and one of dates or numbers are two: `was born in` a town, `was born in` a year.
     """
-    comparer = Comparer(embedder)
     marked, earlier = list(proposals), defaultdict[bool, list[str]](list)
     for index, proposal in enumerate(marked[:_COMPARED]):
         if proposal.kind == "class":
@@ -418,15 +416,15 @@ proposed only where many facts have it."""
 
 
 def propose(
-    graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, embedder: Embedder
+    graph: GraphLayer, ontology: OntologyLayer, *, settings: CompleteSettings, comparer: Comparer
 ) -> Completion:
     """Both layers compared, and proposals, the best first.
 
     Raises:
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
-    compared = compare_layers(graph, ontology, settings=settings, embedder=embedder)
-    return draw_proposals(graph, ontology, compared, settings=settings, embedder=embedder)
+    compared = compare_layers(graph, ontology, settings=settings, embedder=comparer.embedder)
+    return draw_proposals(graph, ontology, compared, settings=settings, comparer=comparer)
 
 
 def draw_proposals(
@@ -435,19 +433,20 @@ def draw_proposals(
     compared: Completion,
     *,
     settings: CompleteSettings,
-    embedder: Embedder,
+    comparer: Comparer,
 ) -> Completion:
     """The compared layers, with the proposals that follow from priority and region."""
-    placed = _propose_properties(graph, ontology, compared, settings, embedder)
+    placed = _propose_properties(graph, ontology, compared, settings, comparer)
     clusters = [drafted for drafted in placed if not drafted.existing]
-    placed += propose_classes(graph, ontology, compared, clusters, settings.min_support, embedder)
+    inputs = graph, ontology, compared, clusters, settings.min_support
+    placed += propose_classes(*inputs, comparer.embedder)
     if settings.priority == "novelty" and settings.region_share < 1.0:
         placed = [p if p.existing else replace(p, score=compared.weigh(p.facts)) for p in placed]
         placed = [p for p in placed if p.existing or p.score >= _NEW]
     placed.sort(key=lambda p: (p.fault is not None, bool(p.doubt), -p.score))
     new = [proposal for proposal in placed if not proposal.existing]
     known = [proposal for proposal in placed if proposal.existing]
-    return replace(compared, proposals=(*mark_doubles(new, embedder), *known))
+    return replace(compared, proposals=(*mark_doubles(new, comparer), *known))
 
 
 def _propose_properties(
@@ -455,7 +454,7 @@ def _propose_properties(
     ontology: OntologyLayer,
     compared: Completion,
     settings: CompleteSettings,
-    embedder: Embedder,
+    comparer: Comparer,
 ) -> list[Proposal]:
     """The wordings that are other names of properties, then a property for each cluster.
 
@@ -464,7 +463,6 @@ def _propose_properties(
     wording with too few facts for a proposal is compared only where it would share a cluster.
     """
     schema = ontology.schema
-    comparer = Comparer(embedder)
     units = list_units(graph, ontology, compared, comparer)
     facts = np.flatnonzero(units.new)
     facts = facts[np.argsort(units.unit_of[facts], kind="stable")]
@@ -482,7 +480,7 @@ def _propose_properties(
 
     def place(drafts: Iterable[Proposal]) -> list[Proposal]:
         similarity = settings.alias_similarity
-        return place_beside(list(drafts), schema, similarity=similarity, embedder=embedder)
+        return place_beside(list(drafts), schema, similarity=similarity, comparer=comparer)
 
     def place_alone(some: Iterable[int], least: int) -> dict[int, Proposal]:
         """The units, with their proposals, that by themselves are or may be another name."""
@@ -502,7 +500,7 @@ def _propose_properties(
     if ontology.is_open:  # few facts place a wording badly: each meaning is a separate property
         groups = [[unit] for unit in chosen.tolist()]
     else:
-        points = place_units(graph, units, chosen, settings=settings, embedder=embedder)
+        points = place_units(graph, units, chosen, settings=settings, embedder=comparer.embedder)
         meanings = [name_meaning(comparer.read(units.texts[unit])) for unit in chosen.tolist()]
         clusters = cluster_units(points, meanings, units.missing[chosen], settings=settings)
         groups = [chosen[cluster].tolist() for cluster in clusters]

@@ -268,7 +268,8 @@ def find_anchors(
     for head, by_tail in used.items():
         ranked: dict[str, list[tuple[float, int, _Class]]] = defaultdict(list)
         for tail, places in by_tail.items():
-            fitting = [i for i, (p, _) in enumerate(named) if can_join(head, tail, p, schema)]
+            joining = {p.iri for p in schema.properties if can_join(head, tail, p, schema)}
+            fitting = [i for i, (p, _) in enumerate(named) if p.iri in joining]
             rows = np.array(sorted(places))
             best: dict[tuple[str, int], float] = {}
             nearest = find_nearest(

@@ -209,6 +209,14 @@ def _list_properties(
     stated by a property of former states (`former member of`), if one fits the classes.
     """
     names = {prop.iri: (prop.label, *prop.alt_labels) for prop in properties}
+    words_of = {iri: frozenset().union(*map(list_content, texts)) for iri, texts in names.items()}
+
+    @cache
+    def read_property(iri: str, ends: Ends) -> _Read:
+        """What most names of a property say; the label counts twice."""
+        reads = Counter(_find_read(name, ends, comparer) for name in (names[iri][0], *names[iri]))
+        ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
+        return max(ordered, key=reads.__getitem__)
 
     @cache
     def read_names(
@@ -226,12 +234,7 @@ def _list_properties(
             )
         ]
         for iri, turned in fitting:
-            reads = Counter(
-                _find_read(name, ends[::-1] if turned else ends, comparer)
-                for name in (names[iri][0], *names[iri])
-            )
-            ordered = sorted(reads, key=lambda read: (*read[0][:2], sorted(read[0][2]), read[1]))
-            (words, negated, qualities), way = max(ordered, key=reads.__getitem__)
+            (words, negated, qualities), way = read_property(iri, ends[::-1] if turned else ends)
             stating[(words, negated, qualities), way != turned].add((iri, turned))
             if not is_present(names[iri][0]):
                 stating[(words, negated, qualities | {"past"}), way != turned].add((iri, turned))
@@ -245,10 +248,11 @@ def _list_properties(
         stated = set(known.get(phrase.read, ()))
         for broad in () if stated else _broaden(phrase.read):
             stated |= known.get(broad, set())
+        own = list_content(wording)
         stated = stated or {
             (iri, turned)
             for iri, turned in fitting
-            if not (turned and wording.startswith(_HAS))
+            if not (own.isdisjoint(words_of[iri]) or (turned and wording.startswith(_HAS)))
             if any(says_more(wording, name, turned) for name in names[iri])
         }
         straight = {(iri, turned) for iri, turned in fitting if iri in former and not turned}
@@ -337,10 +341,11 @@ def _list_vouched(
     cosines = comparer.embed(described) @ comparer.embed([text for _, text in near]).T
     for (phrase, noun, rows), row in zip(groups, np.round(cosines, 6).tolist(), strict=True):
         ends = [phrases[phrase_of[r]].form[1:] for r in rows]
+        kinds = Counter(ends).items()
         fits = {
             prop.iri
             for prop in schema.properties
-            if 2 * sum(can_join(*both, prop, schema) for both in ends) >= len(rows)
+            if 2 * sum(n for both, n in kinds if can_join(*both, prop, schema)) >= len(rows)
         }
         former = {prop.iri for prop, _ in near if prop.iri in fits and _is_former(prop)}
         if phrase.has_ended and (former or _is_over(phrase.form[0])):

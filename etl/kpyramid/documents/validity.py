@@ -80,7 +80,9 @@ def _begins(wording: str) -> bool:
 def list_times(qualifiers: Qualifiers) -> list[Time]:
     """Each time among the qualifiers of a fact."""
     pairs = [*qualifiers]
-    worded = [(f"{role} {value}", False) for role in _ROLES for value in list_values(pairs, role)]
+    stated = dict(pairs)
+    roles = [role for role in _ROLES if role in stated]
+    worded = [(f"{role} {value}", False) for role in roles for value in list_values(pairs, role)]
     worded += [(value, True) for value in list_values(pairs, "time")]
     read = ((read_time(words), words, is_time) for words, is_time in worded)
     return [time or words.casefold() for time, words, is_time in read if time or is_time]

@@ -50,8 +50,8 @@ _SHARE = 0.2
 _NAMING = frozenset("call dub know name nickname".split())
 """Verbs that give a thing another name; such a name is no neighbour."""
 
-_HELD = 8192
-"""Entries in memory at a time."""
+_HELD, _NAMES = 8192, 1 << 16
+"""Entries and names in memory at a time."""
 
 Feature = tuple[str, str]
 """A neighbour's key, or a side and the relation there."""
@@ -122,6 +122,7 @@ class Uses:
         self._neighbours = _count_owners(owners, key_of[partner[plain]], len(self._keys))
         usages = relation[plain] * len(self._sides) + side[plain]
         self._bearers = _count_owners(owners, usages, len(self._relations) * len(self._sides))
+        self.judge = lru_cache(_NAMES)(self._judge)
 
     def __iter__(self) -> Iterator[str]:
         """The keys with uses; the remaining keys are those of neighbours only."""
@@ -134,7 +135,7 @@ class Uses:
         number = self._codes[key]
         return self._order[self._ends[number] : self._ends[number + 1]]
 
-    def judge(self, key: str) -> Name:
+    def _judge(self, key: str) -> Name:
         """The parts of the name with a key, by its most frequent wording."""
         names = self._words[0]
         numbers = self._columns[0][self._find(key)].tolist()

@@ -56,9 +56,9 @@ _TYPES = {
 }
 _VECTOR = "vector"
 NO = "false"
-_FORM, _VECTOR_FORM = b"2\n", b"3\n"
+_FORM, _VECTOR_FORM = b"2\n", b"4\n"
 """Raised when the same rows are written as other bytes: 2 descriptions of the columns, 3 smaller
-row groups where there are vectors."""
+row groups where there are vectors, 4 vectors byte by byte and without a dictionary."""
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -454,9 +454,17 @@ def write_table(rows: pa.Table | Iterable[pa.Table], target: Path | BinaryIO) ->
     """Writes the file of a table, or of its blocks, as `encode_table`; returns the row count."""
     groups = _regroup([rows] if isinstance(rows, pa.Table) else rows)
     due = [next(groups)]
-    count = 0
+    count, schema = 0, due[0].schema
+    vectors = [f.name for f in schema if pa.types.is_fixed_size_list(f.type)]
     with pq.ParquetWriter(
-        target, due[0].schema, compression="zstd", write_page_checksum=True, data_page_version="2.0"
+        target,
+        schema,
+        compression="zstd",
+        write_page_checksum=True,
+        data_page_version="2.0",
+        # A dictionary of numbers that never repeat takes five times as long, and a third more room.
+        use_dictionary=[name for name in schema.names if name not in vectors] if vectors else True,
+        use_byte_stream_split=[f"{name}.list.element" for name in vectors] or False,
     ) as writer:
         while due:
             count += len(due[0])

@@ -180,22 +180,13 @@ class Comparer:
     """
 
     def __init__(self, embedder: Embedder) -> None:
-        self._embedder = embedder
+        self.embedder = embedder
         self._vectors: dict[str, Matrix] = {}
         self._verdicts: dict[tuple[str, str, Ends], Verdict] = {}
 
     def read(self, wording: str, ends: Ends = _OPEN) -> Reading:
         """The meaning of a wording between a head and a tail of these types."""
-        frame = read_frame(wording)
-        listed = _list_claims(wording)
-        # `works in` a college is no field of work.
-        claims = tuple(c for c in listed if c.asks_for(ends)) or listed
-        fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
-        if not fitting:
-            return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
-        claim = fitting[0]
-        name = claim.sense.meaning.name
-        return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
+        return _read(wording, ends)
 
     def compare(self, left: str, right: str, ends: Ends = _OPEN) -> Verdict:
         """The verdict on the left wording and the right; `ends`: types of the left one's ends."""
@@ -269,7 +260,21 @@ class Comparer:
     def _embed(self, wordings: Sequence[str]) -> None:
         new = [wording for wording in wordings if wording not in self._vectors]
         if new:
-            self._vectors.update(zip(new, self._embedder.embed(new), strict=True))
+            self._vectors.update(zip(new, self.embedder.embed(new), strict=True))
+
+
+@lru_cache(_HELD)
+def _read(wording: str, ends: Ends) -> Reading:
+    frame = read_frame(wording)
+    listed = _list_claims(wording)
+    # `works in` a college is no field of work.
+    claims = tuple(c for c in listed if c.asks_for(ends)) or listed
+    fitting = [c for c in claims if c.fits(ends)] or [c for c in claims if c.fits(_OPEN)]
+    if not fitting:
+        return Reading(None, frame.turned, frame.negated, frame.qualities, frame.key)
+    claim = fitting[0]
+    name = claim.sense.meaning.name
+    return Reading(name, claim.turned, claim.negated, claim.qualities, frame.key)
 
 
 @lru_cache(_HELD)

@@ -153,6 +153,7 @@ def takes_nouns(class_iri: str, schema: Schema) -> bool:
     return any(c.common_nouns for c in schema.list_above(class_iri))
 
 
+@lru_cache(maxsize=1 << 16)
 def _reduce(words: str) -> tuple[str, ...]:
     bare = _ARTICLE.sub("", " ".join(words.split()))
     return tuple(lemmatise(word.casefold()) for word in bare.split())

@@ -749,7 +749,7 @@ def run(
     measured: Completion | None = None
     rejects: list[Row] = []
     for number in range(1, settings.rounds + 1):
-        completion = propose(graph.layer, growth.layer, settings=settings, embedder=embedder)
+        completion = propose(graph.layer, growth.layer, settings=settings, comparer=comparer)
         drawn, judges = completion.proposals, {}
         measured = measured or replace(completion, proposals=())
         if namer is not None:
