@@ -304,9 +304,8 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
         has = next((a.word for a in frame.kids.get("aux", ()) if a.word in {"has", "have"}), "")
         done = has != "" and (every or of)
-        return (
-            top and (named or done) and group.modality in {None, "will"}
-        )  # "Fort Ellis was razed"
+        # "Fort Ellis was razed", "the import of records has been completed"
+        return top and (named or done) and group.modality in {None, "will"}
     if helper is not None and group.modality is None:
         opening = noun.left_edge
         some = opening.word in {"a", "an"} and noun.word not in COUNTING | _SHARES

@@ -718,7 +718,9 @@ class _Findings:
                 of = measure
                 if of is not None and measured in row:
                     unit = row[unit_of].text if unit_of in row else ""
-                    of = _Header(row[measured].text, "" if unit in _COUNTED else unit, "")
+                    of = _Header(
+                        row[measured].text, "" if unit.casefold() in _COUNTED else unit, ""
+                    )
                 elif of is not None and of.words == _AMOUNTS:
                     label = _read_header(head.text)
                     of = of._replace(unit=label.unit or of.unit)

@@ -580,10 +580,10 @@ def _lower_first_time(to: Node) -> None:
     """Attach the first of two times to its amount: "fell from 9 million in 2024 to 7 in 2025"."""
     preps = [c for c in to.head.children if c.dep == "prep"]
     at = preps.index(to)
-    if len(preps[at - 2 : at + 2]) < 4 or preps[at - 2].word != "from":
+    if at < 2 or at + 1 == len(preps) or preps[at - 2].word != "from":
         return
-    before, first, _, second = preps[at - 2 : at + 2]
-    amounts = [c for c in before.children if c.dep == "pobj"]
+    before, first, second = preps[at - 2], preps[at - 1], preps[at + 1]
+    amounts = [c for c in before.children if c.pos == "NUM" or is_counted(c)]
     timed = (any(c.entity == "DATE" for c in prep.children) for prep in (first, second))
     if amounts and all(timed):
         _move(first, amounts[0])
