@@ -14,10 +14,10 @@ BUDGETS = {
     "root": 544,
     "numerics": 309,
     "embeddings": 359,
-    "documents": 3517,
+    "documents": 3520,
     "storage": 3137,
     "llm": 2671,
-    "extraction": 9332,
+    "extraction": 9372,
     "graph": 2455,
     "ontology": 6056,
     "completion": 2234,
@@ -28,7 +28,7 @@ BUDGETS = {
     "integrations": 153,
     "evaluation": 1160,
     "pipeline": 8588,
-    "cli": 2957,
+    "cli": 2961,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -9,6 +9,7 @@ import pytest
 from flips import turn_bits
 
 from kpyramid.cli import doctor
+from kpyramid.cli.rejects import _find_sentence
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import MANIFEST, SUMS
 from kpyramid.storage.verification import check_bytes
@@ -124,6 +125,22 @@ def test_doctor_refuses_a_store_without_links(
     code, found = diagnose("--warehouse", tmp_path / "w")
     assert (code, found["store"]["state"]) == (8, "fail")
     assert "both win a ref" in found["store"]["advice"]
+
+
+@pytest.mark.parametrize(
+    ("detail", "sentence"),
+    [
+        ("characters 21-24: was", "It was lost."),
+        ("characters 18-30: It was lost.", None),  # which it is already
+        ("characters 900-903: was", None),
+        ("page 3 has no text", None),
+    ],
+)
+def test_a_reject_is_shown_in_its_sentence(detail: str, sentence: str | None) -> None:
+    text = "The key is brass. It was lost. Ada Holm found it."
+
+    assert _find_sentence({"detail": detail}, text) == sentence
+    assert _find_sentence({"detail": detail}, None) is None
 
 
 def test_rejects_are_listed_by_stage_reason_and_document(built: tuple[Warehouse, str]) -> None:

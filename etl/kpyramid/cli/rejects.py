@@ -95,6 +95,9 @@ def rejects(
     """
     if requests or retry:
         return _list_requests(warehouse, settings, reason, retry or [])
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     from kpyramid.pipeline.stage import PIPELINE
     from kpyramid.storage.contracts import map_column
 
@@ -102,7 +105,6 @@ def rejects(
     rows, hidden = _read_rejects(opened)
     documents = opened.table("documents")
     sources = map_column(documents, "document_id", "source")
-    texts = map_column(documents, "document_id", "text")
     stages = [each.name for each in PIPELINE]
     if stage not in (None, *stages):
         raise InputError(f"--stage {stage!r}: no such stage; there are {', '.join(stages)}")
@@ -116,6 +118,10 @@ def rejects(
         chosen = [row for row in chosen if document in [row[name] for name in places]]
     order = {name: index for index, name in enumerate(stages)}
     chosen.sort(key=lambda row: (order.get(row["stage"], len(order)), *_place(row)))
+    shown = chosen[: limit or None]
+    ids = pa.array({row["document_id"] for row in shown}, pa.string())
+    theirs = documents.filter(pc.is_in(documents["document_id"], ids))
+    texts = map_column(theirs, "document_id", "text")
     counts = Counter((row["stage"], row["reason"]) for row in chosen)
     listed = {
         "snapshot": opened.id,
@@ -126,8 +132,7 @@ def rejects(
             for key, number in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
         ],
         "rejects": [
-            {**row, "sentence": _find_sentence(row, texts.get(row["document_id"]))}
-            for row in chosen[: limit or None]
+            {**row, "sentence": _find_sentence(row, texts.get(row["document_id"]))} for row in shown
         ],
     }
     return Result(values=listed, words=_word_rejects(listed))

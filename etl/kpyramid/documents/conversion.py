@@ -82,16 +82,22 @@ _PAIRS = re.compile(rb"(?<=\n\n)(?:(?:\*\*)?[A-Z][\w -]{0,40}:(?:\*\*)? .*\n){2,
 """Lines of keys and values between blank lines."""
 
 
+_ROWS = rb"(?:(?![ \t]*\n).+\n)+?"
 _COLUMNS = re.compile(
-    rb"^(=+(?: +=+)+) *\n(?:.*\S.*\n)+?\1 *\n(?:(?:.*\S.*\n)+?\1 *\n)?", re.MULTILINE
+    rb"^(=+(?: +=+)+) *\n" + _ROWS + rb"\1 *\n(?:" + _ROWS + rb"\1 *\n)?", re.MULTILINE
 )
 """A simple table: rows between lines that mark the columns."""
 
 
 def _widen_columns(table: re.Match[bytes]) -> bytes:
-    """The table with columns as wide as their cells in bytes, by which the converter cuts them."""
+    """The table with columns as wide as their cells in bytes, by which the converter cuts them.
+
+    A table with cells over several columns stays as it is.
+    """
     starts = [mark.start() for mark in re.finditer(rb"=+", table[1])]
     lines = table[0].decode(errors="replace").splitlines()
+    if any(line[at - 1 : at].strip() for line in lines for at in starts[1:]):
+        return table[0]  # a cell spans columns
     rows = [
         [line[a:b].strip() for a, b in zip(starts, [*starts[1:], None], strict=True)]
         for line in lines

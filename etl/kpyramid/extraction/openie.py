@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -95,12 +96,16 @@ def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Ext
     has_blocks = bool(given.blocks)
     pairs = (Block("pair", d.span.start, d.span.end) for d in left_out if d.reason == "pair")
     if not has_blocks:
-        first = given.text.partition("\n")[0].strip()
-        heads = ":" not in first and first[-1:].isalnum()
-        title = given.title or (first if heads else "")
+        first, *_, rest = given.text.partition("\n")
+        heads = _HEADING.fullmatch(first.strip()) and (first.isupper() or not rest[:1].strip())
+        title = given.title or (first.strip() if heads else "")
         given = given._replace(title=title, blocks=tuple(pairs))
     tables = read_tables(given)
     # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
     is_read = {"table", "pair"} if has_blocks else {"pair"}
     findings.dropped.extend(each for each in left_out if each.reason not in is_read)
     return join_extractions(assemble_extraction(findings), tables)
+
+
+_HEADING = re.compile(r"[A-Z][A-Z ]+[A-Z]|[A-Z][\w-]+(?: (?:of|the|and|for|[A-Z][\w-]*)){1,6}")
+"""A first line that heads a plain text: in capitals, or each word with one."""

@@ -27,6 +27,7 @@ from kpyramid.extraction.syntax.tree import (
     find_close_name,
     find_phrase,
     is_inside_word,
+    is_restrictive,
     list_conjuncts,
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
@@ -140,7 +141,7 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
-        last = _find_alternative(root)
+        last = _find_shared(root) or _find_alternative(root)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
@@ -256,6 +257,19 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
     left, right = places
     shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
     return shared or (left[0] == right[0] > 1 and left != right)
+
+
+def _find_shared(root: Node) -> int | None:
+    """The last token of a clause that restricts all of a list: "books and maps that show it"."""
+    nouns = list(list_conjuncts(root))
+    last = nouns[-1]
+    alike = all(n.pos == "NOUN" and n.tag == last.tag for n in nouns)
+    bare = all(c.dep in {"amod", "compound"} for n in nouns for c in n.children if c.i < n.i)
+    if len(nouns) < 2 or not (alike and bare):
+        return None
+    after = (c for noun in (root, last) for c in noun.children if c.i > last.i)
+    clauses = (c for c in after if c.dep == "relcl" and is_restrictive(c))
+    return next((c.right_edge.i for c in clauses), None)
 
 
 def _find_alternative(root: Node) -> int | None:
@@ -522,7 +536,8 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
     after = tree.nodes[head.root + 1 : tree[head.root].head.right_edge.i + 1]
     placed = any(c.i > noun.i or not counted for c in telling)
     named = any(n.pos == "PROPN" and n.text[0].isupper() for n in after)
-    if noun.head.lemma in _CHANGES and any(n.pos == "NUM" for n in after):
+    times = [c for c in noun.head.children if any(g.entity == "DATE" for g in c.children)]
+    if noun.head.lemma in _CHANGES and len(times) < 2 and any(n.pos == "NUM" for n in after):
         return False  # "sales fell from 310 to 270"
     return not (placed or named) and all(c.dep not in {"det", "poss"} for c in noun.children)
 

@@ -258,7 +258,10 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
     denied = is_negated(verb)
     if not (bare or plain) or quality.word in _OPEN_STATES - (_ENDED if denied else set()):
         return None
-    degrees = {c.word for c in quality.children if c.dep == "advmod"}
+    degrees = {c.word for each in (quality, verb) for c in each.children if c.dep == "advmod"}
+    options = (c.word for each in (verb, verb.head) for c in each.children if c.dep == "cc")
+    if not _FEW.isdisjoint(degrees) or (bare and "or" in options):
+        return None  # "is seldom possible", "was killed or captured"
     if denied and {"any", "more"} <= {c.word for d in quality.children for c in (d, *d.children)}:
         degrees.discard("more")  # "is not sold any more"
     if not degrees.isdisjoint(_DEGREES) or (denied and degrees - _STILL):
@@ -269,13 +272,15 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 
 
 _DEGREES = frozenset("as so too how more less most enough".split())
+_FEW = frozenset("almost barely hardly nearly rarely scarcely seldom".split())
 _STILL = frozenset("not n't never yet longer".split())
 _OPEN_STATES = frozenset(
-    "analysed analyzed assessed based calculated called collected compared considered "
-    "described different discussed done due evaluated examined expected first followed found "
-    "given identified included known last likely listed made measured mentioned omitted "
-    "performed presented provided recorded recruited reported reviewed said same shown "
-    "similar studied supposed sure used".split()
+    "alleged analysed analyzed asked assessed based calculated called collected compared "
+    "considered described different discussed done due evaluated examined expected feared "
+    "first followed found given identified included known last likely listed made measured "
+    "mentioned omitted performed planned predicted presented promised proposed provided "
+    "recorded recruited reported reviewed said same shown similar studied supposed sure told "
+    "used".split()
 )
 """States that only their context completes."""
 _ENDED = frozenset("included made provided used".split())
@@ -298,10 +303,13 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     if group.modality in _DUTY or (group.negated and group.modality in _FORBIDDING):
         return head.is_named or head.resolved or of or general
     helper = next(iter(frame.kids.get("auxpass", ())), None)
-    top = frame.top.dep in {"ROOT", "conj"} and "prt" not in frame.kids
+    before = findings.tree.nodes[max(noun.left_edge.i - 1, 0) : noun.i]
+    if any(node.word in _BOUNDING for node in before):
+        return False  # "not one house was spared"
+    top = _is_main(frame.top) and "prt" not in frame.kids
+    parts = (noun, *(o for c in noun.children if c.word in _OWNING for o in c.children))
+    named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
     if helper is not None and helper.word not in {"is", "are"}:
-        parts = (noun, *(o for c in noun.children if c.word in _OWNING for o in c.children))
-        named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
         has = next((a.word for a in frame.kids.get("aux", ()) if a.word in {"has", "have"}), "")
         done = has != "" and (every or of)
         # "Fort Ellis was razed", "the import of records has been completed"
@@ -312,15 +320,29 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         general = general and (bare or opening.word in _EVERY)  # not "hardly any"
         beside = (c.word for c in frame.verb.children)
         alone = top and not any(word == "only" or is_deictic(word) for word in beside)
-        return alone and not head.resolved and (general or some or group.negated)
+        return alone and not head.resolved and (general or some or named)
     rule = top and general and frame.verb.word in {"is", "are"} and group.modality is None
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of or rule)
 
 
+_BOUNDING = frozenset("almost barely but hardly nearly not scarcely".split())
+"""Words before a subject that leave open how many there are."""
 _OWNING = frozenset("at for from in of with".split())
 _DUTY, _FORBIDDING = frozenset({"must", "shall"}), frozenset({"may", "can", "will"})
 _EVERY = frozenset("all any each every no".split())
 _SHARES = frozenset("few many most none rest some".split())
+
+
+def _is_main(verb: Node) -> bool:
+    """Whether a verb is the main one of its sentence, or coordinated with it, not with its object.
+
+    In "Ann denied that it failed and Tom was hurt" he need not have been.
+    """
+    while verb.dep == "conj" and verb.head is not verb:
+        if any(c.dep == "ccomp" and verb.head.i < c.i < verb.i for c in verb.head.children):
+            return False
+        verb = verb.head
+    return verb.dep == "ROOT"
 
 
 def _is_advice(frame: Frame) -> bool:
@@ -801,8 +823,9 @@ def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
     if part.link:
         return _read_prepositional(part, findings)
     inside = findings.tree.nodes[part.root.left_edge.i : part.root.i]
-    negated = any(node.word == "not" for node in inside)  # "but not before 1 July"
-    return [(p, lead_time(p.text), [], negated) for p in findings.read_arguments(part.root)]
+    denied = any(node.word == "not" for node in inside)  # "but not before 1 July"
+    phrases = findings.read_arguments(part.root)
+    return [(p, lead_time(p.text), [], denied and p.root == part.root.i) for p in phrases]
 
 
 def _list_objects(frame: Frame) -> list[Part]:

@@ -129,16 +129,17 @@ def _cut_records(
 ) -> Iterator[tuple[_Pair | None, Sequence[_Pair]]]:
     """Pairs by the thing that they are of: its kind and name come first, as in "Room: B2".
 
-    The kind begins several runs of pairs, or is a word of the text above them; else they are of
-    what that text names, and the first part is None.
+    The kind begins several runs of pairs, or is what the text above them is of ("Lease summary");
+    else they are of what that text names, and the first part is None.
     """
     keys = [key.text.casefold() for key, _ in pairs]
     starts = [i for i, key in enumerate(keys) if key == keys[0]]
     names = {pairs[i][1].text for i in starts}
-    named = len(names) == len(starts) and all(
-        name and _is_short(name) and _classify(name) == "text" for name in names
-    )
-    opens = len(starts) > 1 or {*keys[:1]} <= {*above.casefold().split()}
+    named = len(names) == len(starts) and all(map(_is_name, names))
+    words = keys[0].split() if keys else []
+    kind = not any(w in _NO_KINDS or _is_participle(w) for w in words)
+    about = [w for w in above.casefold().split() if lemmatise(w) not in _WORDS["parts"]]
+    opens = kind and (len(starts) > 1 or about == words)
     runs = [(start, end) for start, end in pairwise([*starts, len(pairs)])]
     if not (named and opens and all(end - start > 1 for start, end in runs)):
         runs = []
@@ -462,6 +463,15 @@ def _read_header(text: str) -> _Header:
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
+_NO_KINDS = FUNCTION_WORDS | {"not"} | _WORDS["qualities"]
+
+
+def _is_name(text: str) -> bool:
+    """Whether a value names a thing: capitalised or with a number, in few words."""
+    marked = text[:1].isupper() or any(map(str.isdigit, text))
+    return marked and _is_short(text) and _classify(text) == "text" and not _is_participle(text)
+
+
 def _list_times(names: _Row, types: Mapping[int, Counter[_Type]]) -> list[int]:
     """The columns of numbers whose headers are times, if there are no other numbers."""
     numbers = [c for c, counts in types.items() if counts.most_common(1)[0][0] == "number"]
@@ -481,15 +491,16 @@ def _read_measure(above: str, noun: str) -> _Header | None:
     row = _split_header(noun)
     if not row or _GENERIC.fullmatch(noun) or not _WORDS["figures"].isdisjoint(row):
         return _Header(_AMOUNTS, unit, "")
-    if not 0 < len(parts) < _LONGEST_MEASURE or lemmatise(parts[-1]) in _WORDS["figures"]:
-        return None
-    return _Header(" ".join(parts), unit, "")
+    head = next((i for i, word in enumerate(parts) if word == "of"), len(parts)) - 1
+    measures = 0 <= head < _LONGEST_MEASURE and lemmatise(parts[head]) in _MEASURED
+    return _Header(" ".join(parts), unit, "") if measures else None
 
 
 _COUNTED = frozenset({"count", "no.", "number"})
 """What a column of units has for things that are counted."""
-_AMOUNTS, _LONGEST_MEASURE = "amounts to", 4
-_OF = re.compile(r"[,:]|\s(?:by|per|of|in|for|[-–—])\s", re.I)
+_MEASURED = _WORDS["measured"] | _WORDS["counted"]
+_AMOUNTS, _LONGEST_MEASURE = "amounts to", 3
+_OF = re.compile(r"[,:]|\s(?:by|per|in|for|[-–—])\s", re.I)
 _MONEY = re.compile(r"\b[kmb]?(?:EUR|USD|GBP|JPY|CHF)\b|[$€£¥%]")
 _TIME = re.compile(
     rf"(?:FY|[QH][1-4]|{MONTH}\.?)(?:[ /-]?'?(?:\d\d){{1,2}})?|{YEAR}(?:[ /-]?(?:[QH][1-4]|\d\d))?",
@@ -723,7 +734,11 @@ class _Findings:
                     )
                 elif of is not None and of.words == _AMOUNTS:
                     label = _read_header(head.text)
-                    of = of._replace(unit=label.unit or of.unit)
+                    counted = (
+                        lemmatise(label.words.casefold().rpartition(" ")[2]) in _WORDS["measured"]
+                    )
+                    other = "" if counted and _MONEY.search(of.unit) else of.unit
+                    of = of._replace(unit=label.unit or other)
                     if label.unit and head.span and head.text.startswith(label.words):
                         start = head.span.start
                         head = Cell(label.words, (Span(start, start + len(label.words)),))

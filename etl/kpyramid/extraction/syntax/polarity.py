@@ -26,7 +26,9 @@ def is_negated(verb: Node) -> bool:
             return True
         if child.dep == "prep" and any(_is_emptied(c) for c in child.children):
             return True
-        if child.dep == "agent" and any(c.word in NOBODY for c in child.children):
+        if child.dep == "agent" and any(
+            c.word in NOBODY and _negates(c, True) for c in child.children
+        ):
             return True  # "is replaced by nobody for the time being"
         if child.dep in {"attr", "acomp"} and any(c.word == "neither" for c in child.children):
             return True

@@ -494,7 +494,8 @@ def _is_event(participle: Node, frames: dict[int, Frame]) -> bool:
     """Whether a participle by itself is of the past: "written by", not "often used in"."""
     recurs = participle.dep == "conj" and is_copula(participle.head)  # "is optional, but advised"
     recurs = recurs and any(c.dep == "acomp" for c in participle.head.children)
-    if recurs or any(c.word in _FREQUENCY for c in participle.children):
+    dated = any(g.entity == "DATE" for c in participle.children for g in c.children)
+    if not dated and (recurs or any(c.word in _FREQUENCY for c in participle.children)):
         return is_past_clause(participle, frames)
     return not is_stative(participle)
 

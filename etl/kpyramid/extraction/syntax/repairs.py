@@ -250,7 +250,7 @@ def repair_tree(tree: Tree) -> None:
         elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
-            _lift_clause(node)
+            _lift_personal(node)
         elif node.dep == "ccomp" and node.head.tag == "VBZ":
             _seat_plural(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -268,9 +268,8 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
             _attach_list(node)
-        if node.entity == "DATE" and node.text.isdigit() and _is_lone(node):
-            node.entity = "DATE" if _is_year(node) else "CARDINAL"  # "ext. 2214"
-        if node.tag == "NNPS" and not node.entity and tree.sentences[node.sentence][0] == node.i:
+        restricted = node.tag == "NNPS" and any(c.dep == "relcl" for c in node.children)
+        if restricted and not node.entity and tree.sentences[node.sentence][0] == node.i:
             node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
             _unname(node)
@@ -447,7 +446,7 @@ def _join_date(month: Node) -> None:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
     _close_entity(nodes, last)
-    run, prep = nodes[first : last + 1], nodes[first - 1]
+    run, prep = nodes[first : last + 1], nodes[max(first - 1, 0)]
     apart = [node for node in run if node.head not in run]
     if len(apart) > 1 and prep.dep == "prep" and prep in {node.head for node in apart}:
         _move(month, prep)  # "as of 1 | May 2025"
@@ -512,16 +511,11 @@ def _part_date(start: Node) -> None:
 
 def _is_day(node: Node) -> bool:
     digits = node.text.rstrip("stndrh")
-    return digits.isdigit() and len(digits) <= 2 and 1 <= int(digits) <= 31
+    return digits.isdecimal() and len(digits) <= 2 and 1 <= int(digits) <= 31
 
 
 def _is_year(node: Node) -> bool:
-    return node.text.isdigit() and 100 <= int(node.text) <= 2100
-
-
-def _is_lone(node: Node) -> bool:
-    """Whether an entity is a single token."""
-    return node.iob == "B" and (node.i + 1 == len(node.tree) or node.tree[node.i + 1].iob != "I")
+    return node.text.isdecimal() and len(node.text) in {3, 4}
 
 
 def _attach_list(colon: Node) -> None:
@@ -579,32 +573,22 @@ def _lower_trait(prep: Node) -> None:
 def _lower_first_time(to: Node) -> None:
     """Attach the first of two times to its amount: "fell from 9 million in 2024 to 7 in 2025"."""
     preps = [c for c in to.head.children if c.dep == "prep"]
-    at = preps.index(to)
-    if at < 2 or at + 1 == len(preps) or preps[at - 2].word != "from":
-        return
-    before, first, second = preps[at - 2], preps[at - 1], preps[at + 1]
-    amounts = [c for c in before.children if c.pos == "NUM" or is_counted(c)]
-    timed = (any(c.entity == "DATE" for c in prep.children) for prep in (first, second))
-    if amounts and all(timed):
+    start = next((c for c in preps if c.word == "from" and c.i < to.i), to)
+    amounts = [c for c in start.children if c.pos == "NUM" or is_counted(c)]
+    dated = [
+        c
+        for c in (*preps, *start.children)
+        if c.dep == "prep" and c.i > start.i and any(g.entity == "DATE" for g in c.children)
+    ]
+    first = next((c for c in dated if c.i < to.i), None)
+    if amounts and first is not None and any(c.i > to.i for c in dated):
         _move(first, amounts[0])
         _widen(amounts[0], first)
 
 
-def _lift_clause(clause: Node) -> None:
-    """Attach a clause to the noun that agrees with its verb: "a list of ports, which is old".
-
-    With "who" it is attached to persons: "patients with lung cancer who smoked".
-    """
+def _lift_personal(clause: Node) -> None:
+    """Attach a clause with "who" to persons: "patients with lung cancer who smoked"."""
     noun, ancestor = clause.head, clause.head
-    above = noun.head.head
-    subject = any(c.dep in SUBJECTS and c.tag in {"WDT", "WP"} for c in clause.children)
-    verb = next((c for c in clause.children if c.dep in {"aux", "auxpass"}), clause)
-    if subject and above.pos == "NOUN" and noun.tag.endswith("S") != above.tag.endswith("S"):
-        number = "NN" if verb.word in _ONE or verb.tag == "VBZ" else verb.word in _SEVERAL and "NNS"
-        if above.tag == number:
-            _move(clause, above)
-            noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
-            return
     asked = any(c.word == "who" for c in clause.children)
     people = noun.word == "people" or is_person_noun(noun.lemma.lower())
     if not asked or noun.entity == "PERSON" or people:
@@ -616,9 +600,6 @@ def _lift_clause(clause: Node) -> None:
             return
         if ancestor.dep not in {"pobj", "prep", "conj"}:
             return
-
-
-_ONE, _SEVERAL = frozenset({"has", "is", "was"}), frozenset({"are", "have", "were"})
 
 
 def _lift_place(prep: Node) -> None:
@@ -639,9 +620,12 @@ def _seat_plural(clause: Node) -> None:
     """Make a noun of what the parser took for the verb before a modal: "team leads must agree"."""
     noun = clause.head
     nodes, before = noun.tree.nodes, [c for c in noun.children if c.i < noun.i]
-    if nodes[noun.i + 1].tag != "MD" or nodes[noun.i + 1].head is not clause or noun.dep != "ROOT":
+    after = nodes[noun.i + 1] if noun.i + 1 < len(nodes) else noun
+    if after.tag != "MD" or after.head is not clause or noun.dep != "ROOT":
         return
     if len(before) != 1 or before[0].dep not in SUBJECTS or before[0].i != noun.i - 1:
+        return
+    if before[0].entity == "PERSON":
         return
     passive = any(c.dep == "auxpass" for c in clause.children)
     for child in [c for c in noun.children if c.i > clause.i]:
@@ -783,7 +767,12 @@ def _seat_report(noun: Node) -> None:
     if (noun.tag, verb.tag, to.word) != ("NNS", "VBZ", "to") or not bare:
         return
     plural = noun.head.tag == "NNS" and noun.head.dep == "dobj"
-    if plural and all(c.entity != "PERSON" for c in to.children):
+    if noun.head.dep == "conj" or (plural and all(c.entity != "PERSON" for c in to.children)):
+        return
+    reporting = (c for c in verb.children if c.dep in SUBJECTS)
+    if not any(c.entity == "PERSON" or is_person_noun(c.lemma.lower()) for c in reporting):
+        return
+    if any(c.dep == "neg" or c.word == "longer" for c in verb.children):
         return
     _move(noun, verb)
     _move(to, noun)

@@ -22,7 +22,6 @@ import pyarrow as pa
 from kpyramid.documents.blocks import Block, cut_blocks, read_blocks
 from kpyramid.documents.sentences import Dropped, Span, cut_parts, cut_passages
 from kpyramid.documents.validity import find_date, is_pointed, place_times
-from kpyramid.documents.words import MODALS
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.types import (
@@ -163,6 +162,8 @@ def _list_parts(
             yield [place], place.start, chunk
 
 
+_AHEAD = frozenset("can may must shall should will".split())
+"""Modals by which a bare month is the next one."""
 _TABULAR = frozenset({"cell", "pair"})
 _LEAST_BESIDE = 0.1
 """Least share of a stretch's letters outside cells and pairs with facts for a model to read it: the
@@ -262,7 +263,7 @@ class _Made:
         for fact in extraction.facts:
             day = self.days[passage.chunks[0].document_id]
             is_planned = fact.modality == "planned" or (
-                fact.modality in MODALS and " have " not in f" {fact.relation} "
+                fact.modality in _AHEAD and " have " not in f" {fact.relation} "
             )  # by a model, by rules: "may begin in May", not "may have begun"
             times = place_times(fact.qualifiers, day, is_planned=is_planned)
             placed = replace(fact, qualifiers=times)
