@@ -303,9 +303,8 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     if group.modality in _DUTY or (group.negated and group.modality in _FORBIDDING):
         return head.is_named or head.resolved or of or general
     helper = next(iter(frame.kids.get("auxpass", ())), None)
-    before = findings.tree.nodes[max(noun.left_edge.i - 1, 0) : noun.i]
-    if any(node.word in _BOUNDING for node in before):
-        return False  # "not one house was spared"
+    if _is_bounded(noun):
+        return False
     top = _is_main(frame.top) and "prt" not in frame.kids
     parts = (noun, *(o for c in noun.children if c.word in _OWNING for o in c.children))
     named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
@@ -326,11 +325,17 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
 
 
 _BOUNDING = frozenset("almost barely but hardly nearly not scarcely".split())
-"""Words before a subject that leave open how many there are."""
 _OWNING = frozenset("at for from in of with".split())
 _DUTY, _FORBIDDING = frozenset({"must", "shall"}), frozenset({"may", "can", "will"})
 _EVERY = frozenset("all any each every no".split())
 _SHARES = frozenset("few many most none rest some".split())
+
+
+def _is_bounded(noun: Node) -> bool:
+    """Whether words before a subject leave open how many there are: "not one", "all but one"."""
+    nodes, first = noun.tree.nodes, max(noun.left_edge.i - 1, 0)
+    joins = nodes[first].word == "but" and nodes[first - 1].word != "all"  # a clause, not "all but"
+    return any(node.word in _BOUNDING for node in nodes[first + joins : noun.i])
 
 
 def _is_main(verb: Node) -> bool:
