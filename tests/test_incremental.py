@@ -39,6 +39,7 @@ from tests.rows import each_row
 
 EDITED = TEXTS["batt.txt"].replace("Leon Batt was a Norwegian", "Leon Batt was a Danish")
 CHANGES: Mapping[str, Mapping[str, str]] = {
+    "edited": {**TEXTS, "batt.txt": EDITED},
     "added": {**TEXTS, "new.txt": "Hugh Marsh founded Elk Horn. Hugh Marsh was born in Oslo."},
     "deleted": {k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
     "renamed": {("moved.txt" if k == "batt.txt" else k): v for k, v in TEXTS.items()},
@@ -60,7 +61,7 @@ def list_texts(tables: Mapping[str, pa.Table], owners: set[str]) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CHANGES if name != "added"])
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_corpus_computes_the_new_texts_alone_and_equals_a_build_from_scratch(
     tmp_path: Path, name: str
 ) -> None:
