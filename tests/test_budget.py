@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3520,
     "storage": 3137,
     "llm": 2671,
-    "extraction": 9375,
+    "extraction": 9379,
     "graph": 2455,
     "ontology": 6056,
     "completion": 2234,

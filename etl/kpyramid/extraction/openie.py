@@ -93,16 +93,15 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
 
 def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
     findings = read_findings(tree, given.title, given.blocks)
-    has_blocks = bool(given.blocks)
-    pairs = (Block("pair", d.span.start, d.span.end) for d in left_out if d.reason == "pair")
-    if not has_blocks:
+    # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
+    is_read = {"table", "pair"} if given.blocks else {"pair"}
+    if not given.blocks:
+        pairs = (Block("pair", d.span.start, d.span.end) for d in left_out if d.reason == "pair")
         first, *_, rest = given.text.partition("\n")
         heads = _HEADING.fullmatch(first.strip()) and (first.isupper() or not rest[:1].strip())
         title = given.title or (first.strip() if heads else "")
         given = given._replace(title=title, blocks=tuple(pairs))
     tables = read_tables(given)
-    # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
-    is_read = {"table", "pair"} if has_blocks else {"pair"}
     findings.dropped.extend(each for each in left_out if each.reason not in is_read)
     return join_extractions(assemble_extraction(findings), tables)
 

@@ -35,7 +35,7 @@ from kpyramid.extraction.facts.propositions import (
 from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
-from kpyramid.extraction.syntax.polarity import is_denied
+from kpyramid.extraction.syntax.polarity import is_denied, is_excluded
 from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
@@ -524,8 +524,7 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "time":
             dated = not part.link or part.link[0].word in _DATING
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
-            inside = frame.verb.tree.nodes[part.root.left_edge.i : part.root.i]
-            mark = "not " if not part.link and any(n.word == "not" for n in inside) else ""
+            mark = "not " if not part.link and is_excluded(part.root) else ""
             time = f"{mark}{lead}{phrase.text}"
             roles.setdefault("time", time)
         elif part.role == "manner" and part.link:

@@ -141,13 +141,14 @@ class Findings:
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
-        last = _find_shared(root) or _find_alternative(root)
+        nouns = list(list_conjuncts(root))
+        last = _find_shared(nouns) or _find_alternative(nouns)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
         phrases: list[Phrase] = []
         tokens: list[Node] = []
-        for each in list_conjuncts(root):
+        for each in nouns:
             name = find_close_name(each)
             tokens += [each] if name is None else list_conjuncts(name)
         for token in tokens:
@@ -259,10 +260,9 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
     return shared or (left[0] == right[0] > 1 and left != right)
 
 
-def _find_shared(root: Node) -> int | None:
+def _find_shared(nouns: Sequence[Node]) -> int | None:
     """The last token of a clause that restricts all of a list: "books and maps that show it"."""
-    nouns = list(list_conjuncts(root))
-    last = nouns[-1]
+    root, last = nouns[0], nouns[-1]
     alike = all(n.pos == "NOUN" and n.tag == last.tag for n in nouns)
     bare = all(c.dep in {"amod", "compound"} for n in nouns for c in n.children if c.i < n.i)
     if len(nouns) < 2 or not (alike and bare):
@@ -272,12 +272,12 @@ def _find_shared(root: Node) -> int | None:
     return next((c.right_edge.i for c in clauses), None)
 
 
-def _find_alternative(root: Node) -> int | None:
+def _find_alternative(nouns: Sequence[Node]) -> int | None:
     """The last token of alternatives, "a house, apartment or flat"; None for other lists.
 
     Examples are no alternatives, nor are subjects of a general clause: "salt or sand melts ice".
     """
-    nouns, verb = list(list_conjuncts(root)), root.head
+    root, verb = nouns[0], nouns[0].head
     marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
     does = root.dep in SUBJECTS
     others = (g for c in verb.children if c.dep == "dobj" for g in c.children)

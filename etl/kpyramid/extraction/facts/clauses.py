@@ -30,7 +30,13 @@ from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_exp
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
-from kpyramid.extraction.syntax.polarity import is_denied, is_negated, is_partly_denied, is_scant
+from kpyramid.extraction.syntax.polarity import (
+    is_denied,
+    is_excluded,
+    is_negated,
+    is_partly_denied,
+    is_scant,
+)
 from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
@@ -827,8 +833,7 @@ def _read_circumstance(part: Part, findings: Findings) -> list[Tail]:
     """A time without a preposition, or the object of one."""
     if part.link:
         return _read_prepositional(part, findings)
-    inside = findings.tree.nodes[part.root.left_edge.i : part.root.i]
-    denied = any(node.word == "not" for node in inside)  # "but not before 1 July"
+    denied = is_excluded(part.root)
     phrases = findings.read_arguments(part.root)
     return [(p, lead_time(p.text), [], denied and p.root == part.root.i) for p in phrases]
 

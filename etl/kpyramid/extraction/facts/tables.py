@@ -496,7 +496,7 @@ def _read_measure(above: str, noun: str) -> _Header | None:
     return _Header(" ".join(parts), unit, "") if measures else None
 
 
-_COUNTED = frozenset({"count", "no.", "number"})
+_NO_UNITS = frozenset({"count", "no.", "number"})
 """What a column of units has for things that are counted."""
 _MEASURED = _WORDS["measured"] | _WORDS["counted"]
 _AMOUNTS, _LONGEST_MEASURE = "amounts to", 3
@@ -729,16 +729,13 @@ class _Findings:
                 of = measure
                 if of is not None and measured in row:
                     unit = row[unit_of].text if unit_of in row else ""
-                    of = _Header(
-                        row[measured].text, "" if unit.casefold() in _COUNTED else unit, ""
-                    )
+                    unit = "" if unit.casefold() in _NO_UNITS else unit
+                    of = _Header(row[measured].text, unit, "")
                 elif of is not None and of.words == _AMOUNTS:
                     label = _read_header(head.text)
-                    counted = (
-                        lemmatise(label.words.casefold().rpartition(" ")[2]) in _WORDS["measured"]
-                    )
-                    other = "" if counted and _MONEY.search(of.unit) else of.unit
-                    of = of._replace(unit=label.unit or other)
+                    noun = lemmatise(label.words.casefold().rpartition(" ")[2])
+                    unit = "" if noun in _WORDS["counted"] else of.unit
+                    of = of._replace(unit=label.unit or unit)
                     if label.unit and head.span and head.text.startswith(label.words):
                         start = head.span.start
                         head = Cell(label.words, (Span(start, start + len(label.words)),))

@@ -57,6 +57,11 @@ def is_denied(noun: Node | None) -> bool:
     ) or is_partly_denied(noun)
 
 
+def is_excluded(noun: Node) -> bool:
+    """Whether "not" stands within a noun's phrase, before it: "but not before 1 July"."""
+    return any(node.word == "not" for node in noun.tree.nodes[noun.left_edge.i : noun.i])
+
+
 def is_partly_denied(noun: Node | None) -> bool:
     """Whether "not all" or "not every" stands before the noun: the clause holds for others."""
     kids = () if noun is None else noun.children

@@ -153,6 +153,11 @@ def _move(node: Node, head: Node) -> None:
     head.children.sort(key=lambda c: c.i)
 
 
+def _refit(node: Node) -> None:
+    """Set a node's right edge to that of its dependents, after one was moved away."""
+    node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+
+
 def _close_entity(nodes: list[Node], last: int) -> None:
     """End an entity at `last`: its remaining words begin another entity, or none."""
     index = last + 1
@@ -552,7 +557,7 @@ def _lift_preposition(prep: Node) -> None:
     if not named and not given:
         return
     _move(prep, verb)
-    noun.right_edge = max([noun, *(c.right_edge for c in noun.children)], key=lambda n: n.i)
+    _refit(noun)
 
 
 def _lower_trait(prep: Node) -> None:
@@ -656,7 +661,7 @@ def _lift_standard(than: Node) -> None:
         return
     _move(than, verb)
     for node in path[:-1]:
-        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+        _refit(node)
 
 
 def _share_passive(verb: Node) -> None:
@@ -729,7 +734,7 @@ def _lift_period(prep: Node) -> None:
         return
     _move(prep, verb)
     for node in path:
-        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+        _refit(node)
 
 
 def _seat_infinitive(verb: Node) -> None:
@@ -780,7 +785,7 @@ def _seat_report(noun: Node) -> None:
     for node in path[1:-1]:
         for conjunction in [c for c in node.children if c.dep == "cc" and c.i == noun.i - 1]:
             _move(conjunction, verb)
-        node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+        _refit(node)
 
 
 def _widen(node: Node, last: Node) -> None:
