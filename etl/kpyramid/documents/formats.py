@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import chain, islice
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -609,12 +610,23 @@ def _read_rows(
                 place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
                 refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
 
+    title = _name_table(path)
     for table in write_tables(list_cells(), settings.columns):
         source = f"{path}#rows{table.first}-{table.last}"
-        yield Record(source, table.text, access=table.access, blocks=table.blocks)
+        yield Record(source, table.text, title, access=table.access, blocks=table.blocks)
     yield from refused
 
 
+def _name_table(path: str) -> str | None:
+    """The title of a table by its sheet or file: "Costs by year" for costs-by-year.csv."""
+    file, _, sheet = path.partition("#")
+    name = sheet if sheet and not _SHEET.fullmatch(sheet) else PurePosixPath(file).stem
+    words = " ".join(re.split(r"[-_\s]+", name))
+    return words[:1].upper() + words[1:] if words.replace(" ", "").isalpha() else None
+
+
+_SHEET = re.compile(r"\w{1,10} ?\d+")
+"""The name that a spreadsheet gives a sheet by itself: "Sheet1", "Tabelle 2"."""
 _LONGEST_CELL = 1000
 """Characters; what is longer is a text."""
 

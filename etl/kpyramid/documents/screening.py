@@ -361,9 +361,21 @@ def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
     return short and not text[line.start].islower()
 
 
+_CLOSING = re.compile(
+    r"(?:(?:kind|kindest|best|warm|many) )?(?:regards|wishes|thanks)[,.!]?"
+    r"|yours(?: sincerely| faithfully| truly)?,?|sincerely,?|cheers,?",
+    re.I,
+)
+
+
 def judge_line(line: str, language: str) -> str | None:
-    """The reason why a line is no prose ("no_words", "table", "code", "citation"), or None."""
+    """The reason why a line is no prose ("no_words", "table", "code", "citation"), or None.
+
+    The formula that ends a letter is "no_statement".
+    """
     line = line.strip().strip("`")
+    if _CLOSING.fullmatch(line):
+        return "no_statement"
     if _RULE.fullmatch(line):
         return "table" if "|" in line else "no_words"
     if line[0] == "|" or line.count(" | ") > 1 or line.count("|") > 3:

@@ -199,8 +199,9 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     things = {(u.document, label) for u in uses[key] if lone and (label := _find_kind(u))}
     for use in uses[key]:
         typed = use.type == "PERSON" and (use.document, THING) in things
-        untyped = use.type == UNKNOWN and any((use.document, t) in things for t in (THING, UNKNOWN))
-        kind = THING if typed or untyped else use.type
+        other = use.type in {UNKNOWN, "ORG"}  # the tank engine Anna is not Anna Lee
+        other = other and any((use.document, t) in things for t in (THING, UNKNOWN))
+        kind = THING if typed or other else use.type
         votes[kind] += 1
         types[use.document][kind] += 1
         known = features[use.document]

@@ -36,7 +36,15 @@ from kpyramid.extraction.facts.scoring import list_traits, score_candidate
 from kpyramid.extraction.syntax.clauses import CONNECTIVES, list_led
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.polarity import is_denied, is_excluded
-from kpyramid.extraction.syntax.predicates import RELATIVES, SUBJECTS, TIMES, Frame, Part
+from kpyramid.extraction.syntax.predicates import (
+    RELATIVES,
+    SUBJECTS,
+    TIMES,
+    Frame,
+    Part,
+    is_parted,
+    list_clocks,
+)
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
     MAX_WORDS,
@@ -48,6 +56,7 @@ from kpyramid.extraction.syntax.tree import (
     count_brackets,
     find_close_name,
     find_phrase,
+    is_counted,
     is_nominal,
     list_conjuncts,
 )
@@ -284,7 +293,9 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         if original.construction in _WORDED_ONLY:
             continue
         candidate = _drop_repeated_owner(original)
-        reason = find_fault(candidate, findings.tree) or _find_bracket(candidate, depths)
+        repeated = candidate.relation.endswith(f" {candidate.tail.text}")  # "has its own fares"
+        reason = "empty_argument" if repeated else find_fault(candidate, findings.tree)
+        reason = reason or _find_bracket(candidate, depths)
         reason = reason or _find_opening(candidate, findings)
         ends = (candidate.head, candidate.tail)
         if (
@@ -462,6 +473,21 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
+def _is_of_other(time: Node, tail: Phrase, frame: Frame) -> bool:
+    """Whether a time belongs to another value: "at 17:00, on Sundays at 15:00", "to 4 in June"."""
+    tree = time.tree
+    root, within = tree[tail.root], tree.nodes[tail.first : tail.last + 1]
+    dated = any(n.dep == "prep" and any(c.entity == "DATE" for c in n.children) for n in within)
+    if dated and (root.pos == "NUM" or is_counted(root)):
+        return True
+    clocks = list_clocks(frame)
+    if len(clocks) < 2 or root not in clocks:
+        return False
+    first, last = sorted((time.i, tail.root))
+    between = tree.nodes[first + 1 : last]
+    return time in clocks or any(n.text == "," or n.dep == "cc" or n in clocks for n in between)
+
+
 def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> dict[str, str]:
     """The parts of the clause that the triple omits, by role: time, place or their preposition.
 
@@ -509,6 +535,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             phrase = whole
         if any(node.i in candidate.tokens for node in (part.root, *part.link)):
             continue
+        if is_parted(part, max(tail.last, frame.verb.i)):
+            continue
         words = " ".join(node.word for node in part.link)
         denied = part.role == "time" and any(node.dep == "neg" for node in part.link)
         if denied and part.link[-1].word not in {"until", "before"}:
@@ -521,8 +549,14 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if words in ENDING and dated and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
             roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"
+        elif part.role == "time" and words == "except":
+            roles.setdefault(words, phrase.text)
         elif part.role == "time":
+            if _is_of_other(part.root, tail, frame):
+                continue
             dated = not part.link or part.link[0].word in _DATING
+            words = f"{part.limit} {words}".lstrip()
+            dated = dated and not part.limit
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             mark = "not " if not part.link and is_excluded(part.root) else ""
             time = f"{mark}{lead}{phrase.text}"
@@ -531,7 +565,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             roles.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            roles.setdefault("place" if is_place else words, clause or phrase.text)
+            text = f"{part.limit} {clause or phrase.text}".lstrip()
+            roles.setdefault("place" if is_place else words, text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():
             phrase = find_phrase(place)

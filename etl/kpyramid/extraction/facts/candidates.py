@@ -319,6 +319,8 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
         counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
         if (kind and child.pos != "PROPN" and not counted) or superlative:
             tokens.append(child)
+            inside = is_inside_word(nodes, child.i - 1)  # "single-track railway"
+            tokens += nodes[child.i - 2 : child.i] if inside else []
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
     tokens = sorted(set(tokens), key=lambda t: t.i)
@@ -410,6 +412,13 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     head, tail = candidate.head, candidate.tail
     if _ADDRESS.match(head.text):
         return "no_words"
+    first = tree[head.first]  # "Between 6 and 19 October five came"
+    led = first.tag == "IN" and first.entity == "DATE"
+    routed = head.is_named and any(
+        c.word == "to" and c.i > head.last for c in tree[head.root].children
+    )
+    if not head.resolved and (led or routed):  # "Kell to Port Hallow follows in 2026"
+        return "unplaced_argument"
     for phrase in (head, tail):
         half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
         half = half or phrase.text.count("(") != phrase.text.count(")")

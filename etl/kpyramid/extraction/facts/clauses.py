@@ -28,7 +28,12 @@ from kpyramid.extraction.facts.copulas import (
 )
 from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
-from kpyramid.extraction.syntax.clauses import MEANS, list_led, list_prepositional
+from kpyramid.extraction.syntax.clauses import (
+    MEANS,
+    OCCASIONS,
+    list_led,
+    list_prepositional,
+)
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import (
     is_denied,
@@ -41,6 +46,7 @@ from kpyramid.extraction.syntax.predicates import (
     AFFECTING,
     MAX_HOPS,
     SUBJECTS,
+    TIMES,
     VERBS,
     Frame,
     Part,
@@ -50,7 +56,9 @@ from kpyramid.extraction.syntax.predicates import (
     follows_past,
     group_kids,
     is_copula,
+    is_parted,
     is_stative,
+    list_clocks,
     list_merged,
     read_means,
     read_modal,
@@ -208,6 +216,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     if frame.chain and find_infinitive_mark(frame.top) is not None:
         mood = mood or "to"  # "may vote to appoint a clerk to keep the books"
     mood = mood or find_modal_above(frame, findings.frames)
+    if frame.top.lemma == "have" and frame.top.tag in {"VBZ", "VBP"} and len(frame.chain) == 1:
+        mood = mood or (None if frame.noun else "must")  # "has to be filled"
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
         many = replace(many, text=f"reportedly {many.text}")
@@ -358,6 +368,9 @@ def _is_main(verb: Node) -> bool:
 
 def _is_advice(frame: Frame) -> bool:
     """Whether the clause is advice to the reader: "you can deduct", "keep your receipts"."""
+    called = frame.kids.get("aux", [frame.verb])[0]
+    if called.text == "Do" and frame.verb.tag == "VB":
+        return True  # "Do not ring the shop; Orm is"
     if frame.subjects:
         you = frame.subjects[0]
         return you.word in ADDRESSED and you.pos == "PRON" and is_general(frame.top)
@@ -390,8 +403,10 @@ def _find_position(frame: Frame) -> tuple[Node | None, Node | None]:
 
 def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     """The reason why the parse leaves the clause's subject or verb in doubt, or None."""
-    if _tells_which(frame, heads):
+    if _tells_which(frame, heads) or _is_timed(frame):
         return "restrictive_clause"
+    if any(c.dep == "cc" and c.word == "or" for c in _list_options(frame)):
+        return "not_asserted"  # "was killed or captured"
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
     called = verb.tag == "VB" and verb.head is verb and find_infinitive_mark(verb) is not None
@@ -400,6 +415,8 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
+    if frame.way == "antecedent" and frame.clause is not None and _means_clause(frame.clause):
+        return "doubtful_subject"
     compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
     if compared or _is_doubtful_participle(frame, heads):  # "as opposed to a fund"
         return "doubtful_subject"
@@ -408,6 +425,42 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     if frame.chain and (aims or frame.top.lemma == "become"):
         return "intended"  # "the aim is to find", "it became the last day to claim"
     return None
+
+
+def _is_timed(frame: Frame) -> bool:
+    """Whether a clause tells which time: "the last time trains ran on 25 December"."""
+    fronted = [c for c in frame.top.children if c.dep == "npadvmod" and c.i < frame.top.i]
+    nouns = [frame.top.head] if frame.top.dep == "relcl" else fronted
+    return frame.way == "own" and any(noun.lemma in OCCASIONS for noun in nouns)
+
+
+def _list_options(frame: Frame) -> list[Node]:
+    """The dependents of a verb among which "or" may join it to another.
+
+    What may be both or is neither is no alternative: "can open or close", "did not open or close".
+    """
+    verb = frame.verb
+    ends = [verb.head] if verb.dep == "conj" and verb.head.pos in {"VERB", "AUX"} else []
+    kids = [group_kids(end) for end in (verb, *ends)]
+    if any(read_modal(each) in _FREE or "neg" in each for each in kids):
+        return []
+    others = any(c.dep == "conj" and c.pos in {"VERB", "AUX"} for c in verb.children)
+    return [c for end in (*ends, *[verb] * others) for c in end.children]
+
+
+_FREE = frozenset({"can", "could", "may", "might"})
+
+
+def _means_clause(clause: Node) -> bool:
+    """Whether "which" stands for a clause: "ask before buying, which helps"."""
+    noun = clause.head
+    gerund = noun.dep == "pobj" and noun.left_edge is noun and noun.word.endswith("ing")
+    named = noun.entity == "PERSON" and noun.iob == "I"
+    which = any(c.word == "which" for c in clause.children)
+    return which and (named or (gerund and noun.head.word in _SEQUEL))
+
+
+_SEQUEL = frozenset({"after", "before", "by", "when", "while", "without"})
 
 
 def _is_beside(noun: Node, second: Node) -> bool:
@@ -595,6 +648,9 @@ def list_heads(frame: Frame, findings: Findings) -> list[Phrase]:
             continue
         # "belief in ghosts" is not belief: a common noun retains its complements.
         phrases = findings.read_arguments(subject, full=subject.pos == "NOUN")
+        if frame.way == "antecedent" and frame.clause is not None:
+            first = frame.clause.left_edge.i  # "Ann Lee, who left, and Tom Berg"
+            phrases = [p for p in phrases if p.resolved or p.root < first or p.root == subject.i]
         # "The study of shapes, angles, and dimensions plays": the subject is singular.
         chosen = any(c.word == "or" for noun in list_conjuncts(subject) for c in noun.children)
         top = findings.frames.get(frame.top.i, frame)
@@ -704,7 +760,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             tails += _list_object(part, frame, findings)
         elif role == "receiver":
             tails += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
-        elif role in _PREPOSITIONAL and not _belongs_above(part, frame):
+        elif role in _PREPOSITIONAL and not (
+            _belongs_above(part, frame) or is_parted(part, frame.verb.i)
+        ):
             later.append(part)
     if copula and any(part.role == "attribute" for part in frame.parts):
         return tails
@@ -722,15 +780,23 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     ends = {part.place: end for part in later for end in later if _is_period(part, end)}
     closing = {end.place for end in ends.values()}
+    if copula and not base and any(part.role != "time" for part in later):
+        later = [part for part in later if part.role != "time"]  # "was at Lund since May"
+    leads = {part.link[0].word for part in later if part.link and part.role != "time"}
+    if leads >= _CHAINED or len(list_clocks(frame)) > 1:  # "went from 3 in May to 4 in June"
+        later = [part for part in later if part.role != "time" or part.root.entity == "TIME"]
     for part in (p for p in later if p.place not in closing):
         before, ids, object_stated = base, base_tokens, whole
         coming = frame.verb.lemma in {"come", "go"} and len(later) > 1
         if coming and part is needed and _is_state(part.root):
             continue  # "came into force on" says "came into force" and more
         if needed is not None and part is not needed:
-            if part.link and part.link[0].word == needed.link[0].word:
+            same = bool(part.link) and part.link[-1].word == needed.link[-1].word
+            denied_too = same and any(node.dep == "neg" for node in part.link)
+            if same and not denied_too:
                 continue  # "ten were classified as A, five as B"
-            words = _fold_complement(needed, findings)
+            # "belongs to the county, not to the railway"
+            words = "" if denied_too else _fold_complement(needed, findings)
             if words is None:
                 continue
             before, ids = [words], [i for i in range(needed.place, needed.root.right_edge.i + 1)]
@@ -751,9 +817,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
 
 
 def _is_period(part: Part, end: Part) -> bool:
-    """Whether two dates are the ends of a period: "from 1995 to 1998"."""
+    """Whether two times are the ends of a period: "from 1995 to 1998"."""
     dated = all(
-        p.link and (p.root.entity == "DATE" or _YEAR.fullmatch(p.root.text)) for p in (part, end)
+        p.link and (p.root.entity in TIMES or _YEAR.fullmatch(p.root.text)) for p in (part, end)
     )
     if not dated or part.link[0].word not in {"during", "from"} or end.link[0].word not in ENDING:
         return False
@@ -940,6 +1006,10 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     if controlled and verb.lemma.lower() not in done:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
+    active = "auxpass" not in frame.kids
+    if active and verb.lemma.lower() in _TELLING_VERBS and not _FULL.isdisjoint(frame.kids):
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return []  # "told the board that", "called them the Maybes"
     ways = _list_directions(noun, verb)
     direction, way_tokens = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
@@ -985,6 +1055,10 @@ def _is_distinguished(noun: Node) -> bool:
 
 
 _TELLING = frozenset({"relcl", "acl", "amod"})
+_FULL = frozenset({"ccomp", "oprd"})
+_TELLING_VERBS = frozenset("advise assure call inform name notify remind tell warn".split())
+_SCOPES = frozenset({"comparison", "terms"})
+"""Nouns of prepositions that limit what is said: "in terms of"."""
 
 
 def _read_amount(unit: Node, phrase: Phrase) -> tuple[Phrase, str, list[int]] | None:
@@ -1010,7 +1084,7 @@ def _list_completions(noun: Node, having: bool, negated: bool, findings: Finding
     ranged = _CHAINED if leads >= _CHAINED else frozenset()  # "from business to education"
     for part in (p for p in parts if p.link[0].word not in ranged):
         tails = _read_prepositional(part, findings)
-        if held is None or not tails:
+        if held is None or not tails or not _SCOPES.isdisjoint(n.word for n in part.link):
             continue
         for phrase, prep, tokens, denied in tails:
             if prep != "per" and (prep not in {"of", "than"} or having):
@@ -1067,7 +1141,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
     for argument in findings.read_arguments(root, full=part.gap is None):
         phrase = _cut_lead(argument, part, findings)
         lacks = lacking and is_denied(findings.tree[argument.root])
-        tails.append((phrase, "without" if lacks else words, tokens, negated))
+        led = "without" if lacks else f"{part.limit} {words}".lstrip()
+        tails.append((phrase, led, tokens, negated))
         if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
             within = "in" if words in _WITHIN else words
             ids = [] if within != words else tokens

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from simplemma import is_known
 
 from kpyramid.documents.blocks import Block
+from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.syntax.kinds import (
@@ -562,6 +563,13 @@ _VAGUE = frozenset(
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
+def _joins_person(name: Node) -> bool:
+    """Whether a person's name is coordinated with that of another: "Ann Lee and Eva Moe"."""
+    members = (c for c in name.children if c.dep == "conj" and c.pos == "PROPN")
+    named = (c.entity == "PERSON" or (c.entity == "ORG" and c.children) for c in members)
+    return name.entity == "PERSON" and any(named)
+
+
 def _is_part(owner: Node) -> bool:
     """Whether a possessor is part of a name, not an entity of its own: "Lena's Vodka"."""
     named = owner.dep == "poss" and owner.pos == owner.head.pos == "PROPN"
@@ -935,6 +943,8 @@ class Antecedents:
 
         Return whether it was resolved; else remember the phrase if its noun has modifiers.
         """
+        if token.lemma.lower() in SIZES:
+            return False  # "longer than 12 hours ... takes the hours"
         determiner = next((c.word for c in token.children if c.dep == "det"), "")
         rest = [c for c in token.children if c.dep not in {"det", "case", "punct"}]
         rest = [c for c in rest if c.dep != "relcl" or is_restrictive(c)]  # "these, which it has"
@@ -953,7 +963,13 @@ class Antecedents:
             return len(near) == 1
         if telling and determiner not in _POINTING - {"the"} and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
-            if phrase is not None and phrase.words > 1 and phrase.root == token.i:
+            bounded = any(
+                g.dep in {"neg", "quantmod"}
+                for c in token.children
+                if c.tag == "CD"
+                for g in c.children
+            )  # "at most 14 wagons"
+            if phrase is not None and phrase.words > 1 and phrase.root == token.i and not bounded:
                 same = phrase.text.lower()
                 known = [entity for entity, _ in among if entity.phrase.text.lower() == same]
                 entity = known[0] if known else describe(token, phrase)
@@ -994,6 +1010,8 @@ class Antecedents:
         self._touch(pair, token)
 
     def _set_topic(self, entity: Antecedent, token: Node) -> None:
+        if _joins_person(token):
+            return
         if self.topic is None:
             self.topic = entity
         if token.sentence == self._opening and self._opened != self._opening:
@@ -1003,7 +1021,10 @@ class Antecedents:
         faded = ent.salience * 0.5 ** (token.sentence - ent.sentence)
         scene = ent.phrase.label in _SCENES and token.dep in {"pobj", "appos", "conj"}
         scene = scene or self._depths[token.i] > 0
-        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(token.dep, _DEFAULT_WEIGHT)
+        # Of "Ann Lee and Eva Moe" neither is rather meant by "she".
+        beside = token.dep != "conj" and ent.plural is not True and _joins_person(token)
+        role = "conj" if beside else token.dep
+        weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(role, _DEFAULT_WEIGHT)
         ent.salience = faded / 2 + weight
         ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
         ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
@@ -1147,8 +1168,10 @@ class Antecedents:
             ):
                 return False
         best = self._choose(fitting, token)
-        if best is None:
-            return False
+        others = (a for a, _ in self._specific.get(token.word, ()))
+        several = any(token.sentence - a.sentence <= _TOPIC_WINDOW for a in others)
+        if best is None or (best.phrase.is_named and several and is_person_noun(token.word)):
+            return False  # "the tractor driver, Ann Lee, and the train driver ... the driver"
         self._refer(token, best)
         return True
 

@@ -252,7 +252,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
         return  # "Live demo: X", "for MS, antistreptolysin O and", "carcinoma, grade IV"
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = not determined
-    if aside or _is_item(appositive) or forms_term(kind, name):
+    several = kind is noun and name.entity in PLACES and any(c.dep == "conj" for c in name.children)
+    if aside or several or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
     before = find_phrase(noun)

@@ -34,6 +34,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.extraction.facts.candidates import WORDS
 from kpyramid.extraction.facts.scoring import WEIGHTS
+from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
     MAX_RELATION_WORDS,
@@ -104,9 +105,9 @@ def read_tables(given: Titled) -> Extraction:
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
                 title = given.title if _is_narrow(table) else ""
-                level, cell = context[-1]
-                measured = cell.text if level else ""
-                findings.add_table(table, _name_context(context, nouns, title), above, measured)
+                _, cell = context[-1]
+                subject = _name_context(context, nouns, title)
+                findings.add_table(table, subject, above, cell.text)
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
@@ -223,7 +224,7 @@ _EMPTY = re.compile(
     r"[\W_]*|n\.?/?a\.?|tb[ac]|ditto|idem|as above|(?:see|refer to) (?:also )?\S+(?: \S+)?", re.I
 )
 """Cells without a value, which refer to another place: "see below"."""
-_LONGEST_NAME, _LONGEST_VALUE = 8, 80
+_LONGEST_NAME, _LONGEST_TITLE, _LONGEST_VALUE = 8, 14, 80
 """Words."""
 
 
@@ -238,11 +239,11 @@ def _name_context(
     names its document in any words, unless it is a deed or question.
     """
     for level, cell in reversed(context):
-        is_title = cell.text == title
+        is_title = bool(title) and title.casefold().startswith(cell.text.casefold())
         words = cell.text.split()
         last = words[-1] if words else ""
         noun = lemmatise(last.casefold())
-        if noun in _WORDS["parts"] or (level and noun in nouns):
+        if noun in _WORDS["parts"] or noun in nouns:
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and not is_title and noun != last.casefold() and last.endswith("s")
@@ -252,7 +253,8 @@ def _name_context(
         deed = doing or _is_participle(first)
         is_named = is_title or (large and ": " not in cell.text)
         is_name = is_named and not (plural or deed or first in QUESTION_WORDS)
-        short = 0 < len(words) <= _LONGEST_NAME and cell.text[-1] not in ".:?!,;"
+        longest = _LONGEST_TITLE if is_title else _LONGEST_NAME
+        short = 0 < len(words) <= longest and cell.text[-1] not in ".:?!,;"
         return cell if is_name and short else None
     return None
 
@@ -349,7 +351,11 @@ def _find_subject(
             says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
-        return ()
+        noun = first[-1] if first else ""
+        numbers = [row[0].text for row in rows if 0 in row]
+        counted = types.get(0, Counter())["number"] >= _MOST * len(rows)
+        called = counted and _is_numbered(noun) and len({*numbers}) == len(rows)
+        return (0,) if called else ()
     column = min(chosen)[1]
     column = 0 if is_keyed and column in repeated else column
     # A participant of a year's event, "Winner", is not the subject of the row.
@@ -359,6 +365,8 @@ def _find_subject(
 
 _ASKING, _VERBAL = QUESTION_WORDS | PRONOUNS | {"if"}, AUXILIARIES | MODALS
 _NUMBERED = WORDS["numbered"] | _WORDS["coded"]
+_ASKED = frozenset({"owner", "date", *_WORDS["tasks"], *_WORDS["qualities"]})
+"""Nouns of headers above columns of words only."""
 
 
 def _split_header(header: str) -> list[str]:
@@ -371,11 +379,19 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
     noun = lemmatise(above.rpartition(" ")[2])
     lemmas = {lemmatise(word) for word in cell.text.casefold().split()}
-    if noun in _NUMBERED and cell.text[0].isdigit():
+    called = noun in _NUMBERED or (cell.text.isdigit() and _is_numbered(noun))
+    if called and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
     if noun not in _WORDS["named_after"] or noun in lemmas:
         return cell
-    return Cell(f"{cell.text} {noun}", (*cell.spans, *header[0].spans))
+    coded = " " not in cell.text and any(map(str.isdigit, cell.text))
+    words = f"{noun} {cell.text}" if coded else f"{cell.text} {noun}"
+    return Cell(words, (*cell.spans, *header[0].spans))
+
+
+def _is_numbered(noun: str) -> bool:
+    """Whether things of a kind may be called by numbers: in the column "Unit" 201 is a unit."""
+    return noun in _WORDS["named_after"] or find_kind_label(noun) is not None
 
 
 def _is_short(text: str) -> bool:
@@ -431,7 +447,10 @@ def _opens_with_header(rows: Sequence[_Row]) -> bool:
     if len(first) < 2 or {_classify(cell.text) for cell in first.values()} != {"text"}:
         return False
     below = [{_classify(row[column].text) for row in rest if column in row} for column in first]
-    return len(rest) > 1 and any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
+    valued = any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
+    words = [_split_header(cell.text) for cell in first.values()]
+    asks = any(parts[0] in QUESTION_WORDS or parts[-1] in _ASKED for parts in words if parts)
+    return len(rest) > 1 and (valued or (asks and len(first) > 2))
 
 
 # Headers as relations.

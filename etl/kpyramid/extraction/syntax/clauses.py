@@ -26,6 +26,7 @@ _PREPOSITIONS = frozenset({"prep", "agent", "dative"})
 _PREPOSITION_NOUNS = WORDS["preposition_nouns"]
 """Nouns that belong to the prepositions around them: "on behalf of", "in front of"."""
 _SECOND = frozenset({"to", "with"})
+OCCASIONS = WORDS["occasions"]
 CONNECTIVES = WORDS["connectives"]
 """Phrases that join sentences: they do not qualify their clause."""
 
@@ -75,8 +76,9 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
             yield Part("circumstance", node)
     elif dep == "advmod":
         preps = [c for c in node.children if c.dep == "prep"]
+        grades = [c for c in node.children if c.tag in {"RBR", "RBS"} and c.i < node.i]
         for prep in preps:
-            yield from list_prepositional(prep, (node,))
+            yield from list_prepositional(prep, (*grades, node))
         if not preps and node.tag not in RELATIVES:
             often = node.entity in TIMES and node.word.endswith("ly")
             yield Part("time" if often else "adverb", node)
@@ -136,11 +138,16 @@ def list_led(quality: Node) -> list[Part]:
 
 
 def _tells_manner(noun: Node) -> bool:
-    """Whether a bare noun after "by" is a manner: "by hand", "by accident", not "by a hand"."""
+    """Whether a noun is a manner: "by hand", "by accident", not "by a hand"; "in a safe way"."""
+    if noun.head.word == "in" and noun.word in _FASHIONS:
+        return noun.left_edge.word in {"a", "an"}
     completed = noun.left_edge is not noun or any(
         c.dep != "prep" or c.word == "of" for c in noun.children
     )
     return noun.head.word == "by" and noun.word in MANNERS and not completed
+
+
+_FASHIONS = frozenset({"fashion", "manner", "way"})
 
 
 def _is_second_half(word: Node) -> bool:
@@ -283,7 +290,7 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
         if head is node:
             break
         if node.dep == "relcl" or (node.dep == "acl" and node.tag in {"VBN", "VBG"}):
-            if node.tag == "VB" and head.lemma in WORDS["occasions"]:
+            if node.tag == "VB" and head.lemma in OCCASIONS:
                 break  # "the reason to sell": a reason sells nothing
             if head.pos not in _VERBAL:
                 return [head], "antecedent"
@@ -349,7 +356,7 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
         governor = head.head
         if "expl" in known.get(governor.i, {}):
             return None  # "there is a plan to move": the plan is the subject
-        if head.dep == "attr" and head.lemma in WORDS["occasions"]:
+        if head.dep == "attr" and head.lemma in OCCASIONS:
             return None
         fits = head.dep in {"dobj", "attr"} and "dative" not in known.get(
             governor.i, {"dative": []}

@@ -140,6 +140,13 @@ class Part:
             return self.link[0].i
         return self.gap.i if self.gap is not None else self.root.left_edge.i
 
+    @property
+    def limit(self) -> str:
+        """The adverb that limits the part: "only" in "runs only on Sundays"; else ""."""
+        limits = (c for node in self.link[:1] for c in node.children if c.i < node.i)
+        words = (c.word for c in limits if c.i == 0 or c.tree[c.i - 1].word != "not")
+        return next((word for word in words if word in WORDS["limiting"]), "")
+
 
 @dataclass(slots=True, eq=False)
 class Frame:
@@ -176,6 +183,32 @@ def group_kids(node: Node) -> Kids:
     for child in node.children:
         kids.setdefault(child.dep, []).append(child)
     return kids
+
+
+def list_clocks(frame: Frame) -> list[Node]:
+    """The times of day in a clause: "17:00" and "15:00" in "at 17:00, on Sundays at 15:00"."""
+    roots = (part.root for part in frame.parts)
+    return [root for root in roots if root.entity == "TIME" and root.text[:1].isdigit()]
+
+
+def is_parted(part: Part, last: int) -> bool:
+    """Whether a part belongs to a later alternative, item or share than what ends at token `last`.
+
+    "128, or 122 in three units", "the sheets and, from 2021, the tables", "ten were sold, five of
+    them on Monday".
+    """
+    nodes = part.root.tree.nodes
+    between = nodes[last + 1 : part.place]
+    share = any(n.word in {"them", "which"} and nodes[n.i - 1].word == "of" for n in between)
+    if any(n.text == ";" for n in between):
+        return True  # "it is 0.9; with the brake 1.4"
+    for n in between:
+        before, after = nodes[n.i - 1].text, nodes[n.i + 1].text
+        if n.dep == "cc" and n.word == "or" and "," in {before, after}:
+            return True
+        if n.dep == "cc" and n.word == "and" and n.head.i <= last and after == ",":
+            return True
+    return share
 
 
 def list_merged(frames: dict[int, Frame]) -> set[int]:
@@ -280,6 +313,8 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     if frame.chain and frame.verb.dep == "conj":
         mark = find_infinitive_mark(frame.verb)
         tokens += [mark.i] if mark is not None and mark.i not in tokens else []
+        shared = (c for c in frame.verb.head.children if c.dep == "auxpass" or c.tag == "TO")
+        tokens += [c.i for c in shared if frame.verb.tag == "VBN" and c.i not in tokens]
     tokens.sort()
     top = frames[frame.top.i]
     lent: list[int] = []

@@ -195,6 +195,7 @@ def _is_above(node: Node, descendant: Node) -> bool:
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
+_WEEKDAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
@@ -230,6 +231,8 @@ def repair_tree(tree: Tree) -> None:
     for node in tree.nodes:
         if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
             _part_date(node)
+        if _CLAUSE_NUMBER.fullmatch(node.text) and node.i == tree.sentences[node.sentence][0]:
+            _unseat_number(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in {"age", "aged"} and node.entity == "DATE" and node.iob == "B":
@@ -255,12 +258,25 @@ def repair_tree(tree: Tree) -> None:
         elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
-            _lift_personal(node)
+            _lift_relative(node)
         elif node.dep == "ccomp" and node.head.tag == "VBZ":
             _seat_plural(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
             _share_passive(node)
+            _lower_later(node)
+        elif node.dep == "prep" and node.word in _EXCEPTING and node.head.pos in _NOMINAL:
+            _lift_exception(node)
+        elif node.word == "owing" and node.i + 1 < len(tree) and tree[node.i + 1].word == "to":
+            node.pos, node.tag, node.dep = "ADP", "IN", "prep"
+        elif node.dep == "cc" and node.head.pos == "PROPN" and node.word in {"and", "&"}:
+            _join_union(node)
+        elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
+            _join_minus(node)
+        elif node.dep == "aux" and any(
+            c.dep == "mark" and c.i > node.i for c in node.head.children
+        ):
+            node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
             _seat_report(node)
         elif node.word in _PARTICLES and node.dep == "advmod" and not node.children:
@@ -276,6 +292,8 @@ def repair_tree(tree: Tree) -> None:
         restricted = node.tag == "NNPS" and any(c.dep == "relcl" for c in node.children)
         if restricted and not node.entity and tree.sentences[node.sentence][0] == node.i:
             node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
+        if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _RELATIVE:
+            _unseat_time(node)
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
             _unname(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
@@ -297,6 +315,96 @@ def repair_tree(tree: Tree) -> None:
     _retype_names(tree)
 
 
+_RELATIVE = frozenset({"last", "next", "this"})
+
+
+def _unseat_time(time: Node) -> None:
+    """Make a time that opens a sentence qualify it: "Last year control was called twice"."""
+    noun, first = time.head, time.tree.sentences[time.sentence][0]
+    if noun.dep in SUBJECTS and time.left_edge.i == first and noun.i == time.i + 1:
+        _move(time, noun.head)
+        time.dep, noun.left_edge = "npadvmod", noun
+
+
+_CLAUSE_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+")
+
+
+def _unseat_number(number: Node) -> None:
+    """Leave the number of a clause out of its first noun: "3.2 Loading ends before departure"."""
+    after = number.tree.nodes[number.i + 1 : number.i + 2]
+    if number.head.i > number.i and after and after[0].text.istitle():
+        number.dep, number.pos, number.tag = "punct", "PUNCT", "LS"
+        number.entity, number.iob = "", "O"
+        if after[0].iob == "I":
+            after[0].iob = "B"
+        if after[0].pos == "PROPN" and not after[0].entity and after[0].head.pos != "PROPN":
+            after[0].pos, after[0].tag = "NOUN", "NN"
+
+
+_EXCEPTING = frozenset({"barring", "except", "excluding"})
+_BELOW_ZERO = re.compile(r"[-\u2212]\d+")
+
+
+def _lower_later(verb: Node) -> None:
+    """Attach what follows a coordinated verb to it, not to the first: "began and ended in May"."""
+    first = verb.head
+    later = [c for c in first.children if c.dep == "conj" and c.i > verb.i]
+    end = later[0].left_edge.i if later else len(verb.tree)
+    for child in list(first.children):
+        if verb.right_edge.i < child.i < end and child.dep in _FOLLOWING:
+            _move(child, verb)
+            verb.right_edge = max(verb.right_edge, child.right_edge, key=lambda n: n.i)
+
+
+_FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
+
+
+def _lift_exception(prep: Node) -> None:
+    """Attach an exception to the verb: "lost money every year except 1951"."""
+    path = [prep.head]
+    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
+        path.append(path[-1].head)
+    if path[-1].pos in {"VERB", "AUX"} and path[-1].i < prep.i:
+        _move(prep, path[-1])
+        for node in path[:-1]:
+            _refit(node)
+
+
+def _join_union(conjunction: Node) -> None:
+    """Join "Hall and Vale Railway" into a name: it has a verb in the singular, or one article."""
+    first, nodes = conjunction.head, conjunction.tree.nodes
+    last = next((c for c in first.children if c.dep == "conj" and c.i > conjunction.i), first)
+    named = last.pos == "PROPN" and last.text.istitle() and first.i == conjunction.i - 1
+    if not named or last.left_edge.i != conjunction.i + 1 or last.left_edge is last:
+        return
+    kind = LABEL_BY_NOUN.get(last.word)
+    if kind not in {"ORG", "FAC"} or last.tag == "NNPS":
+        return
+    before = [c for c in first.children if c.i < first.i]
+    helpers = (c for c in first.head.children if c.dep in {"aux", "auxpass"})
+    finite = next(helpers, first.head)
+    single = first.dep in SUBJECTS and (finite.tag == "VBZ" or finite.word == "was")
+    if single and all(c.dep == "det" for c in before):
+        _join_name(nodes[first.i : last.i + 1], first)
+        for node in nodes[first.i : last.i + 1]:
+            node.entity = "ORG"
+        for child in [c for c in last.children if c.i > last.i]:
+            _move(child, first)
+
+
+def _join_minus(number: Node) -> None:
+    """Make "-5" a number, and its unit the object of a preposition: "below -5 degrees"."""
+    after, prep = number.tree.nodes[number.i + 1 : number.i + 2], number.tree[number.i - 1]
+    unit = next((n for n in after if n.tag == "NNS"), None)
+    if unit is None:
+        return
+    _attach([number], unit, "nummod")
+    number.pos, number.tag, unit.left_edge = "NUM", "CD", number
+    if prep.dep == "prep" and not prep.children and unit.dep == "dobj":
+        _move(unit, prep)
+        unit.dep, prep.right_edge = "pobj", unit.right_edge
+
+
 def _unname(noun: Node) -> None:
     """Clear the type of a common noun with "a", which the recogniser took for a name: "a lien"."""
     if noun.iob == "B" and any(c.word in {"a", "an"} for c in noun.children if c.i < noun.i):
@@ -304,9 +412,18 @@ def _unname(noun: Node) -> None:
 
 
 def _unseat_label(label: Node) -> None:
-    """Detach words before a colon as second subject: "Background: boards sell shares"."""
-    if any(c.dep in SUBJECTS and c.i > label.i for c in label.head.children):
-        label.dep = "dep"
+    """Detach words before a colon as subject: "Background: boards sell shares".
+
+    What the parser took for their apposition is the subject: "Known issue: the alarm rings".
+    """
+    named = next((c for c in label.children if c.dep == "appos" and c.i > label.i + 1), None)
+    if named is not None:
+        for child in [c for c in label.children if c.i > label.i and c.text != ":"]:
+            _move(child, label.head if child is named else named)
+        named.dep = label.dep
+        _refit(label)
+        _refit(named)
+    label.dep = "dep"
 
 
 def _attach(words: Iterable[Node], head: Node, dep: str) -> None:
@@ -447,6 +564,10 @@ def _join_date(month: Node) -> None:
         last, has_year = i, True
     if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
         return
+    weekday = nodes[first - 1] if first else month
+    if weekday.word in _WEEKDAYS and month.head is weekday:
+        _end_name(weekday, month, nodes[first : month.i])  # "Monday 6 October"
+        first -= 1
     for node in nodes[first : last + 1]:
         node.entity, node.iob = "DATE", "I"
     nodes[first].iob = "B"
@@ -543,6 +664,14 @@ def _lift_preposition(prep: Node) -> None:
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
         return
     lemma = verb.lemma.lower()
+    bare = noun.dep == "pobj" and noun.left_edge is noun
+    dated = any(c.entity == "DATE" for c in prep.children)
+    margin = prep.word == "by" and any(map(is_counted, prep.children))
+    apart = noun.entity == "DATE" and prep.word in {"at", "for", "with"}
+    if noun.dep == "pobj" and (apart or (bare and noun.tag == "NN" and (dated or margin))):
+        _move(prep, verb)  # "warned in writing in 2022", "on 4 May for repairs"
+        _refit(noun)
+        return
     passive = {c.dep for c in verb.children} & {"auxpass", "agent"} == {"auxpass"}
     placed = noun.dep == "pobj" and noun.head.word in {"in", "at"}
     if noun.pos == "PROPN" and placed and prep.word == "by" and passive:
@@ -591,20 +720,40 @@ def _lower_first_time(to: Node) -> None:
         _widen(amounts[0], first)
 
 
-def _lift_personal(clause: Node) -> None:
-    """Attach a clause with "who" to persons: "patients with lung cancer who smoked"."""
-    noun, ancestor = clause.head, clause.head
-    asked = any(c.word == "who" for c in clause.children)
-    people = noun.word == "people" or is_person_noun(noun.lemma.lower())
-    if not asked or noun.entity == "PERSON" or people:
+def _lift_relative(clause: Node) -> None:
+    """Attach a clause with "who" to persons, one with "which" to a thing.
+
+    "Patients with lung cancer who smoked", "a film by Ann Lee, which follows a ferry", "the mill in
+    Brook, which was built by Ann Lee".
+    """
+    ancestor = clause.head
+    asked = {c.word for c in clause.children} & {"who", "which"}
+    placed = ancestor.pos == "PROPN" and ancestor.head.word == "in" and "which" in asked
+    if placed and ancestor.head.head.pos == "NOUN" and clause.lemma not in _LYING:
+        _move(clause, ancestor.head.head)
+        return
+    personal = "who" in asked
+    full = ancestor.entity != "PERSON" or ancestor.iob == "I"  # a river may pass for a person
+    if not asked or _is_personal(ancestor) is personal or not (personal or full):
         return
     for _ in range(_MAX_RISE):
         ancestor = ancestor.head
-        if ancestor.pos == "NOUN" and is_person_noun(ancestor.lemma.lower()):
+        if ancestor.pos == "NOUN" and _is_personal(ancestor) is personal:
             _move(clause, ancestor)
             return
-        if ancestor.dep not in {"pobj", "prep", "conj"}:
+        if ancestor.dep not in ({"pobj", "prep", "conj"} if personal else _RISING):
             return
+
+
+_LYING = frozenset("be belong border have include lie".split())
+"""Verbs of places: a clause with another is about what is there."""
+_RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
+"""Labels on the path from a person up to the thing that a clause with "which" is about."""
+
+
+def _is_personal(noun: Node) -> bool:
+    people = noun.word == "people" or is_person_noun(noun.lemma.lower())
+    return people or noun.entity == "PERSON"
 
 
 def _lift_place(prep: Node) -> None:
@@ -665,16 +814,19 @@ def _lift_standard(than: Node) -> None:
 
 
 def _share_passive(verb: Node) -> None:
-    """Retag a past tense after a present passive as a participle: "is made and kept".
+    """Retag a past tense after a present passive as a participle: "is made and kept", "must be".
 
     With an object or a year it is a past tense: "is owned by Ann and opened in 1990".
     """
     deps = {c.dep for c in verb.children}
-    present = any(c.dep == "auxpass" and c.tag in {"VBZ", "VBP"} for c in verb.head.children)
+    present = any(c.dep == "auxpass" and c.tag in _PRESENT for c in verb.head.children)
     dated = any(_is_year(n) for c in verb.children for n in c.children)
     alone = deps.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
     if verb.tag == "VBD" and present and alone:
         verb.tag = "VBN"
+
+
+_PRESENT = frozenset({"VB", "VBP", "VBZ"})
 
 
 def _join_frequency(adverb: Node) -> None:

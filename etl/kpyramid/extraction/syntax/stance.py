@@ -335,6 +335,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         top = top.head
     if top.dep == "advcl":  # the condition itself
         words = [c.word for c in top.children if c.dep == "mark"]
+        if words == ["as"] and top.head.word == "long":
+            return "provided"  # "as long as nobody drills it"
         cue = "so" if words == ["so", "that"] else _read_condition(top, is_general(top))
         pending = next((c.word for c in top.children if c.word in WORDS["pending"]), None)
         later = pending != "where" and not _resumes(frame)
@@ -349,6 +351,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
                 continue
             word = read_preposed(clause, top) if clause.i < top.i else None
             word = word or _read_proviso(clause)
+            if clause.word == "long" and any(c.dep == "advcl" for c in clause.children):
+                word = "provided"
             # An if-clause is no subject, although the parser may label it as one.
             adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
             if adverbial and not any(c.word == "even" for c in clause.children):

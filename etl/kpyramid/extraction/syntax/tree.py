@@ -330,13 +330,17 @@ def _grades(token: Node) -> bool:
     """Whether an adverb changes the adjective's meaning: "second largest", "too much"."""
     if token.tag != "RB" or token.dep != "advmod" or token.i > token.head.i:
         return False
-    described = token.head.pos == "ADJ" and token.head.dep == "amod"
-    return described and (token.entity == "ORDINAL" or token.word.endswith(("ly", "too")))
+    return token.head.dep == "amod" and (
+        token.entity == "ORDINAL" or token.word.endswith(("ly", "too"))
+    )
 
 
 def _limits_number(token: Node) -> bool:
-    """Whether the word belongs to a number: "over", "at least", "more than", "up to"."""
+    """Whether the word belongs to a number: "over", "at least", "not more than", "up to"."""
     node = token
+    if token.dep == "neg":
+        after = token.tree[token.i + 1]
+        return token.head.pos == "NUM" and (after.tag in {"JJR", "RBR"} or after.word == "quite")
     for _ in range(3):
         if node.dep not in {"quantmod", "advmod", "amod"} or node.head is node:
             return False
@@ -484,7 +488,7 @@ def _cut_run(
                 continue
             # "an issue of the newspaper Le Monde" holds the name.
             close = child.dep == "appos" and _is_close(child, node is root)
-            if child.dep in _CUT and not close:
+            if child.dep in _CUT and not close and not _limits_number(child):
                 listed = inner and child.dep in {"conj", "cc"}
                 if not listed and not _shares_entity(child, root) and not _is_pair(child):
                     continue
