@@ -252,3 +252,11 @@ def is_citation(line: str, share: float) -> bool:
     if share < 0.15 and (_VOLUME.search(line) or _IDENTIFIED.search(line)):
         return True
     return bool(_FETCHED.match(line)) and len(line) < 60
+
+
+CLOSING = re.compile(
+    r"^(?:(?:(?:kind|kindest|best|warm|many) )?(?:regards|wishes|thanks)[,.!]?"
+    r"|yours(?: sincerely| faithfully| truly)?,?|sincerely,?|cheers,?)$",
+    re.I | re.M,
+)
+"""The line that ends a letter; its sender's name, role and firm follow."""

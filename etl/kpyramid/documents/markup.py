@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 from xml.parsers import expat
 
+from kpyramid.documents.cleaning import CLOSING
 from kpyramid.documents.labels import RefusedError, names_labels, read_labels
 from kpyramid.documents.pages import render_markdown
 
@@ -102,7 +103,11 @@ def read_mail(data: bytes) -> Mail:
     is_html = body is not None and body.get_content_subtype() == "html"
     title = _REPLY.sub("", str(subject)).strip() if subject else None
     if not is_html:
-        content = render_markdown(content.partition("\n-- \n")[0], html=False)
+        content = content.partition("\n-- \n")[0]
+        for closing in [*CLOSING.finditer(content)][-1:]:
+            lines = content[closing.end() :].split("\n")  # a name, a role, a firm
+            content = "\n\n".join([content[: closing.end()], *lines])
+        content = render_markdown(content, html=False)
     return Mail(Markup(content, title or None), headers, attached)
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from kpyramid.documents.blocks import Block, classify_labels, read_label
-from kpyramid.documents.cleaning import is_citation, list_blocks
+from kpyramid.documents.cleaning import CLOSING, is_citation, list_blocks
 from kpyramid.documents.sentences import FIRM_END, Dropped, Span, split_sentences, trim
 from kpyramid.documents.words import LETTERS, pick_table, read_words
 
@@ -361,20 +361,13 @@ def _ends_apart(text: str, before: Span, line: Span, widest: int) -> bool:
     return short and not text[line.start].islower()
 
 
-_CLOSING = re.compile(
-    r"(?:(?:kind|kindest|best|warm|many) )?(?:regards|wishes|thanks)[,.!]?"
-    r"|yours(?: sincerely| faithfully| truly)?,?|sincerely,?|cheers,?",
-    re.I,
-)
-
-
 def judge_line(line: str, language: str) -> str | None:
     """The reason why a line is no prose ("no_words", "table", "code", "citation"), or None.
 
     The formula that ends a letter is "no_statement".
     """
     line = line.strip().strip("`")
-    if _CLOSING.fullmatch(line):
+    if CLOSING.fullmatch(line):
         return "no_statement"
     if _RULE.fullmatch(line):
         return "table" if "|" in line else "no_words"

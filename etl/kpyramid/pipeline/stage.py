@@ -44,11 +44,11 @@ class Function:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("converter", 9, section="ingest", libraries=("kreuzberg", "python-calamine")),
+    Function("converter", 10, section="ingest", libraries=("kreuzberg", "python-calamine")),
     Function("splitter", 5, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        33,
+        34,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
@@ -100,7 +100,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=13,
+        version=14,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -131,7 +131,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=21,
+        version=22,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),

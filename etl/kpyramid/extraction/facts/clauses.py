@@ -780,7 +780,7 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     whole = not reflexive and any(t.resolved or t.root in objects for t in apart)
     ends = {part.place: end for part in later for end in later if _is_period(part, end)}
     closing = {end.place for end in ends.values()}
-    if copula and not base and any(part.role != "time" for part in later):
+    if copula and not base and needed is None and any(part.role != "time" for part in later):
         later = [part for part in later if part.role != "time"]  # "was at Lund since May"
     leads = {part.link[0].word for part in later if part.link and part.role != "time"}
     if leads >= _CHAINED or len(list_clocks(frame)) > 1:  # "went from 3 in May to 4 in June"
