@@ -108,6 +108,10 @@ def rejects(
     stages = [each.name for each in PIPELINE]
     if stage not in (None, *stages):
         raise InputError(f"--stage {stage!r}: no such stage; there are {', '.join(stages)}")
+    chunks = map_column(opened.table("chunks"), "chunk_id", "document_id")
+    rows = [
+        {**row, "document_id": row["document_id"] or chunks.get(row["chunk_id"])} for row in rows
+    ]
     chosen = [
         {**row, "source": sources.get(row["document_id"])}
         for row in rows

@@ -245,7 +245,8 @@ def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict
 
 
 def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
-    parts = [str(raw[part]) for part in ("head", "relation", "tail")]
+    relation = word_relation(str(raw["relation"]), bool(raw["negated"]))
+    parts = [str(raw["head"]), relation, str(raw["tail"])]
     detail = " | ".join([*parts, sentence] if sentence else parts)
     key = str(raw["raw_triple_id"])
     return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
@@ -257,6 +258,7 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
         "chunk_id": fact.chunk_id,
         "head": fact.head.name,
         "relation": fact.relation,
+        "negated": fact.negated,
         "tail": fact.tail.name,
     }
     return reject_raw(raw, reason, sentence)
