@@ -175,6 +175,7 @@ _STATEMENT = re.compile(
     re.VERBOSE,
 )
 _ITEM = re.compile(r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[^\S\n]+")
+_CLAUSE_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?[^\S\n]+(?=[A-Z])")
 _LINE = re.compile(r"(?<![^\n])[^\S\n]*(?:[-*•‣◦–+][^\S\n]+)?(?=\S)([^\n]+)")
 _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 
@@ -197,6 +198,8 @@ def screen_text(
             dropped.append(_drop(reason, text, part))
             continue
         for block in list_blocks(text, part.start, part.end):
+            number = _CLAUSE_NUMBER.match(text, block.start, block.end)
+            block = Span(number.end(), block.end) if number else block
             _screen_block(text, block, language, prose, dropped)
     return prose, dropped
 

@@ -78,6 +78,7 @@ def split_sentences(text: str) -> Iterator[Span]:
         stop = match.group().rstrip()
         parted = "\n\n" in match.group()
         begin, end = max(start, match.start() - 12), match.start() + 1
+        parted = parted or text.endswith(("°C", "°F"), begin, match.start())
         abbreviated = stop == "." and not parted and _ABBREVIATION.search(text, begin, end)
         if abbreviated and not (
             _ends_at_letter(text, match.end(), end)

@@ -45,7 +45,7 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 10, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 5, section="chunk", libraries=("simplemma",)),
+    Function("splitter", 6, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
         34,

@@ -546,6 +546,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
+        starts = [p for p in frame.parts if p.link and p.link[-1].word == "from"]
+        if words in ENDING and dated and sum(p.role == "time" for p in starts) > 1:
+            continue  # "from April to September and not from November to February"
         if words in ENDING and dated and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
             roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"

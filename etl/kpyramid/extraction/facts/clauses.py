@@ -155,7 +155,7 @@ def _govern(frame: Frame, findings: Findings) -> Frame:
     above = findings.frames.get(verb.head.i)
     bare = verb.dep == "ccomp" and verb.tag == "VB" and "aux" not in frame.kids
     held = bare if frame.way == "own" else frame.way == "object_control" and verb.dep == "xcomp"
-    if not held or frame.chain or above is None:
+    if not held or frame.chain or above is None or above.verb.i > frame.verb.i:
         return frame
     named = not bare and any(noun.pos == "PROPN" for noun in frame.subjects)
     if named and word_control(frame) is not None:
@@ -326,7 +326,8 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     named = any(n.pos == "PROPN" and n.entity not in {"", *LITERALS} for n in parts)
     if helper is not None and helper.word not in {"is", "are"}:
         has = next((a.word for a in frame.kids.get("aux", ()) if a.word in {"has", "have"}), "")
-        done = has != "" and (every or of)
+        counted = is_counted(noun) and not _is_person(noun)  # "eleven trains were cancelled"
+        done = (has != "" and (every or of)) or counted
         # "Fort Ellis was razed", "the import of records has been completed"
         return top and (named or done) and group.modality in {None, "will"}
     if helper is not None and group.modality is None:
@@ -335,7 +336,9 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
         general = general and (bare or opening.word in _EVERY)  # not "hardly any"
         beside = (c.word for c in frame.verb.children)
         alone = top and not any(word == "only" or is_deictic(word) for word in beside)
-        return alone and not head.resolved and (general or some or named)
+        things = any(c.word == "the" for c in noun.children) and not _is_person(noun)
+        denied = group.negated and things  # "the backups are not encrypted"
+        return alone and not head.resolved and (general or some or named or denied)
     rule = top and general and frame.verb.word in {"is", "are"} and group.modality is None
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of or rule)
 
@@ -677,7 +680,8 @@ def _is_existent(clause: Node | None) -> bool:
 def _word_some(phrase: Phrase, noun: Node) -> Phrase:
     """Return "some mosses" for an existential noun without a quantity: others may differ."""
     inside = [c for c in noun.children if c.i >= phrase.first or c.word == "no"]
-    few = any(c.dep in {"nummod", "det"} or c.word in WORDS["quantities"] for c in inside)
+    told = (c.dep in {"nummod", "det"} or c.tag == "JJR" for c in inside)
+    few = any(told) or any(c.word in WORDS["quantities"] for c in inside)
     known = few or phrase.root != noun.i or phrase.text.split()[1:2] == ["of"]
     return phrase if known else replace(phrase, text=f"some {phrase.text}", literal=False)
 
@@ -1019,6 +1023,8 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     phrases = findings.read_arguments(noun, full=True) if whole else []
     for phrase in phrases or findings.read_arguments(noun):
         root = findings.tree[phrase.root]
+        if root.dep == "conj" and not phrase.resolved:
+            negated = is_denied(root)  # "23 lots and no plants"
         if having and (amount := _read_amount(root, phrase)) is not None:
             tails.append((*amount, negated))
             continue

@@ -8,7 +8,7 @@ from dataclasses import replace
 from kpyramid.documents.values import MONTH, Date, find_values
 from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
 from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label, is_office
-from kpyramid.extraction.syntax.polarity import is_instead
+from kpyramid.extraction.syntax.polarity import is_excluded, is_instead
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -176,6 +176,7 @@ def _add_kind(
     findings: Findings,
 ) -> None:  # fmt: skip
     negated = any(c.word == "no" for c in noun.children)
+    negated = negated or (noun.dep == "conj" and is_excluded(noun))  # "a fir and not a pine"
     if is_instead(noun):
         group = replace(group, negated=False)
     if any(c.word in _MULTIPLES for c in noun.children):

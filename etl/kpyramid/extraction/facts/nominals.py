@@ -253,6 +253,12 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if bracketed and name is noun and _completes_noun(noun):  # "36 boys without X (arm B)"
         aside = not determined
     several = kind is noun and name.entity in PLACES and any(c.dep == "conj" for c in name.children)
+    nodes = findings.tree.nodes[edge.i : appositive.right_edge.i + 1]
+    graded = any(c.tag == "JJR" for c in kind.children)  # "a greater damage (total SDI)"
+    ranged = any("-" in n.text[1:] and n.text[:1].isdigit() for n in nodes)  # "(IQR 4-11)"
+    within = (c for c in kind.children if c.dep == "compound")  # "endemic Sorbus minima (Rosaceae)"
+    named = kind is noun and any(c.text.istitle() for c in within)
+    aside = aside or (bracketed and (graded or ranged or named))
     if aside or several or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
@@ -476,6 +482,9 @@ def _add_office(name: Node, findings: Findings) -> None:
 def _add_containers(place: Node, findings: Findings) -> None:
     if place.entity not in PLACES or place.dep == "compound":
         return
+    first, end = findings.tree.sentences[place.sentence]
+    if not any(node.i in findings.frames for node in findings.tree.nodes[first:end]):
+        return  # "There: Imogen, Tomasz, Ruth"
     phrase = find_phrase(place)
     if phrase is None:
         return

@@ -15,6 +15,8 @@ from itertools import filterfalse, groupby, pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple, TypeAlias
 
+from simplemma import is_known
+
 from kpyramid.documents.blocks import NOTED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
@@ -105,9 +107,10 @@ def read_tables(given: Titled) -> Extraction:
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
                 title = given.title if _is_narrow(table) else ""
-                _, cell = context[-1]
+                level, cell = context[-1]
                 subject = _name_context(context, nouns, title)
-                findings.add_table(table, subject, above, cell.text)
+                measured = cell.text if level or _PARTED_BY.search(cell.text) else ""
+                findings.add_table(table, subject, above, measured)
         if kind not in {"heading", "caption"}:
             context = [entry for entry in context if entry[0] != _CAPTION]
     return findings.build()
@@ -515,6 +518,7 @@ def _read_measure(above: str, noun: str) -> _Header | None:
     return _Header(" ".join(parts), unit, "") if measures else None
 
 
+_PARTED_BY = re.compile(r"\b(?:by|per)\b", re.I)
 _NO_UNITS = frozenset({"count", "no.", "number"})
 """What a column of units has for things that are counted."""
 _MEASURED = _WORDS["measured"] | _WORDS["counted"]
@@ -644,6 +648,10 @@ class _Findings:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
         for key, value in pairs:
+            named = key.text.istitle() and not is_known(key.text.lower(), "en")
+            if named and value.text[0].islower():  # "Tomasz: order seeds by May"
+                self._drop("header_unclear", [key, value])
+                continue
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
 
     def add_table(

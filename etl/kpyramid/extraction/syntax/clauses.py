@@ -107,7 +107,9 @@ def _is_independent(clause: Node, verb: Node) -> bool:
 
 def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
     """The objects of a preposition and of those nested in it; `before` are words in front."""
-    stack = [(prep, (*before, *(c for c in prep.children if c.dep == "neg"), prep))]
+    opening = prep.tree.nodes[prep.left_edge.i : prep.i]
+    denying = (n for n in opening if n.dep == "neg")  # "and not at all from May to June"
+    stack = [(prep, (*before, *denying, prep))]
     while stack:
         node, link = stack.pop()
         for child in node.children:
@@ -364,6 +366,8 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
         return governor if fits else None
     if head.i not in known or head.i > verb.i:
         return None
+    if any(c.dep == "prep" and c.word == "of" for c in head.children):
+        return None  # "consists of tests to find it"
     return head if verb.dep == "advcl" or head.lemma in MEANS else None
 
 

@@ -45,7 +45,8 @@ def is_denied(noun: Node | None) -> bool:
     """
     if noun is None:
         return False
-    if noun.dep == "conj" and all(c.word not in WORDS["scant"] for c in noun.children):
+    own = any(c.word == "no" and _negates(c, c.dep in {"det", "neg"}) for c in noun.children)
+    if noun.dep == "conj" and not own and all(c.word not in WORDS["scant"] for c in noun.children):
         noun = noun.head  # "no cost and little effort" is some effort
     if noun.word in NOBODY and _negates(noun, True):
         return True

@@ -231,8 +231,6 @@ def repair_tree(tree: Tree) -> None:
     for node in tree.nodes:
         if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
             _part_date(node)
-        if _CLAUSE_NUMBER.fullmatch(node.text) and node.i == tree.sentences[node.sentence][0]:
-            _unseat_number(node)
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in {"age", "aged"} and node.entity == "DATE" and node.iob == "B":
@@ -255,12 +253,16 @@ def repair_tree(tree: Tree) -> None:
             _lift_preposition(node)
         elif node.dep == "prep" and node.word == "to" and node.head.pos == "VERB":
             _lower_first_time(node)
+        elif node.word == "for" and node.dep == "prep" and node.head.pos == "VERB":
+            _lower_year(node)
         elif node.word in {"with", "without"} and node.dep == "prep" and node.head.pos == "VERB":
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
             _lift_relative(node)
         elif node.dep == "ccomp" and node.head.tag == "VBZ":
             _seat_plural(node)
+        elif node.word == "between" and node.entity == "DATE" and node.dep != "prep":
+            _join_period(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
             _seat_infinitive(node)
             _share_passive(node)
@@ -269,7 +271,7 @@ def repair_tree(tree: Tree) -> None:
             _lift_exception(node)
         elif node.word == "owing" and node.i + 1 < len(tree) and tree[node.i + 1].word == "to":
             node.pos, node.tag, node.dep = "ADP", "IN", "prep"
-        elif node.dep == "cc" and node.head.pos == "PROPN" and node.word in {"and", "&"}:
+        elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
             _join_union(node)
         elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
             _join_minus(node)
@@ -283,14 +285,19 @@ def repair_tree(tree: Tree) -> None:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
             _seat_office(node)
+        elif node.tag == "TO" and node.dep == "aux" and node.head.dep == "ROOT":
+            _read_task(node)
         elif node.tag == "VBN" and node.i and tree[node.i - 1].tag == "TO":
             node.tag, node.lemma = "VB", node.word  # "went on to found a school"
         elif node.text == ":" and node.i and tree[node.i - 1].dep in SUBJECTS:
             _unseat_label(tree[node.i - 1])
-        elif node.text == ":" and node.i and is_counted(tree[node.i - 1]):
+        elif node.text == ":" and node.i:
             _attach_list(node)
-        restricted = node.tag == "NNPS" and any(c.dep == "relcl" for c in node.children)
-        if restricted and not node.entity and tree.sentences[node.sentence][0] == node.i:
+        parts = group_kids(node)
+        restricted = "relcl" in parts and node.tag == "NNPS" and not node.entity
+        done = any(c.tag == "VBN" and c.i == node.i + 1 for c in parts.get("acl", ()))
+        restricted = restricted or (done and node.tag in {"NNP", "NNPS"} and node.word[-1] == "s")
+        if restricted and node.left_edge is node and tree.sentences[node.sentence][0] == node.i:
             node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
         if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _RELATIVE:
             _unseat_time(node)
@@ -315,6 +322,15 @@ def repair_tree(tree: Tree) -> None:
     _retype_names(tree)
 
 
+def _read_task(to: Node) -> None:
+    """Make "to" the modal of a task or headline: "Ann Lee to order the sign by 31 March"."""
+    before = [c for c in to.head.children if c.i < to.i]
+    subject = before[0] if len(before) == 1 and before[0].dep == "nsubj" else None
+    first = to.tree.sentences[to.sentence][0]
+    if subject is not None and subject.pos == "PROPN" and subject.left_edge.i == first:
+        to.tag, to.lemma, to.word = "MD", "will", "will"
+
+
 _RELATIVE = frozenset({"last", "next", "this"})
 
 
@@ -326,19 +342,22 @@ def _unseat_time(time: Node) -> None:
         time.dep, noun.left_edge = "npadvmod", noun
 
 
-_CLAUSE_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+")
-
-
-def _unseat_number(number: Node) -> None:
-    """Leave the number of a clause out of its first noun: "3.2 Loading ends before departure"."""
-    after = number.tree.nodes[number.i + 1 : number.i + 2]
-    if number.head.i > number.i and after and after[0].text.istitle():
-        number.dep, number.pos, number.tag = "punct", "PUNCT", "LS"
-        number.entity, number.iob = "", "O"
-        if after[0].iob == "I":
-            after[0].iob = "B"
-        if after[0].pos == "PROPN" and not after[0].entity and after[0].head.pos != "PROPN":
-            after[0].pos, after[0].tag = "NOUN", "NN"
+def _join_period(between: Node) -> None:
+    """Make a fronted period qualify its verb: "Between 1 May and 3 June the shop is shut"."""
+    nodes, last = between.tree.nodes, between.i
+    while last + 1 < len(nodes) and nodes[last + 1].entity == "DATE":
+        last += 1
+    run = nodes[between.i + 1 : last + 1]
+    ends = [n for n in run if n.head not in run and n.head is not between]
+    verb = next((n.head for n in ends if n.head.pos in {"VERB", "AUX"}), None)
+    if verb is None or len(run) < 3:
+        return
+    between.dep, between.pos, between.tag = "prep", "ADP", "IN"
+    _move(between, verb)
+    for end in ends:
+        _move(end, between if end is ends[0] else ends[0])
+        end.dep = "pobj" if end is ends[0] else "conj"
+    between.left_edge, between.right_edge = between, nodes[last]
 
 
 _EXCEPTING = frozenset({"barring", "except", "excluding"})
@@ -371,25 +390,42 @@ def _lift_exception(prep: Node) -> None:
 
 
 def _join_union(conjunction: Node) -> None:
-    """Join "Hall and Vale Railway" into a name: it has a verb in the singular, or one article."""
+    """Join "Hall and Vale Railway" into a name: it has a verb in the singular, or one article.
+
+    What follows in "Ann Lee and Sons" always belongs to the name.
+    """
     first, nodes = conjunction.head, conjunction.tree.nodes
     last = next((c for c in first.children if c.dep == "conj" and c.i > conjunction.i), first)
-    named = last.pos == "PROPN" and last.text.istitle() and first.i == conjunction.i - 1
-    if not named or last.left_edge.i != conjunction.i + 1 or last.left_edge is last:
+    if not last.text.istitle() or last.left_edge.i != conjunction.i + 1:
         return
-    kind = LABEL_BY_NOUN.get(last.word)
-    if kind not in {"ORG", "FAC"} or last.tag == "NNPS":
+    if first.i != conjunction.i - 1:
         return
-    before = [c for c in first.children if c.i < first.i]
+    start = first.i
+    if last.word in _PARTNERS:
+        while start and nodes[start - 1].head is first and nodes[start - 1].text.istitle():
+            start -= 1
+    elif not _forms_union(first, last):
+        return
+    inner = nodes[start : last.i + 1]
+    _join_name(inner, first)
+    for node in inner:
+        node.entity = "ORG"
+    for child in [c for c in last.children if c.i > last.i]:
+        _move(child, first)
+
+
+def _forms_union(first: Node, last: Node) -> bool:
+    """Whether the second of two names ends in a kind, and both have a verb in the singular."""
+    named = first.pos == last.pos == "PROPN" and last.left_edge is not last
+    if not named or LABEL_BY_NOUN.get(last.word) not in {"ORG", "FAC"} or last.tag == "NNPS":
+        return False
     helpers = (c for c in first.head.children if c.dep in {"aux", "auxpass"})
     finite = next(helpers, first.head)
     single = first.dep in SUBJECTS and (finite.tag == "VBZ" or finite.word == "was")
-    if single and all(c.dep == "det" for c in before):
-        _join_name(nodes[first.i : last.i + 1], first)
-        for node in nodes[first.i : last.i + 1]:
-            node.entity = "ORG"
-        for child in [c for c in last.children if c.i > last.i]:
-            _move(child, first)
+    return single and all(c.dep == "det" for c in first.children if c.i < first.i)
+
+
+_PARTNERS = frozenset("bros brothers co company daughters partners son sons".split())
 
 
 def _join_minus(number: Node) -> None:
@@ -609,7 +645,7 @@ def _part_date(start: Node) -> None:
         name = name.head
     glued = [node for node in run if node.head not in run and node.head is not prep]
     inside = all(start.i <= node.head.i <= name.i for node in glued)
-    single = len(run) == 1 and run[0].word not in _DAYS
+    single = len(run) == 1 and run[0].word not in _DAYS and run[0].text.isdigit()
     if not glued or not inside or (prep.tag != "IN" if prep else single):
         return
     verb = name.head if prep is None else prep.head
@@ -649,8 +685,10 @@ def _attach_list(colon: Node) -> None:
     for node in colon.tree.nodes[colon.i + 1 : colon.i + 4]:
         values = [c for c in node.head.children if c.dep == "attr" and c.i < colon.i]
         if node.dep == "attr" and node.left_edge.i == colon.i + 1 and values:
-            node.dep = "appos"
-            _move(node, colon.tree[colon.i - 1])
+            counts = is_counted(colon.tree[colon.i - 1])
+            node.dep = "appos" if counts else "dep"  # "were part of it: Cyprus, Malta"
+            if counts:
+                _move(node, colon.tree[colon.i - 1])
             return
 
 
@@ -687,6 +725,15 @@ def _lift_preposition(prep: Node) -> None:
         return
     _move(prep, verb)
     _refit(noun)
+
+
+def _lower_year(prep: Node) -> None:
+    """Attach the year that a thing is for to it: "presented the accounts for 2024"."""
+    noun = next((c for c in prep.head.children if c.dep == "dobj"), prep)
+    years = [c for c in prep.children if _is_year(c)]
+    if years and noun.right_edge.i == prep.i - 1:
+        _move(prep, noun)
+        noun.right_edge = prep.right_edge
 
 
 def _lower_trait(prep: Node) -> None:
