@@ -825,7 +825,7 @@ def _is_period(part: Part, end: Part) -> bool:
     dated = all(
         p.link and (p.root.entity in TIMES or _YEAR.fullmatch(p.root.text)) for p in (part, end)
     )
-    if not dated or part.link[0].word not in {"during", "from"} or end.link[0].word not in ENDING:
+    if not dated or part.link[-1].word not in {"during", "from"} or end.link[0].word not in ENDING:
         return False
     within = part.root.tree.nodes[part.root.i + 1 : end.link[0].i]
     return part.place < end.place and all(n.head is part.root for n in within)

@@ -107,8 +107,8 @@ def _is_independent(clause: Node, verb: Node) -> bool:
 
 def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
     """The objects of a preposition and of those nested in it; `before` are words in front."""
-    opening = prep.tree.nodes[prep.left_edge.i : prep.i]
-    denying = (n for n in opening if n.dep == "neg")  # "and not at all from May to June"
+    opening = (*prep.tree.nodes[prep.left_edge.i : prep.i], *prep.children)
+    denying = {n.i: n for n in opening if n.dep == "neg"}.values()  # "not at all from May to June"
     stack = [(prep, (*before, *denying, prep))]
     while stack:
         node, link = stack.pop()
