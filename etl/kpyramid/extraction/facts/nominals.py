@@ -483,7 +483,9 @@ def _add_containers(place: Node, findings: Findings) -> None:
     if place.entity not in PLACES or place.dep == "compound":
         return
     first, end = findings.tree.sentences[place.sentence]
-    if not any(node.i in findings.frames for node in findings.tree.nodes[first:end]):
+    nodes = findings.tree.nodes[first:end]
+    listed = nodes[-1].text == "," or any(node.text == ":" for node in nodes)
+    if listed and not any(node.i in findings.frames for node in nodes):
         return  # "There: Imogen, Tomasz, Ruth"
     phrase = find_phrase(place)
     if phrase is None:
