@@ -103,14 +103,16 @@ def read_mail(data: bytes) -> Mail:
     is_html = body is not None and body.get_content_subtype() == "html"
     title = _REPLY.sub("", str(subject)).strip() if subject else None
     if not is_html:
-        content = content.partition("\n-- \n")[0]
-        for closing in [*CLOSING.finditer(content)][-1:]:
-            lines = content[closing.end() :].split("\n")  # a name, a role, a firm
-            content = "\n\n".join([content[: closing.end()], *lines])
+        content = content.replace("\r\n", "\n").partition("\n-- \n")[0]
+        content = _SIGNED.sub(lambda match: match[0].replace("\n", "\n\n"), content)
         content = render_markdown(content, html=False)
     return Mail(Markup(content, title or None), headers, attached)
 
 
+_SIGNED = re.compile(
+    rf"(?<=\n)(?:{CLOSING.pattern})(?:\n[^\n>]{{1,60}}){{1,5}}(?=\n\n|\n?\Z)", re.I | re.M
+)
+"""The line that ends a letter with the lines after it: a name, a role, a firm."""
 _REPLY = re.compile(r"\A\s*(?:(?:re|fwd?|aw|wg)\s*:\s*)+", re.IGNORECASE)
 
 

@@ -23,10 +23,10 @@ ENDING = ("to", "until", "till", "through")
 """Prepositions before the end of a time or range: "from 1995 to 1998"."""
 _ROLES = ("from", "since", *ENDING, "between", "in", "on", "during")
 """Prepositions of dates as qualifiers."""
-_DAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
     rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"
-    rf"|winter|{'|'.join(_DAYS)}),?[ -])*@"
+    rf"|winter|{'|'.join(WEEKDAYS)}),?[ -])*@"
 )
 """Words around a date that do not change it."""
 _TO = f"(?:{'|'.join(ENDING)})"
@@ -199,7 +199,7 @@ _POINTED = re.compile(
     r"|beginning|start|end|spring|summer|autumn|fall|winter|of|the)[ -])*)(?:"
     r"(?P<day>today|tonight|yesterday|tomorrow|this (?:morning|afternoon|evening))"
     r"|(?P<side>last|this|next|previous|current) (?P<unit>year|month|week)"
-    rf"|(?:(?P<which>next|last|this) )?(?:(?P<month>{MONTH})|(?P<weekday>{'|'.join(_DAYS)}))"
+    rf"|(?:(?P<which>next|last|this) )?(?:(?P<month>{MONTH})|(?P<weekday>{'|'.join(WEEKDAYS)}))"
     rf"|(?P<count>\d{{1,2}}|{'|'.join(_COUNTS)}) (?P<past>year|month|week|day)s? ago"
     r"|(?P<vague>(?:last|this|next|past|previous|current|coming)(?: [\w-]+)?"
     r" (?:(?:year|month|week|day|decade|quarter|season|weekend|night)s?|century|spring|summer"
@@ -278,7 +278,7 @@ def _resolve(match: re.Match[str], day: datetime.date, which: str) -> Date | Non
         years = int(month <= day.month) if which == "next" else -back
         shift = 12 * years + month - day.month
     elif match["weekday"]:
-        back = (day.weekday() - _DAYS.index(match["weekday"].lower())) % 7
+        back = (day.weekday() - WEEKDAYS.index(match["weekday"].lower())) % 7
         shift = 7 - back if which == "next" else -(back or 7 * (which == "last"))
     elif match["past"]:
         count = match["count"].lower()

@@ -199,9 +199,9 @@ def _read_entry(uses: Uses, key: str) -> Entry:
     things = {(u.document, label) for u in uses[key] if lone and (label := _find_kind(u))}
     for use in uses[key]:
         typed = use.type == "PERSON" and (use.document, THING) in things
-        other = use.type in {UNKNOWN, "ORG"}  # the tank engine Anna is not Anna Lee
-        other = other and any((use.document, t) in things for t in (THING, UNKNOWN))
-        kind = THING if typed or other else use.type
+        other = use.type in {UNKNOWN, "ORG"} and (use.document, UNKNOWN) in things
+        other = other or (use.type == UNKNOWN and (use.document, THING) in things)
+        kind = THING if typed or other else use.type  # the tank engine Anna is not Anna Lee
         votes[kind] += 1
         types[use.document][kind] += 1
         known = features[use.document]

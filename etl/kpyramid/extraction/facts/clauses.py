@@ -43,6 +43,7 @@ from kpyramid.extraction.syntax.polarity import (
     is_scant,
 )
 from kpyramid.extraction.syntax.predicates import (
+    ABLE,
     AFFECTING,
     MAX_HOPS,
     SUBJECTS,
@@ -216,8 +217,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     if frame.chain and find_infinitive_mark(frame.top) is not None:
         mood = mood or "to"  # "may vote to appoint a clerk to keep the books"
     mood = mood or find_modal_above(frame, findings.frames)
-    if frame.top.lemma == "have" and frame.top.tag in {"VBZ", "VBP"} and len(frame.chain) == 1:
-        mood = mood or (None if frame.noun else "must")  # "has to be filled"
+    if _has_duty(frame) and not stance.negated and not any(map(is_denied, frame.subjects)):
+        mood = mood or "must"  # "has to be filled"
     if mood == REPORTED:
         mood, group = None, replace(group, text=f"reportedly {group.text}")
         many = replace(many, text=f"reportedly {many.text}")
@@ -372,7 +373,7 @@ def _is_main(verb: Node) -> bool:
 def _is_advice(frame: Frame) -> bool:
     """Whether the clause is advice to the reader: "you can deduct", "keep your receipts"."""
     called = frame.kids.get("aux", [frame.verb])[0]
-    if called.text == "Do" and frame.verb.tag == "VB":
+    if called.text == "Do" and frame.verb.tag == "VB" and "neg" in frame.kids:
         return True  # "Do not ring the shop; Orm is"
     if frame.subjects:
         you = frame.subjects[0]
@@ -408,7 +409,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     """The reason why the parse leaves the clause's subject or verb in doubt, or None."""
     if _tells_which(frame, heads) or _is_timed(frame):
         return "restrictive_clause"
-    if any(c.dep == "cc" and c.word == "or" for c in _list_options(frame)):
+    if _is_option(frame):
         return "not_asserted"  # "was killed or captured"
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
@@ -430,28 +431,39 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     return None
 
 
+def _has_duty(frame: Frame) -> bool:
+    """Whether the predicate is "has to", not "has yet to" or "has a chance to"."""
+    has, nodes = frame.top, frame.verb.tree.nodes
+    present = has.lemma == "have" and has.tag in {"VBZ", "VBP"} and len(frame.chain) == 1
+    return present and frame.noun is None and nodes[has.i + 1].tag == "TO"
+
+
 def _is_timed(frame: Frame) -> bool:
-    """Whether a clause tells which time: "the last time trains ran on 25 December"."""
+    """Whether a clause tells which time or way: "the last time trains ran on 25 December was"."""
     fronted = [c for c in frame.top.children if c.dep == "npadvmod" and c.i < frame.top.i]
+    again = (c for c in frame.top.children if c.dep in {"advcl", "ccomp"} and c.i > frame.top.i)
+    if not any(c.lemma == "be" and all(g.dep != "mark" for g in c.children) for c in again):
+        fronted = []
     nouns = [frame.top.head] if frame.top.dep == "relcl" else fronted
     return frame.way == "own" and any(noun.lemma in OCCASIONS for noun in nouns)
 
 
-def _list_options(frame: Frame) -> list[Node]:
-    """The dependents of a verb among which "or" may join it to another.
+def _is_option(frame: Frame) -> bool:
+    """Whether "or" joins a verb to the next one or to the one before.
 
     What may be both or is neither is no alternative: "can open or close", "did not open or close".
     """
     verb = frame.verb
-    ends = [verb.head] if verb.dep == "conj" and verb.head.pos in {"VERB", "AUX"} else []
-    kids = [group_kids(end) for end in (verb, *ends)]
-    if any(read_modal(each) in _FREE or "neg" in each for each in kids):
-        return []
-    others = any(c.dep == "conj" and c.pos in {"VERB", "AUX"} for c in verb.children)
-    return [c for end in (*ends, *[verb] * others) for c in end.children]
-
-
-_FREE = frozenset({"can", "could", "may", "might"})
+    follows = verb.dep == "conj" and verb.head.pos in {"VERB", "AUX"}
+    kids = [group_kids(end) for end in (verb, verb.head)[: 1 + follows]]
+    if any(read_modal(each) in ABLE or "neg" in each for each in kids):
+        return False
+    later = [c for c in verb.children if c.dep == "conj" and c.pos in {"VERB", "AUX"}][:1]
+    for joined in (*later, *[verb] * follows):
+        links = [c for c in joined.head.children if c.dep == "cc" and c.i < joined.i]
+        if links and links[-1].word == "or" and links[-1].i > verb.head.i * (joined is verb):
+            return True
+    return False
 
 
 def _means_clause(clause: Node) -> bool:
@@ -1011,7 +1023,11 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "forces species to migrate" forces them to something
     active = "auxpass" not in frame.kids
-    if active and verb.lemma.lower() in _TELLING_VERBS and not _FULL.isdisjoint(frame.kids):
+    if (
+        active
+        and verb.lemma.lower() in _TELLING_VERBS
+        and ("ccomp" in frame.kids or {"dobj", "oprd"} <= frame.kids.keys())
+    ):
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "told the board that", "called them the Maybes"
     ways = _list_directions(noun, verb)
@@ -1061,7 +1077,6 @@ def _is_distinguished(noun: Node) -> bool:
 
 
 _TELLING = frozenset({"relcl", "acl", "amod"})
-_FULL = frozenset({"ccomp", "oprd"})
 _TELLING_VERBS = frozenset("advise assure call inform name notify remind tell warn".split())
 _SCOPES = frozenset({"comparison", "terms"})
 """Nouns of prepositions that limit what is said: "in terms of"."""

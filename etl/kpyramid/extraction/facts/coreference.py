@@ -566,8 +566,8 @@ _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos
 def _joins_person(name: Node) -> bool:
     """Whether a person's name is coordinated with that of another: "Ann Lee and Eva Moe"."""
     members = (c for c in name.children if c.dep == "conj" and c.pos == "PROPN")
-    named = (c.entity == "PERSON" or (c.entity == "ORG" and c.children) for c in members)
-    return name.entity == "PERSON" and any(named)
+    full = (c for c in members if c.entity == "PERSON" or c.left_edge.dep == "compound")
+    return name.entity == "PERSON" and any(c.entity in {"PERSON", "ORG"} for c in full)
 
 
 def _is_part(owner: Node) -> bool:
@@ -1168,10 +1168,12 @@ class Antecedents:
             ):
                 return False
         best = self._choose(fitting, token)
+        if best is None:
+            return False
         others = (a for a, _ in self._specific.get(token.word, ()))
         several = any(token.sentence - a.sentence <= _TOPIC_WINDOW for a in others)
-        if best is None or (best.phrase.is_named and several and is_person_noun(token.word)):
-            return False  # "the tractor driver, Ann Lee, and the train driver ... the driver"
+        if best.phrase.is_named and several and is_person_noun(token.word):
+            return True  # "the tractor driver, Ann Lee, and the train driver ... the driver"
         self._refer(token, best)
         return True
 

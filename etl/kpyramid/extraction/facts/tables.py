@@ -84,6 +84,8 @@ def read_tables(given: Titled) -> Extraction:
     """The facts of the cells and pairs of a text, with a claim and a fact per value."""
     findings = _Findings()
     context = [(0, Cell(given.title))]
+    # The title of rows in a file is the file's name, and no subject.
+    filed = all(block.kind == "cell" for block in given.blocks)
     for (kind, _), run in groupby(_number_runs(given), key=itemgetter(0, 1)):
         blocks = [block for *_, block in run]
         cells = [Cell(given.text[b.start : b.end], (Span(b.start, b.end),)) for b in blocks]
@@ -106,9 +108,9 @@ def read_tables(given: Titled) -> Extraction:
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
-                title = given.title if _is_narrow(table) else ""
+                title = given.title if _is_narrow(table) and not filed else ""
                 level, cell = context[-1]
-                subject = _name_context(context, nouns, title)
+                subject = None if filed else _name_context(context, nouns, title)
                 measured = cell.text if level or _PARTED_BY.search(cell.text) else ""
                 findings.add_table(table, subject, above, measured)
         if kind not in {"heading", "caption"}:
@@ -452,8 +454,8 @@ def _opens_with_header(rows: Sequence[_Row]) -> bool:
     below = [{_classify(row[column].text) for row in rest if column in row} for column in first]
     valued = any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
     words = [_split_header(cell.text) for cell in first.values()]
-    asks = any(parts[0] in QUESTION_WORDS or parts[-1] in _ASKED for parts in words if parts)
-    return len(rest) > 1 and (valued or (asks and len(first) > 2))
+    asked = [parts for parts in words if parts[0] in QUESTION_WORDS or parts[-1] in _ASKED]
+    return len(rest) > 1 and (valued or (len(asked) > 1 and len(first) > 2))
 
 
 # Headers as relations.

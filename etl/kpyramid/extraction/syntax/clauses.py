@@ -142,7 +142,8 @@ def list_led(quality: Node) -> list[Part]:
 def _tells_manner(noun: Node) -> bool:
     """Whether a noun is a manner: "by hand", "by accident", not "by a hand"; "in a safe way"."""
     if noun.head.word == "in" and noun.word in _FASHIONS:
-        return noun.left_edge.word in {"a", "an"}
+        whole = all(c.i < noun.i for c in noun.children)  # not "in a new way of making glass"
+        return whole and noun.left_edge.word in {"a", "an"}
     completed = noun.left_edge is not noun or any(
         c.dep != "prep" or c.word == "of" for c in noun.children
     )

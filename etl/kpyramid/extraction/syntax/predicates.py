@@ -90,7 +90,7 @@ def read_modal(kids: Mapping[str, list[Node]]) -> str | None:
     return None
 
 
-_ABLE = frozenset({"can", "could", "may", "might"})
+ABLE = frozenset({"can", "could", "may", "might"})
 
 
 def read_means(verb: Node) -> str | None:
@@ -104,7 +104,7 @@ def read_means(verb: Node) -> str | None:
     while main.tag in {"VBG", "VB"} and main.dep in {"pcomp", "xcomp", "prep"}:
         main = main.head.head if main.dep == "pcomp" else main.head
     modal = read_modal(group_kids(main))
-    return modal if modal in _ABLE else None
+    return modal if modal in ABLE else None
 
 
 # Frames: the predicate, arguments and circumstances of a clause, as tokens.
@@ -199,16 +199,23 @@ def is_parted(part: Part, last: int) -> bool:
     """
     nodes = part.root.tree.nodes
     between = nodes[last + 1 : part.place]
-    share = any(n.word in {"them", "which"} and nodes[n.i - 1].word == "of" for n in between)
     if any(n.text == ";" for n in between):
         return True  # "it is 0.9; with the brake 1.4"
     for n in between:
-        before, after = nodes[n.i - 1].text, nodes[n.i + 1].text
-        if n.dep == "cc" and n.word == "or" and "," in {before, after}:
+        rest = nodes[n.i + 1 : part.place]
+        apart = any(other.text in {",", ")"} for other in rest)
+        if n.word == "them" and nodes[n.i - 1].word == "of" and not apart:
             return True
-        if n.dep == "cc" and n.word == "and" and n.head.i <= last and after == ",":
+        comes_next = [other.text for other in rest] == [","]
+        if (
+            n.dep == "cc"
+            and n.word == "or"
+            and (comes_next or (nodes[n.i - 1].text == "," and not apart))
+        ):
             return True
-    return share
+        if n.dep == "cc" and n.word == "and" and n.head.i <= last and comes_next:
+            return part.role == "time"
+    return False
 
 
 def list_merged(frames: dict[int, Frame]) -> set[int]:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from kpyramid.documents.validity import WEEKDAYS
 from kpyramid.documents.values import MONTH, Date, read_value
 from kpyramid.documents.words import pick_table
 from kpyramid.extraction.syntax.kinds import (
@@ -195,7 +196,6 @@ def _is_above(node: Node, descendant: Node) -> bool:
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
 _GIVING = VERBS["giving"]
-_WEEKDAYS = frozenset("monday tuesday wednesday thursday friday saturday sunday".split())
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
@@ -249,6 +249,8 @@ def repair_tree(tree: Tree) -> None:
             _lift_period(node)
         elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
             _lift_place(node)
+        elif node.dep == "prep" and node.word in _EXCEPTING and node.head.pos in _NOMINAL:
+            _lift_exception(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
         elif node.dep == "prep" and node.word == "to" and node.head.pos == "VERB":
@@ -267,17 +269,13 @@ def repair_tree(tree: Tree) -> None:
             _seat_infinitive(node)
             _share_passive(node)
             _lower_later(node)
-        elif node.dep == "prep" and node.word in _EXCEPTING and node.head.pos in _NOMINAL:
-            _lift_exception(node)
         elif node.word == "owing" and node.i + 1 < len(tree) and tree[node.i + 1].word == "to":
             node.pos, node.tag, node.dep = "ADP", "IN", "prep"
         elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
             _join_union(node)
         elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
             _join_minus(node)
-        elif node.dep == "aux" and any(
-            c.dep == "mark" and c.i > node.i for c in node.head.children
-        ):
+        elif node.dep == "aux" and any(c.dep in SUBJECTS for c in node.children):
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
             _seat_report(node)
@@ -370,11 +368,13 @@ def _lower_later(verb: Node) -> None:
     later = [c for c in first.children if c.dep == "conj" and c.i > verb.i]
     end = later[0].left_edge.i if later else len(verb.tree)
     for child in list(first.children):
-        if verb.right_edge.i < child.i < end and child.dep in _FOLLOWING:
+        condition = child.dep == "advcl" and any(c.word in _CONDITIONS for c in child.children)
+        if verb.right_edge.i < child.i < end and child.dep in _FOLLOWING and not condition:
             _move(child, verb)
             verb.right_edge = max(verb.right_edge, child.right_edge, key=lambda n: n.i)
 
 
+_CONDITIONS = frozenset({"if", "provided", "unless"})
 _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 
 
@@ -390,7 +390,7 @@ def _lift_exception(prep: Node) -> None:
 
 
 def _join_union(conjunction: Node) -> None:
-    """Join "Hall and Vale Railway" into a name: it has a verb in the singular, or one article.
+    """Join "Hall and Vale Railway" into a name where its verb is in the singular.
 
     What follows in "Ann Lee and Sons" always belongs to the name.
     """
@@ -601,7 +601,7 @@ def _join_date(month: Node) -> None:
     if not (has_day or has_year) or nodes[first].sentence != nodes[last].sentence:
         return
     weekday = nodes[first - 1] if first else month
-    if weekday.word in _WEEKDAYS and month.head is weekday:
+    if weekday.word in WEEKDAYS and month.head is weekday and weekday.head is not weekday:
         _end_name(weekday, month, nodes[first : month.i])  # "Monday 6 October"
         first -= 1
     for node in nodes[first : last + 1]:
@@ -702,8 +702,8 @@ def _lift_preposition(prep: Node) -> None:
     if prep.i < noun.i or prep.iob == "I" or verb.pos != "VERB":
         return
     lemma = verb.lemma.lower()
-    bare = noun.dep == "pobj" and noun.left_edge is noun
-    dated = any(c.entity == "DATE" for c in prep.children)
+    bare = noun.dep == "pobj" and noun.left_edge is noun and noun.head.word in {"at", "in"}
+    dated = prep.word in {"in", "on"} and any(c.entity == "DATE" for c in prep.children)
     margin = prep.word == "by" and any(map(is_counted, prep.children))
     apart = noun.entity == "DATE" and prep.word in {"at", "for", "with"}
     if noun.dep == "pobj" and (apart or (bare and noun.tag == "NN" and (dated or margin))):
@@ -775,8 +775,8 @@ def _lift_relative(clause: Node) -> None:
     """
     ancestor = clause.head
     asked = {c.word for c in clause.children} & {"who", "which"}
-    placed = ancestor.pos == "PROPN" and ancestor.head.word == "in" and "which" in asked
-    if placed and ancestor.head.head.pos == "NOUN" and clause.lemma not in _LYING:
+    placed = ancestor.head.word == "in" and ancestor.head.head.pos == "NOUN" and "which" in asked
+    if placed and ancestor.pos == "PROPN" and clause.lemma in _OF_BUILDINGS:
         _move(clause, ancestor.head.head)
         return
     personal = "who" in asked
@@ -792,8 +792,8 @@ def _lift_relative(clause: Node) -> None:
             return
 
 
-_LYING = frozenset("be belong border have include lie".split())
-"""Verbs of places: a clause with another is about what is there."""
+_OF_BUILDINGS = frozenset("build close construct design open serve".split())
+"""Verbs of what stands in a place, not of the place."""
 _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 """Labels on the path from a person up to the thing that a clause with "which" is about."""
 

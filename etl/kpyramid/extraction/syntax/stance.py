@@ -335,7 +335,7 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
         top = top.head
     if top.dep == "advcl":  # the condition itself
         words = [c.word for c in top.children if c.dep == "mark"]
-        if words == ["as"] and top.head.word == "long":
+        if words == ["as"] and top.head.word == "long" and is_general(top):
             return "provided"  # "as long as nobody drills it"
         cue = "so" if words == ["so", "that"] else _read_condition(top, is_general(top))
         pending = next((c.word for c in top.children if c.word in WORDS["pending"]), None)
@@ -352,7 +352,7 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
             word = read_preposed(clause, top) if clause.i < top.i else None
             word = word or _read_proviso(clause)
             if clause.word == "long" and any(c.dep == "advcl" for c in clause.children):
-                word = "provided"
+                word = word or ("provided" if is_general(top) else None)
             # An if-clause is no subject, although the parser may label it as one.
             adverbial = clause.dep == "advcl" or (clause.dep in SUBJECTS and clause.pos in _VERBAL)
             if adverbial and not any(c.word == "even" for c in clause.children):

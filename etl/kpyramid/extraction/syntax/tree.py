@@ -339,7 +339,7 @@ def _limits_number(token: Node) -> bool:
     """Whether the word belongs to a number: "over", "at least", "not more than", "up to"."""
     node = token
     if token.dep == "neg":
-        after = token.tree[token.i + 1]
+        after = token.tree[min(token.i + 1, len(token.tree) - 1)]
         return token.head.pos == "NUM" and (after.tag in {"JJR", "RBR"} or after.word == "quite")
     for _ in range(3):
         if node.dep not in {"quantmod", "advmod", "amod"} or node.head is node:
