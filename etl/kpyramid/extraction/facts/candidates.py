@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import read_words
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
-from kpyramid.extraction.syntax.kinds import is_person_noun
+from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
 from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
-from kpyramid.extraction.syntax.stance import Stance
+from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -26,8 +26,11 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     find_close_name,
     find_phrase,
+    is_inside_word,
+    is_restrictive,
     list_conjuncts,
 )
+from kpyramid.extraction.types import MAX_RELATION_WORDS
 
 WORDS = read_words(__file__, "words.toml")
 """Lists of words; `words.toml` says what each is for."""
@@ -261,10 +264,159 @@ def _find_shared(nouns: Sequence[Node]) -> int | None:
     """The last token of a clause that restricts all of a list: "books and maps that show it"."""
     root, last = nouns[0], nouns[-1]
     alike = all(n.pos == "NOUN" and n.tag == last.tag for n in nouns)
+    bare = all(c.dep in {"amod", "compound"} for n in nouns for c in n.children if c.i < n.i)
+    if len(nouns) < 2 or not (alike and bare):
+        return None
+    after = (c for noun in (root, last) for c in noun.children if c.i > last.i)
+    clauses = (c for c in after if c.dep == "relcl" and is_restrictive(c))
+    return next((c.right_edge.i for c in clauses), None)
+
+
+def _find_alternative(nouns: Sequence[Node]) -> int | None:
+    """The last token of alternatives, "a house, apartment or flat"; None for other lists.
+
+    Examples are no alternatives, nor are subjects of a general clause: "salt or sand melts ice".
+    """
+    root, verb = nouns[0], nouns[0].head
+    marks = [c.i for noun in nouns[:-1] for c in noun.children if c.word == "or"]
+    does = root.dep in SUBJECTS
+    others = (g for c in verb.children if c.dep == "dobj" for g in c.children)
+    each = does and is_general(verb) and all(g.word != "or" for g in others)
+    led = root.head.word in {"as", "like", "including"} or root.dep not in _ANY
+    aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
+    named = root.pos == "PROPN" and not does
+    return None if not marks or led or aside or named or each else nouns[-1].right_edge.i
+
+
+def _lists_verbs(noun: Node) -> bool:
+    """Whether a noun without "and" is in a list of verbs: "kill X, move Y, and reduce Z"."""
+    node = noun
+    while node.dep == "conj" and node.head is not node:
+        node = node.head
+        if any(c.dep == "cc" for c in node.children):
+            return False
+    return node is not noun and any(c.dep == "conj" and c.i > noun.i for c in node.head.children)
+
+
+def name_owner(text: str) -> str:
+    """Return "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
+
+
+def word_noun(noun: Node) -> tuple[str, list[int]]:
+    """Return a common noun with its compounds and superlatives, as a relation words it."""
+    tokens, nodes = [noun], noun.tree.nodes
+    while is_inside_word(nodes, tokens[-1].i - 1):  # "vice-chairman"
+        tokens += [nodes[tokens[-1].i - 1], nodes[tokens[-1].i - 2]]
+    for child in noun.children:
+        if child.i > noun.i or child.entity in {"GPE", "NORP", "DATE", "PERSON"}:
+            continue
+        superlative = child.tag in {"JJS"} or child.entity == "ORDINAL"
+        kind = child.dep == "compound" or (
+            child.dep == "amod"
+            and (child.word in _TELLING or (child.tag == "VBG" and is_office(noun.word)))
+        )
+        counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
+        if (kind and child.pos != "PROPN" and not counted) or superlative:
+            tokens.append(child)
+            inside = is_inside_word(nodes, child.i - 1)  # "single-track railway"
+            tokens += nodes[child.i - 2 : child.i] if inside else []
+    if noun.pos == "PROPN":
+        tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
+    tokens = sorted(set(tokens), key=lambda t: t.i)
+    words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
+    spaced = (f"{w} " if t.space else w for w, t in zip(words, tokens, strict=True))
+    return "".join(spaced).strip(), [t.i for t in tokens]
+
+
+# Reasons to reject a candidate.
+
+# A relation of these words alone does not state how its arguments are related.
+_EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
+_SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
+"""Characters outside verbs and prepositions; the parser reads formulas as clauses."""
+_FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
+"""Characters of formulas, not of names."""
+_ADDRESS = re.compile(r"https?://|www\.")
+_EMPTY_NOUNS = WORDS["empty_nouns"]
+"""Nouns and pronouns without meaning unless something completes them."""
+_SELECTION = re.compile(
+    r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?", re.IGNORECASE
+)
+"""A subject that selects one of several without naming it."""
+_STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
+"""Names of fictitious people in examples."""
+_GROUP = re.compile(
+    r"((all|other|two|three|four|five|\d+) (groups|arms)|groups"
+    r"|(other|first|second|third) (group|arm)"
+    r"|(group|arm|cohort|patient|case|profile) (\d+|[IVX]+))( (in|at|for|with respect to)\b|$)",
+    re.IGNORECASE,
+)
+"""A study's names for its groups, which are only meaningful within the text."""
+_COMPARING = frozenset("in to with between than".split())
+"""Prepositions before groups that are compared: "was higher in the two groups"."""
+_NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
+_POINTING = frozenset(
+    "this these that those such my your following above below preceding aforementioned".split()
+)
+"""Words before a noun for things that only the context identifies."""
+_BEFORE = frozenset({"det", "predet", "amod"})
+"""How words that point depend on their noun: "this book", "such a book"."""
+_SPEAKING = frozenset("i me my mine you your yours".split())
+"""Pronouns for writer and reader; "we" may be all mankind."""
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they".split())
+_OWNED = frozenset("his her its their".split())
+_ASKING = frozenset("how what who whom whose why".split())
+_ABOUT_THE_TEXT = re.compile(
+    r"(present |current )?(essay|paper|study)"
+    r"|(main |primary |overall )?(aims?|purpose|goal|objectives?|hypothesis) of .*",
+    re.IGNORECASE,
+)
+"""Subjects by which a text refers to itself and its aims."""
+DIRECTIONS = WORDS["directions"]
+_WHERE = WORDS["where"]
+_DEICTIC = WORDS["deictic"]
+"""Adverbs that point from the text to a time or a place, and name neither."""
+_RELATIVE = re.compile(
+    r"(the )?(last|this|that|next|past|previous|preceding|following|coming|current|same|recent)"
+    r"( [\w-]+)? ?([a-z]*days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
+    r"|autumn|fall|winter|morning|afternoon|evening|night|time|seasons?|hours?|minutes?)"
+    r"|.{1,40}(?<! or)(?<! and) (ago|earlier|later|before|after)",
+    re.IGNORECASE,
+)
+"""Times relative to the date of the text or to earlier events."""
+_OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
+"""Nouns of circumstances without a date: "for the first time", "at the time"."""
+_DISCOURSE = WORDS["discourse"]
+_PHRASAL = WORDS["phrasal"]
+"""Nouns that are part of a preposition when they stand alone: "in recognition of"."""
+_KIND_RELATIONS = WORDS["kind_relations"]
+
+
+def find_fault(candidate: Candidate, tree: Tree) -> str | None:
+    """The reason to reject a candidate, or None."""
+    words = candidate.relation.split()
+    if _SYMBOL.search(candidate.relation):
+        return "no_words"
+    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
+    empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
+    empty = empty and candidate.tail.label != "STATE"  # "is | low"
+    if is_location(words):
+        empty = not _names_place(candidate)
+    if empty or MODALS.issuperset(words):
+        return "empty_relation"
+    if not _UNPLACED_WORDS.isdisjoint(words):
+        return "unplaced_argument"  # "wants you to pay"
+    if len(words) > MAX_RELATION_WORDS:
+        return "relation_too_long"
+    head, tail = candidate.head, candidate.tail
+    if _ADDRESS.match(head.text):
+        return "no_words"
+    first = tree[head.first]  # "Between 6 and 19 October five came"
+    led = first.tag == "IN" and first.entity == "DATE"
     # not "The Letter to the Romans"
-    alone = (
-        head.is_named and head.words == 1 and all(c.dep != "det" for c in tree[head.root].children)
-    )
+    alone = head.is_named and head.words == 1
+    alone = alone and all(c.dep != "det" for c in tree[head.root].children)
     routed = alone and any(c.word == "to" and c.i > head.last for c in tree[head.root].children)
     if not head.resolved and (led or routed):  # "Kell to Port Hallow follows in 2026"
         return "unplaced_argument"
