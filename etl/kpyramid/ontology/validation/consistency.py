@@ -300,7 +300,7 @@ def key_parts(
     keyed = {}
     for text, facts in parts.items():
         used = {
-            t.object.value if t.predicate.value == n.RDF_TYPE else t.predicate.value for t in facts
+            _name(t.object) if t.predicate.value == n.RDF_TYPE else t.predicate.value for t in facts
         }
         found = sorted(walk(["", *used], lambda iri: near.get(iri, ())))
         module = [[iri, theory.declared.get(iri), words.get(iri)] for iri in found]
