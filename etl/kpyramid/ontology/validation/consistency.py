@@ -276,10 +276,6 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
 
 _OF_SUBJECT = {n.SUBCLASS, n.DOMAIN, n.RANGE, n.SUBPROPERTY, n.DISJOINT_WITH}
 _OF_BOTH = {n.INVERSE_OF, n.EQUIVALENT_CLASS, _EQUAL}
-_OF_PROPERTY = {
-    *(n.FUNCTIONAL_PROPERTY, n.INVERSE_FUNCTIONAL_PROPERTY, n.SYMMETRIC_PROPERTY),
-    *(n.ASYMMETRIC_PROPERTY, n.IRREFLEXIVE_PROPERTY, n.TRANSITIVE_PROPERTY),
-}
 """Axioms that hold where their subject, or subject and object, are empty classes or properties."""
 
 
@@ -324,7 +320,7 @@ def _list_bearers(axiom: Axiom) -> Sequence[str]:
     """The names whose use makes an axiom bear on facts; "" where it always does."""
     head = axiom.head
     kind = head.predicate.value if head.predicate.value != n.RDF_TYPE else _name(head.object)
-    bearers = [_name(head.subject)] if kind in _OF_SUBJECT | _OF_PROPERTY else []
+    bearers = [_name(head.subject)] if kind in _OF_SUBJECT | _CHARACTERISTICS.keys() else []
     if kind in _OF_BOTH and len(axiom.triples) == 1:
         bearers = [_name(head.subject), _name(head.object)]
     is_named = bearers and not any(not iri or iri.startswith(n.BUILT_IN) for iri in bearers)
