@@ -73,6 +73,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.stages import publish
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
+    from kpyramid.snapshot.columns import join_tables
     from kpyramid.snapshot.indexing import READS, build_index, split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse, stage_folder
@@ -93,12 +94,14 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
         texts = publish.run(*read, tables["instances"], empty, schema=load_schema(settings))
         report("building the index")
         started = time.perf_counter()
-        made = build_index(staged, tables, staged / "vectors.parquet", settings.index)
+        columns, hashed = join_tables(tables)
+        vectors = staged / "vectors.parquet"
+        made = build_index(staged, columns, hashed, vectors, settings.index)
         seconds = time.perf_counter() - started
-        made |= split_vectors(tables, staged / "vectors.parquet", staged)
+        made |= split_vectors(tables, hashed, vectors, staged)
         counts = {name: table.num_rows for name, table in tables.items()}
         del tables, read
-        (staged / "vectors.parquet").unlink()
+        vectors.unlink()
         files: dict[str, bytes | Path] = {
             f"tables/{path.name}": path for path in sorted(staged.glob("*.parquet"))
         }

@@ -18,6 +18,7 @@ from kpyramid.ontology.validation.consistency import (
     Reasoner,
     ReasonerText,
     judge_consistency,
+    key_parts,
     part_facts,
     read_theory,
     shrink,
@@ -78,6 +79,51 @@ def test_what_passed_under_other_names_is_not_judged_again(monkeypatch: pytest.M
     bad = texts[1] + fact("eve", "bornOn", f'"1990-03-02"^^<{XSD}date>')
     assert judge_consistency(SCHEMA, bad, seconds=60, passed=passed).startswith("fail")
     assert len(passed) == 2
+
+
+OTHERS = ":Ship a owl:Class . :sails a owl:ObjectProperty . :rows a owl:ObjectProperty .\n"
+BEARING = {
+    # What says nothing about what the facts use, and what does.
+    ":Ship rdfs:subClassOf :Person .": False,
+    ":Ship owl:disjointWith :Person .": False,
+    ":sails rdfs:domain :Ship ; rdfs:range :Place ; rdfs:subPropertyOf :bornIn .": False,
+    ":sails a owl:FunctionalProperty, owl:IrreflexiveProperty ; owl:inverseOf :rows .": False,
+    ":Person rdfs:subClassOf :Ship . :Ship rdfs:subClassOf :Place .": True,
+    ":bornIn rdfs:domain :Ship . :Ship owl:disjointWith :Person .": True,
+    ":bornIn rdfs:range :Person .": True,
+    ":bornIn owl:inverseOf :sails . :sails rdfs:range :Place .": True,
+    ":Ship owl:equivalentClass :Person, :Place .": True,
+    ":sails owl:equivalentProperty :bornIn ; rdfs:range :Person .": True,
+    ":bornIn rdfs:subPropertyOf :sails . :sails rdfs:domain :Place .": True,
+    "owl:Thing rdfs:subClassOf :Place .": True,
+    "[ a owl:Class ; owl:complementOf :Place ] rdfs:subClassOf :Place .": True,
+}
+
+
+def test_only_axioms_on_what_facts_use_make_them_judged_again() -> None:
+    def list_keys(schema: str) -> set[str]:
+        theory = read_theory(schema, "".join(GOOD))
+        return {*key_parts(theory, schema, part_facts(theory))}
+
+    before = list_keys(SCHEMA + OTHERS)
+    for axioms, bears in BEARING.items():
+        after = list_keys(SCHEMA + OTHERS + axioms)
+        assert len(after - before) == 1 + bears, axioms  # all axioms bear on the schema itself
+
+
+@pytest.mark.slow
+def test_what_passed_under_another_schema_has_the_verdict_of_all_axioms(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consistency, "_explain", lambda *_: "")
+    passed = Kept()
+    assert judge_consistency(SCHEMA + OTHERS, "".join(GOOD), seconds=60, passed=passed) == "pass"
+    for axioms, bears in BEARING.items():
+        given = SCHEMA + OTHERS + axioms, "".join(GOOD)
+        verdict = judge_consistency(*given, seconds=60, passed=Kept(passed))
+        assert verdict.startswith("fail" if bears else "pass"), axioms
+    plain = f"{SCHEMA}{OTHERS}:Ship owl:disjointWith :Person .", fact("ada", "a", "Ship")
+    assert judge_consistency(plain[0], GOOD[0] + plain[1], seconds=60, passed=passed) != "pass"
 
 
 @pytest.mark.slow

@@ -5,8 +5,10 @@ import json
 import threading
 
 import pytest
+import rdflib
 
 from kpyramid.ontology.schema import parse_schema
+from kpyramid.ontology.validation import shapes
 from kpyramid.ontology.validation.shapes import derive_shapes, judge_shapes
 from tests.rows import each_row, read_rows, read_turtle
 
@@ -70,6 +72,50 @@ def test_an_ontology_s_own_shapes_are_judged_and_warnings_do_not_fail() -> None:
     assert "“https://example.org/o#ada”: no stage name" in judge(*GOOD, shapes={"own": own})
     mild = own.replace("sh:minCount 1", "sh:minCount 1 ; sh:severity sh:Warning")
     assert judge(*GOOD, shapes={"own": mild}) == "pass"
+
+
+PART = "sh:property [ sh:path :job ; sh:maxCount 1 ; sh:pattern '^[a-z]*$' ; sh:message 'one job' ]"
+
+
+@HERE
+@pytest.mark.parametrize(
+    "own",
+    [
+        f":S a sh:NodeShape ; sh:targetClass :Singer, :Place ; {PART} .",
+        f":S sh:targetClass :Person ; {PART}, [ sh:path :bornIn ; sh:minCount 1 ; sh:property "
+        "[ sh:path :bornIn ; sh:minCount 1 ; sh:message 'one more' ] ; sh:message 'born' ] .",
+        f":S sh:targetClass :Person ; sh:deactivated true ; {PART} .",
+        f":S sh:targetClass :Person ; sh:closed true ; {PART} .",
+        f":S sh:targetClass :Person ; {PART} . :T sh:targetSubjectsOf :bornIn ; sh:node :S .",
+        ":Singer a sh:NodeShape, <http://www.w3.org/2000/01/rdf-schema#Class> ;"
+        f" sh:targetClass :Place ; {PART} .",
+        f":S sh:targetClass :Place ; sh:targetSubjectsOf :bornIn ; {PART} .",
+        ":S sh:targetClass :Person ; sh:property :P . :T sh:targetClass :Singer ; sh:property :P ."
+        " :P sh:path :job ; sh:maxCount 1 ; sh:message 'one job' .",
+        ":S sh:targetClass :Person ; sh:path :bornIn ;"
+        " sh:property [ sh:path :job ; sh:minCount 1 ; sh:message 'a job' ] .",
+        ":S sh:targetClass :Person ; sh:property [ sh:path :bornIn ; sh:qualifiedMinCount 1 ;"
+        " sh:qualifiedValueShapesDisjoint true ; sh:qualifiedValueShape [ sh:nodeKind sh:IRI ] ],"
+        " [ sh:path :job ; sh:qualifiedMaxCount 9 ;"
+        " sh:qualifiedValueShape [ sh:nodeKind sh:IRIOrLiteral ] ] .",
+    ],
+)
+def test_parts_that_stand_alone_are_judged_as_within_their_shape(
+    own: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = "".join([*GOOD, *BAD, fact("cy", "a", "Singer"), fact("ada", "job", '"Singer"')])
+    apart = judge_shapes(SCHEMA, facts, {"own": SH + own}, seconds=60)
+    monkeypatch.setattr(shapes, "_lift_parts", lambda _: None)
+    assert judge_shapes(SCHEMA, facts, {"own": SH + own}, seconds=60) == apart
+    assert (apart.verdict == "pass") == ("deactivated" in own)
+
+
+def test_parts_of_a_class_are_judged_alone() -> None:
+    own = rdflib.Graph().parse(data=f"{SH} :S sh:targetClass :Singer ; {PART} .", format="turtle")
+    shapes._lift_parts(own)
+    (part,) = own.subjects(rdflib.SH.path)
+    assert [*own.objects(part, rdflib.SH.targetClass)] == [rdflib.URIRef(f"{E}Singer")]
+    assert not [*own.subject_objects(rdflib.SH.property)]
 
 
 def test_shapes_that_are_no_turtle_or_no_shapes_fail_by_name() -> None:

@@ -133,7 +133,12 @@ def test_a_parquet_file_that_cannot_be_read_as_texts_is_a_reject(tmp_path: Path)
     bytes_of = [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
     no_utf8 = pa.Array.from_buffers(pa.string(), 1, bytes_of)
     twice = pa.Table.from_arrays([pa.array(["a"]), pa.array(["b"])], ["text", "text"])
-    for table, detail in ((pa.table({"text": no_utf8}), ""), (twice, "the column 'text' twice")):
+    many = pa.table({"text": ["a"] * 100_000})
+    for table, detail in (
+        (pa.table({"text": no_utf8}), ""),
+        (twice, "the column 'text' twice"),
+        (many, "it states 100,000 rows in "),  # which says nothing of the room for them
+    ):
         pq.write_table(table, tmp_path / "a.parquet")
         documents, rejects = ingest_folder(tmp_path)
         assert not documents

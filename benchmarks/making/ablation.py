@@ -17,6 +17,7 @@ from kpyramid.keys import JsonValue, content_id, hash_bytes
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
+from kpyramid.snapshot.columns import join_tables
 from kpyramid.snapshot.indexing import READS, build_index
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import SEED, Store
@@ -71,7 +72,7 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
     shutil.rmtree(folder / "index", ignore_errors=True)
     made = build_index(
         folder,
-        tables,
+        *join_tables(tables),
         folder / "tables" / "vectors.parquet",
         settings or IndexSettings(),
     )

@@ -26,11 +26,14 @@ def to_plain(value: Any) -> Any:
     return [to_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
+
+
 def canonical_json(value: JsonValue) -> bytes:
     """One byte form per value: sorted keys, no spaces, UTF-8, no NaN."""
-    return json.dumps(
-        value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return _ENCODER.encode(value).encode("utf-8")
 
 
 def hash_value(value: JsonValue) -> str:

@@ -12,7 +12,6 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from kpyramid.documents.blocks import Block, number_pages
 from kpyramid.documents.cleaning import mend_text, normalise_text
@@ -40,6 +39,7 @@ from kpyramid.documents.tables import Row, make_row, name_columns, read_cells, w
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
+from kpyramid.storage.contracts import open_table
 
 # Bytes to text.
 
@@ -633,7 +633,7 @@ _LONGEST_CELL = 1000
 
 def _read_parquet(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
+        file = open_table(data)
         repeated = _find_repeated(file.schema_arrow.names)
         if repeated is not None:
             raise RefusedError("bad_parquet", f"the file has the column {repeated!r} twice")

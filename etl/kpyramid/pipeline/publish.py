@@ -2,7 +2,6 @@
 
 import json
 import logging
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -202,7 +201,7 @@ def _withdraw(
     left, rejects = dict(inputs), load_contracts()["rejects"].build([])
     for rounds in range(_MOST_ROUNDS + 1):
         texts = _write_texts(run, left)
-        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run, texts))
+        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run))
         if not judged.failed or rounds == _MOST_ROUNDS:
             break
         statements = stage.list_statements(*(left[name] for name in _STATED))
@@ -220,17 +219,10 @@ def _withdraw(
     return rejects, judged.gates, texts
 
 
-def _open_passed(run: Run, texts: Mapping[str, str]) -> RowCache:
-    """The cache of what HermiT accepted in earlier builds under this schema.
-
-    Each schema has a folder whose modification time is its last use, for gc.
-    """
+def _open_passed(run: Run) -> RowCache:
+    """The cache of what HermiT accepted in earlier builds."""
     function = fingerprint_function(find_function("reasoner"), run.settings)
-    key = hash_value([function, texts["ontology/schema.ttl"]])
-    passed = RowCache(run.warehouse, "reasoner", key)
-    with suppress(FileNotFoundError):
-        os.utime(passed.folder)
-    return passed
+    return RowCache(run.warehouse, "reasoner", function)
 
 
 _OF_ONTOLOGY = {"consistent", "shapes", "checks", "questions"}
@@ -301,7 +293,7 @@ def _judge_settled(
         gates = None if any(verdict.startswith("not run") for verdict in gates.values()) else gates
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-        passed = _open_passed(run, settled.texts)
+        passed = _open_passed(run)
         gates = judge_ontology(files, settled.texts, seconds=seconds, passed=passed).gates
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 

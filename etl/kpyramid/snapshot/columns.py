@@ -53,6 +53,16 @@ def join_rows(tables: Tables) -> "Iterator[Database]":
         yield database
 
 
+def join_tables(tables: Tables) -> tuple[dict[str, dict[str, pa.Array]], dict[str, Integers]]:
+    """The columns of `list_columns`, and the hashes of `group_rows`.
+
+    Raises:
+        IntegrityError: a row refers to a missing one.
+    """
+    with join_rows(tables) as database:
+        return list_columns(database, tables), group_rows(database, tables)
+
+
 def list_columns(database: "Database", tables: Tables) -> dict[str, dict[str, pa.Array]]:
     """The columns of all files of the index, except those of vectors and words, by file.
 

@@ -18,7 +18,7 @@ from kpyramid.keys import JsonValue, canonical_json, hash_file, hash_value
 from kpyramid.numerics.arrays import Integers
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.clusters import write_clusters
-from kpyramid.snapshot.columns import Tables, group_rows, join_rows, list_columns
+from kpyramid.snapshot.columns import Tables, join_tables
 from kpyramid.snapshot.graph import write_graph
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
@@ -60,22 +60,21 @@ def key_index(sums: Mapping[str, str], settings: IndexSettings) -> str:
 
 def build_index(
     folder: Path,
-    tables: Mapping[str, pa.Table],
+    columns: Mapping[str, Mapping[str, pa.Array]],
+    hashed: Mapping[str, Integers],
     vectors: Path,
     settings: IndexSettings,
 ) -> dict[str, Path]:
     """Writes the files of an index below a folder; gives them by their names in the snapshot.
 
-    `vectors` is the file of that table.
+    `columns`, `hashed`: see `join_tables`. `vectors` is the file of that table.
 
     Raises:
         IntegrityError: tables and vectors do not fit together.
     """
-    with join_rows(tables) as database:
-        columns, hashed = list_columns(database, tables), group_rows(database, tables)
-    parts = {table: columns.pop(table) for table in SEARCHED}
-    for name, values in columns.items():
-        write_rows(folder / f"index/{name}.arrow", values)
+    parts = {table: columns[table] for table in SEARCHED}
+    for name in columns.keys() - parts.keys():
+        write_rows(folder / f"index/{name}.arrow", columns[name])
     keys = {table: next(iter(values.values())) for table, values in parts.items()}
     embedded = read_vectors(vectors, keys, folder)
     count = count_parts(sum(len(matrix) for _, matrix in embedded.values()))
@@ -165,8 +164,10 @@ def prepare_index(
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
-        files = build_index(folder, read, tables["vectors"].path, settings)
-        files |= split_vectors(read, tables["vectors"].path, folder)
+        columns, hashed = join_tables(read)
+        files = build_index(folder, columns, hashed, tables["vectors"].path, settings)
+        del columns
+        files |= split_vectors(read, hashed, tables["vectors"].path, folder)
         del read
         write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
         yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
@@ -215,8 +216,12 @@ def count_parts(rows: int) -> int:
     return int(min(MOST_PARTS, 2 ** (max(rows // _LEAST_ROWS, 1).bit_length() - 1)))
 
 
-def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path]:
+def split_vectors(
+    tables: Tables, hashed: Mapping[str, Integers], vectors: Path, folder: Path
+) -> dict[str, Path]:
     """Writes the table of vectors in parts below a folder; returns their paths by name.
+
+    `hashed`: see `join_tables`.
 
     Raises:
         IntegrityError: a vector belongs to no row of the tables.
@@ -224,12 +229,10 @@ def split_vectors(tables: Tables, vectors: Path, folder: Path) -> dict[str, Path
     whole, matrix = open_vectors(vectors, folder)
     count, owners = count_parts(len(whole)), whole["owner_table"]
     part_of = np.full(len(whole), -1)
-    with join_rows(tables) as database:
-        groups = group_rows(database, tables)
-    for table, hashed in groups.items():
+    for table, hashes in hashed.items():
         mine = np.flatnonzero(pc.equal(owners, table).to_numpy())
         rows = find_rows(whole["owner_id"].take(pa.array(mine)), tables[table].column(0))
-        part_of[mine] = np.where(rows < 0, -1, hashed[rows] % count) if len(hashed) else -1
+        part_of[mine] = np.where(rows < 0, -1, hashes[rows] % count) if len(hashes) else -1
     if (part_of < 0).any():
         lost = whole["owner_id"][int(np.argmin(part_of))]
         raise IntegrityError(f"{vectors}: there is no row {lost} of which this is a vector")

@@ -529,10 +529,11 @@ def _walk(
 def open_table(data: bytes | Path) -> pq.ParquetFile:
     """A Parquet file, or its bytes, for reading on the calling thread only.
 
-    A file is mapped: Arrow reads others on a thread of its own.
+    A file is mapped: Arrow reads others on a thread of its own. It reserves room for as many rows
+    as the file states.
 
     Raises:
-        ArrowException, OSError: not a Parquet file.
+        ArrowException, OSError: not a Parquet file, or it states more rows than it has bytes.
     """
     buffer: bytes | mmap.mmap = b""
     if isinstance(data, bytes):
@@ -540,7 +541,11 @@ def open_table(data: bytes | Path) -> pq.ParquetFile:
     elif data.stat().st_size:
         with data.open("rb") as file:
             buffer = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer)), page_checksum_verification=True)
+    table = pq.ParquetFile(pa.BufferReader(pa.py_buffer(buffer)), page_checksum_verification=True)
+    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
+    if (rows := sum(abs(group.num_rows) for group in groups)) > len(buffer):
+        raise pa.ArrowInvalid(f"it states {rows:,} rows in {len(buffer):,} bytes")
+    return table
 
 
 def hash_columns(path: Path, without: Collection[str]) -> str:

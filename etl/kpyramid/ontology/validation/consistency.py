@@ -274,6 +274,59 @@ def _describe(facts: Sequence[ox.Triple], bounded: bool) -> str:
     return "\n".join(sorted(lines))
 
 
+_OF_SUBJECT = {n.SUBCLASS, n.DOMAIN, n.RANGE, n.SUBPROPERTY, n.DISJOINT_WITH}
+_OF_BOTH = {n.INVERSE_OF, n.EQUIVALENT_CLASS, _EQUAL}
+"""Axioms that hold where their subject, or subject and object, are empty classes or properties."""
+
+
+def key_parts(
+    theory: Theory, schema_turtle: str, parts: Mapping[str, list[ox.Triple]]
+) -> dict[str, list[ox.Triple]]:
+    """The facts of `part_facts` by the hash of the part and of the axioms that bear on it.
+
+    The others hold where all that neither these facts nor these axioms name is empty, so a model of
+    these is one of all (bottom-locality, Cuenca Grau et al. 2008). All bear on the empty part.
+    """
+    bearing = defaultdict[str, list[Axiom]](list)
+    for axiom in theory.axioms:
+        for iri in _list_bearers(axiom):
+            bearing[iri].append(axiom)
+    near = {iri: {*chain(*(a.list_iris() for a in axioms))} for iri, axioms in bearing.items()}
+    words = {iri: hash_value(sorted(map(_write_axiom, axioms))) for iri, axioms in bearing.items()}
+    keyed = {}
+    for text, facts in parts.items():
+        used = {
+            _name(t.object) if t.predicate.value == n.RDF_TYPE else t.predicate.value for t in facts
+        }
+        found = sorted(walk(["", *used], lambda iri: near.get(iri, ())))
+        module = [[iri, theory.declared.get(iri), words.get(iri)] for iri in found]
+        keyed[hash_value([module if facts else schema_turtle, text])] = facts
+    return keyed
+
+
+def _write_axiom(axiom: Axiom) -> str:
+    """The statements of an axiom, with numbers for unnamed nodes."""
+    numbers: dict[Node, str] = {}
+    return "\n".join(
+        numbers.setdefault(term, f"_:{len(numbers)}")
+        if isinstance(term, ox.BlankNode)
+        else str(term)
+        for triple in axiom.triples
+        for term in triple
+    )
+
+
+def _list_bearers(axiom: Axiom) -> Sequence[str]:
+    """The names whose use makes an axiom bear on facts; "" where it always does."""
+    head = axiom.head
+    kind = head.predicate.value if head.predicate.value != n.RDF_TYPE else _name(head.object)
+    bearers = [_name(head.subject)] if kind in _OF_SUBJECT | _CHARACTERISTICS.keys() else []
+    if kind in _OF_BOTH and len(axiom.triples) == 1:
+        bearers = [_name(head.subject), _name(head.object)]
+    is_named = bearers and not any(not iri or iri.startswith(n.BUILT_IN) for iri in bearers)
+    return bearers if is_named else [""]
+
+
 class ReasonerText:
     """Writes axioms and facts of one theory as N-Triples for HermiT, with numbers for names.
 
@@ -713,8 +766,7 @@ def _judge(
     if theory.unknown:
         named = ", ".join(f"<{iri}>" for iri in sorted(theory.unknown)[:_MOST_NAMED])
         return f"fail: instances use what the schema does not declare: {named}", {}
-    schema, parts = hash_value(schema_turtle), part_facts(theory)
-    parts = {hash_value([schema, text]): facts for text, facts in parts.items()}
+    parts = key_parts(theory, schema_turtle, part_facts(theory))
     known = passed.load(parts) if passed is not None else {}
     parts = {key: facts for key, facts in parts.items() if key not in known}
     if not parts:
