@@ -5,13 +5,15 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import judged
 import pytest
 import soak
+from choice_pyramids import Corpus, read_text2kgbench
 from guards import is_fallen, write_table
 
 from tests import commands
@@ -43,6 +45,12 @@ def clear_up_here(warehouse: Path, keep: int) -> None:
     assert commands.run("gc", "--keep", keep, "--older-than", "0h", *place).exit_code == 0
 
 
+def teach_little(*given: Any) -> Iterator[Corpus]:
+    """As `read_text2kgbench`; readers learn from hundreds of sentences there."""
+    for corpus in read_text2kgbench(*given):
+        yield replace(corpus, examples=corpus.examples[:40])
+
+
 class NightsHere(soak.Nights):
     """Nights whose undisturbed commands run in this process."""
 
@@ -53,6 +61,7 @@ class NightsHere(soak.Nights):
 
 SMALLER: Mapping[str, Mapping[str, object]] = {
     "carb": {"REPEATS": 1},
+    "choice": {"read_text2kgbench": teach_little},
     "ideas": {"IDEAS": ("completion",)},
     "anchors": {"WORLDS": ("university",)},
     "completion": {"SEEDS": (0,)},
@@ -64,6 +73,7 @@ SMALLER: Mapping[str, Mapping[str, object]] = {
     "scale": {"STAGES": ("ingest", "chunk"), "ROWWISE": {"chunk"}},
     "serve": {"CLIENTS": (1, 100)},
     "soak": {"Nights": NightsHere},
+    "structure": {"read_text2kgbench": teach_little},
     "truth": {"RARE": 5},
 }
 """What is smaller here than in the script."""

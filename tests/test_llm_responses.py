@@ -57,10 +57,6 @@ def find_kind(raw: Any) -> FailureKind:
     return caught.value.kind
 
 
-def test_finished_reply_gives_its_text_and_its_usage() -> None:
-    assert read_response(make_reply(content=" yes ")) == " yes "
-
-
 @pytest.mark.parametrize("finish", ["stop", "eos", None, "tool_calls"])
 def test_content_counts_whatever_the_server_calls_the_end(finish: str | None) -> None:
     assert read_response(make_reply(finish_reason=finish)) == '{"a": 1}'
