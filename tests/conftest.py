@@ -105,9 +105,10 @@ class _Remembering:
         return np.fromfile(path, dtype=np.float32)
 
 
-def _open_remembering(
+def open_remembering(
     name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
 ) -> Embedder:
+    """As `open_embedder`; the vectors of this package's own models are remembered."""
     model = open_embedder(name, files, provider, instruction)
     return _Remembering(model) if isinstance(model, OnnxEmbedder) else model
 
@@ -139,7 +140,7 @@ def _load_models_once() -> Iterator[None]:
         patch.setattr(Parser, "parse_parts", parse_parts)
         patch.setattr(OnnxEmbedder, "__init__", init)
         for module in ("pipeline.cache", "snapshot.snapshot"):
-            patch.setattr(f"kpyramid.{module}.open_embedder", _open_remembering)
+            patch.setattr(f"kpyramid.{module}.open_embedder", open_remembering)
         yield
 
 

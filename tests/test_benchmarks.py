@@ -73,7 +73,6 @@ SMALLER: Mapping[str, Mapping[str, object]] = {
     "scale": {"STAGES": ("ingest", "chunk"), "ROWWISE": {"chunk"}},
     "serve": {"CLIENTS": (1, 100)},
     "soak": {"Nights": NightsHere},
-    "structure": {"read_text2kgbench": teach_little},
     "truth": {"RARE": 5},
 }
 """What is smaller here than in the script."""
