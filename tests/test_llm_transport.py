@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -317,6 +318,13 @@ def test_probe_that_fails_for_a_while_is_made_again(bench: Bench, server: Loopba
     server.faults.add("503", times=2)
     bench.obtain()
     assert server.calls() == 4
+    assert bench.record.exists()
+
+
+def test_threads_probe_once(bench: Bench, server: Loopback) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(bench.obtain, range(16)))
+    assert server.calls() == 17
     assert bench.record.exists()
 
 

@@ -158,6 +158,12 @@ def test_interval_holds_the_planted_mean_as_often_as_it_says() -> None:
         assert 0.91 <= held <= 0.985  # three standard errors of 300 trials at .95 are .038
 
 
+@given(FLOATS, st.randoms(use_true_random=False))
+def test_order_of_the_questions_does_not_matter(values: list[float], shuffle) -> None:  # type: ignore[no-untyped-def]
+    other = shuffle.sample(values, len(values))
+    assert bootstrap(values, 0, 100) == bootstrap(other, 0, 100)
+
+
 @given(FLOATS)
 def test_interval_lies_within_the_values_and_around_the_mean(values: list[float]) -> None:
     found = bootstrap(values, 0, 200)
@@ -165,6 +171,11 @@ def test_interval_lies_within_the_values_and_around_the_mean(values: list[float]
     # A mean of a sample is rounded, so that it may pass the largest value by that.
     assert min(values) - 1e-9 <= found.low <= found.high <= max(values) + 1e-9
     assert found.count == len(values)
+
+
+def test_equal_values_have_an_interval_of_no_width() -> None:
+    found = bootstrap([0.1] * 7, 0)
+    assert (found.mean, found.low, found.high) == (0.1, 0.1, 0.1)
 
 
 def test_nothing_and_what_is_no_number_are_refused() -> None:
@@ -191,6 +202,11 @@ def test_exact_test_is_that_of_scipy() -> None:
         assert compare_paired(a.tolist(), b.tolist(), 0).p == pytest.approx(theirs.pvalue)
 
 
+def test_questions_without_a_difference_do_not_change_the_chance() -> None:
+    a, b = [0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.2, 0.4]
+    assert compare_paired(a, b, 0).p == compare_paired(a + [0.5] * 40, b + [0.5] * 40, 0).p
+
+
 def test_differences_of_equal_size_on_paper_count_as_equal() -> None:
     # 0.1 + 0.2 is not 0.3 in floating point; the exact p is 6 of 8 all the same.
     assert compare_paired([0.1, 0.2, -0.3], [0.0, 0.0, 0.0], 0).p == 1.0
@@ -204,3 +220,7 @@ def test_holm_corrects_as_in_the_worked_example() -> None:
 def test_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
     values = np.random.default_rng(0).random(20).tolist()
     assert bootstrap(values, 1, 500) == bootstrap(values, 1, 500) != bootstrap(values, 2, 500)
+
+
+def test_one_difference_alone_proves_nothing() -> None:
+    assert compare_paired([1.0, 0.5], [0.0, 0.5], 0).p == 1.0
