@@ -1,6 +1,7 @@
 """The cascade's prompts and parsers: short, strict, and no way out of the fence."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from kpyramid.extraction.cascade.windows import (
     write_instructions,
 )
 from kpyramid.extraction.types import Chunk
+from kpyramid.keys import JsonValue
 from kpyramid.llm.task import FailureKind, ReplyError, Request, fence, key_request
 from kpyramid.pipeline.tasks import TASKS, list_tasks
 from kpyramid.settings import CascadeSettings, Example, LLMSettings, Settings
@@ -64,6 +66,25 @@ def render_all(settings: CascadeSettings) -> dict[str, Request]:
         "relations": ask_relations(CLAIMS, NAMES, CHUNK, form(settings)),
         "disambiguation": ask_disambiguation(CLAIMS, TRIPLES, NAMES, CHUNK, form(settings)),
     }
+
+
+def list_objects(schema: JsonValue) -> Iterator[dict[str, JsonValue]]:
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for part in schema.values():
+            yield from list_objects(part)
+
+
+@pytest.mark.parametrize("task", ["merged", "paraphrase", "entities", "relations"])
+def test_every_schema_is_strict(task: str) -> None:
+    schema = render_all(LLM)[task].schema
+    objects = list(list_objects(schema))
+    assert objects
+    for each in objects:
+        assert each["additionalProperties"] is False
+        assert each["required"] == list(each["properties"])  # type: ignore[arg-type]
+    assert not {"$ref", "$defs", "title", "default"} & set(json.dumps(schema).split('"'))
 
 
 @pytest.mark.parametrize("task", list(render_all(LLM)))
