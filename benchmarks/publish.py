@@ -34,7 +34,7 @@ from typing import Any
 import pyarrow as pa
 from flips import turn_bits
 from options import make_parser, name_count, print_figures, report
-from query import make_warehouse
+from query import UNCOMPILED, make_warehouse
 
 from kpyramid.snapshot.export import FORMS, export
 from kpyramid.snapshot.graph import READS, write_graph
@@ -211,8 +211,7 @@ def measure(place: Path, triples: int, seed: int, flips: int) -> dict[str, Any]:
     report("turning bits")
     found = count_found(seed, flips)
     report("opening")
-    compiled = {**os.environ, "PYTHONPYCACHEPREFIX": str(scratch / "compiled")}
-    compiled.pop("PYTHONDONTWRITEBYTECODE", None)
+    compiled = {name: value for name, value in os.environ.items() if name != UNCOMPILED}
     run(sys.executable, "-c", RETRIEVE, str(place), env=compiled)
     before = count_busy()
     opened = [

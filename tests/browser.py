@@ -53,9 +53,11 @@ def wait_for(browser: Any, heading: str) -> dict[str, Any]:
     return found
 
 
-def check_view(browser: Any, address: str, heading: str, host: str) -> list[str]:
-    """Holds a view to all widths, its own host and axe's rules; the errors that are logged."""
-    for width in WIDTHS:
+def check_view(
+    browser: Any, address: str, heading: str, host: str, widths: tuple[int, ...] = WIDTHS
+) -> list[str]:
+    """Holds a view to these widths, its own host and axe's rules; the errors that are logged."""
+    for width in widths:
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 640}
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.get("about:blank")

@@ -89,25 +89,23 @@ class _Remembering:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         known: dict[tuple[str, str], Matrix] = vars(self._model)["known"]
-        prefix = self._model._prefix
-        for text in texts:
-            if (prefix, text) not in known:
-                known[prefix, text] = self._load(prefix, text)
+        place, prefix = vars(self._model)["place"], self._model._prefix
+        paths = {text: place / _hash(prefix, text) for text in texts if (prefix, text) not in known}
+        new = [text for text, path in paths.items() if not path.exists()]
+        # In one batch, which takes a third of the time of one by one.
+        for text, vector in zip(new, self._model.embed(new) if new else (), strict=True):
+            part = paths[text].with_suffix(f".{os.getpid()}.{threading.get_ident()}")
+            vector.tofile(part)
+            part.rename(paths[text])
+        known |= {(prefix, t): np.fromfile(path, dtype=np.float32) for t, path in paths.items()}
         found = [known[prefix, text] for text in texts]
         return np.stack(found) if texts else self._model.embed(texts)
 
-    def _load(self, prefix: str, text: str) -> Matrix:
-        path: Path = vars(self._model)["place"] / _hash(prefix, text)
-        if not path.exists():
-            part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}")
-            self._model.embed([text])[0].tofile(part)
-            part.rename(path)
-        return np.fromfile(path, dtype=np.float32)
 
-
-def _open_remembering(
+def open_remembering(
     name: str, files: Mapping[str, Path], provider: str = "onnx", instruction: str = ""
 ) -> Embedder:
+    """As `open_embedder`; the vectors of this package's own models are remembered."""
     model = open_embedder(name, files, provider, instruction)
     return _Remembering(model) if isinstance(model, OnnxEmbedder) else model
 
@@ -139,7 +137,7 @@ def _load_models_once() -> Iterator[None]:
         patch.setattr(Parser, "parse_parts", parse_parts)
         patch.setattr(OnnxEmbedder, "__init__", init)
         for module in ("pipeline.cache", "snapshot.snapshot"):
-            patch.setattr(f"kpyramid.{module}.open_embedder", _open_remembering)
+            patch.setattr(f"kpyramid.{module}.open_embedder", open_remembering)
         yield
 
 

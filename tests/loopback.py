@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.loopback_replies import Answer, AnswerFunction, RefuseError, Rule, answer_by_schema
+from tests.loopback_replies import Answer, AnswerFunction, answer_by_schema
 from tests.loopback_server import Loopback, Server
 
-__all__ = ["Answer", "Loopback", "RefuseError", "Rule", "answer_by_schema", "serve"]
+__all__ = ["Answer", "Loopback", "answer_by_schema", "serve"]
 
 
 @contextmanager
@@ -22,11 +22,9 @@ def serve(
     key: str | None = None,
     models: Sequence[str] | None = None,
     latency: float = 0.0,
-    faults: Sequence[Rule] = (),
     refuses: Sequence[str] = (),
     reasoning: int = 0,
     log: Path | None = None,
-    port: int = 0,
 ) -> Iterator[Loopback]:
     """A server in this process; at its end the first mistake of the answer function is raised.
 
@@ -35,8 +33,7 @@ def serve(
     """
     state = Loopback(answer, key, models, refuses, reasoning, log)
     state.latency = latency
-    state.faults.rules.extend(faults)
-    server = Server(state, port)
+    server = Server(state)
     state.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

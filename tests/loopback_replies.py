@@ -5,13 +5,11 @@ A fault is of a chat reply's body (`BODY`), of the answer as HTTP (`HTTP`), of e
 and counted.
 """
 
-import base64
 import email.utils
 import hashlib
 import json
 import random
 import re
-import struct
 import threading
 import time
 from collections import Counter
@@ -102,9 +100,9 @@ class Rule:
 class Faults:
     """The rules in force; the first that strikes wins."""
 
-    def __init__(self, rules: tuple[Rule, ...] = ()) -> None:
+    def __init__(self) -> None:
         self._guard = threading.Lock()
-        self.rules = list(rules)
+        self.rules: list[Rule] = []
 
     def add(self, fault: str, **options: Any) -> Rule:
         """A new rule, see `Rule`."""
@@ -468,16 +466,12 @@ def embed(body: Body) -> dict[str, Any]:
         raise RefuseError(400, "'$.input' is invalid.", param="input")
     size = body.get("dimensions") or VECTOR_SIZE
     vectors = [make_vector(str(text), size) for text in texts]
-    if body.get("encoding_format") == "base64":
-        data: list[Any] = [
-            base64.b64encode(struct.pack(f"<{size}f", *vector)).decode() for vector in vectors
-        ]
-    else:
-        data = vectors
     tokens = sum(count_tokens(str(text)) for text in texts)
     return {
         "object": "list",
-        "data": [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(data)],
+        "data": [
+            {"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)
+        ],
         "model": body["model"],
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     }

@@ -159,11 +159,11 @@ class Batches:
                 if batch["status"] == "in_progress":
                     self._finish(batch)
 
-    def list_page(self, what: str, limit: int, after: str | None) -> Object:
-        """A page of `files` or `batches`, the newest first."""
+    def list_page(self, limit: int, after: str | None) -> Object:
+        """A page of batches, the newest first."""
         with self._guard:
-            held = {"files": self.files, "batches": self.batches}[what]
-            rows = [dict(v) for k, v in held.items() if self._faults.get(k) != "vanished"][::-1]
+            held = self.batches.items()
+            rows = [dict(v) for k, v in held if self._faults.get(k) != "vanished"][::-1]
         ids = [row["id"] for row in rows]
         if after is not None:
             if after not in ids:
@@ -319,7 +319,10 @@ class Loopback:
 
     def calls(self, path: str = CHAT, *, method: str = "POST", schema: str | None = None) -> int:
         """How many requests came to a path, of a schema's name."""
-        return count_calls(self.log, path, method, schema)
+        return sum(
+            e["path"] == path and e["method"] == method and schema in (None, e["schema"])
+            for e in self.log
+        )
 
     def wait_idle(self, seconds: float = 5.0) -> None:
         """Waits until nothing is under way, also of what a dead client sent last."""
@@ -417,21 +420,14 @@ def hash_body(body: Any) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def count_calls(log: Sequence[Entry], path: str, method: str, schema: str | None) -> int:
-    """How many entries have the path, the method and the schema's name."""
-    return sum(
-        e["path"] == path and e["method"] == method and schema in (None, e["schema"]) for e in log
-    )
-
-
 class Server(ThreadingHTTPServer):
     """One thread per connection; knows the connections that clients keep open."""
 
     daemon_threads = False  # so that closing the server waits for what is in flight
     request_queue_size = 128
 
-    def __init__(self, state: Loopback, port: int) -> None:
-        super().__init__(("127.0.0.1", port), Handler)
+    def __init__(self, state: Loopback) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
         self.state = state
         self._open: set[socket.socket] = set()
 
@@ -568,10 +564,8 @@ class Handler(BaseHTTPRequestHandler):
                 return {"object": "list", "data": rows}
             case ["POST", "files"]:
                 return batches.add_file(*read_upload(self.headers["Content-Type"], body))
-            case ["GET", "files" | "batches"]:
-                return batches.list_page(path.strip("/"), limit, after)
-            case ["GET", "files", file_id]:
-                return batches.read_file(file_id)
+            case ["GET", "batches"]:
+                return batches.list_page(limit, after)
             case ["GET", "files", file_id, "content"]:
                 batches.read_file(file_id)
                 return batches.contents[file_id]

@@ -23,7 +23,6 @@ from kpyramid.completion.types import (
 )
 from kpyramid.condensation.condenser import Bars, Condensed
 from kpyramid.condensation.graph import Neighbourhood
-from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.embeddings.port import Embedder, Matrix
 from kpyramid.keys import content_id
 from kpyramid.numerics.moments import Moments
@@ -35,6 +34,7 @@ from kpyramid.pipeline.wiring import load_schema
 from kpyramid.settings import MINILM, CompleteSettings, CondenseSettings, EmbedSettings, Settings
 from kpyramid.storage.columns import encode
 from kpyramid.storage.identity import identify_embedding
+from tests.conftest import open_remembering
 
 Statement = tuple[str, str, str, str, str]
 """Head, its type, relation, tail, its type."""
@@ -47,7 +47,7 @@ class MemoEmbedder:
     name: str = MINILM
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        return _model().embed([]) if not texts else _stack(texts)
+        return _open_model().embed(texts)
 
 
 class WordEmbedder:
@@ -64,19 +64,9 @@ class WordEmbedder:
         return scaled
 
 
-def _stack(texts: Sequence[str]) -> Matrix:
-    return np.stack([_embed_one(text) for text in texts])
-
-
 @cache
-def _embed_one(text: str) -> Matrix:
-    return _model().embed([text])[0]
-
-
-@cache
-def _model() -> OnnxEmbedder:
-    files = identify_embedding(EmbedSettings()).files
-    return OnnxEmbedder(MINILM, files["model.onnx"], files["tokenizer.json"])
+def _open_model() -> Embedder:
+    return open_remembering(MINILM, identify_embedding(EmbedSettings()).files)
 
 
 @cache

@@ -2,17 +2,25 @@
 
 import gc
 import importlib
+import io
 import json
 import os
+import runpy
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import judged
 import pytest
 import soak
+from choice_pyramids import Corpus, read_text2kgbench
 from guards import is_fallen, write_table
+from scale import run_stage as run_scaled
 
 from tests import commands
 from tests.corpora import ROOT, find_bench, pass_gates
@@ -43,6 +51,30 @@ def clear_up_here(warehouse: Path, keep: int) -> None:
     assert commands.run("gc", "--keep", keep, "--older-than", "0h", *place).exit_code == 0
 
 
+def teach_little(*given: Any) -> Iterator[Corpus]:
+    """As `read_text2kgbench`; readers learn from hundreds of sentences there."""
+    for corpus in read_text2kgbench(*given):
+        yield replace(corpus, examples=corpus.examples[:40])
+
+
+def run_script_here(command: list[str], **_: object) -> "subprocess.CompletedProcess[str]":
+    """As `subprocess.run` of a script that starts itself, in this process."""
+    told, given = io.StringIO(), command[1:]
+    with redirect_stdout(told), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", given)
+        runpy.run_path(given[0], run_name="__main__")
+    return subprocess.CompletedProcess(command, 0, told.getvalue())
+
+
+def run_chunk_here(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
+    """As `scale.run_stage`, with stages after the first in this process."""
+    if stage == "ingest":
+        return run_scaled(stage, corpus, warehouse)
+    words = "stage", stage, "--run", corpus.stem, "--warehouse", warehouse, "-q"
+    assert commands.run(*words).exit_code == 0
+    return {"wall_seconds": 1.0, "seconds": 1.0, "own_mb": 1.0}
+
+
 class NightsHere(soak.Nights):
     """Nights whose undisturbed commands run in this process."""
 
@@ -53,15 +85,16 @@ class NightsHere(soak.Nights):
 
 SMALLER: Mapping[str, Mapping[str, object]] = {
     "carb": {"REPEATS": 1},
+    "choice": {"read_text2kgbench": teach_little},
     "ideas": {"IDEAS": ("completion",)},
     "anchors": {"WORLDS": ("university",)},
     "completion": {"SEEDS": (0,)},
     "incremental": {"build": build_here},
-    "query": {"FRESH": 1},
+    "query": {"FRESH": 1, "subprocess": SimpleNamespace(run=run_script_here, PIPE=None)},
     "publish": {"FRESH": 1},
     "reader_weights": {"LEAST_TRIPLES": 5, "LEAST_PAIRS": 40, "SEEDS": ("academic",)},
     "retention": {"NIGHTS": 2, "SNAPSHOTS": 8, "clear_up": clear_up_here},
-    "scale": {"STAGES": ("ingest", "chunk"), "ROWWISE": {"chunk"}},
+    "scale": {"STAGES": ("ingest", "chunk"), "ROWWISE": {"chunk"}, "run_stage": run_chunk_here},
     "serve": {"CLIENTS": (1, 100)},
     "soak": {"Nights": NightsHere},
     "truth": {"RARE": 5},

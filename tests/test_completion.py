@@ -48,25 +48,6 @@ def test_induction_finds_every_planted_value_and_traces_it() -> None:
     assert classes == {GENERAL + "Person": len(PEOPLE), GENERAL + "PopulatedPlace": len(TOWNS)}
 
 
-def test_a_value_outside_the_range_is_a_reject_that_says_so() -> None:
-    tables = plant([("Ada Byron", "PERSON", "was born in", "great poverty", "NOUN")])
-    made = run_induce(tables)
-    assert not [r for r in made["instances"].to_pylist() if r["property_iri"]]
-    (reject,) = made["rejects"].to_pylist()
-    assert reject["reason"] == "range"
-    assert "great poverty" in reject["detail"] and "birth place" in reject["detail"].casefold()
-
-
-def test_a_second_value_of_a_functional_property_is_a_reject() -> None:
-    twice = [*KNOWN[:1], ("Ada Byron", "PERSON", "was born in", "Bergen", "GPE")]
-    tables = plant([*twice, twice[0]])
-    made = run_induce(tables)
-    entity = {r["entity_id"]: r["name"] for r in tables["entities"].to_pylist()}
-    values = [entity[r["object_id"]] for r in made["instances"].to_pylist() if r["object_id"]]
-    assert values == ["Arnstadt"]  # stated twice, so surer than Bergen
-    assert [r["reason"] for r in made["rejects"].to_pylist()] == ["functional_conflict"]
-
-
 def test_completion_proposes_the_missing_property_and_nothing_that_exists() -> None:
     done = run_complete(KNOWN + MISSING)
     (found,) = [row for row in done.proposals if row["kind"] == "property"]

@@ -37,7 +37,7 @@ from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.refs import list_entries, list_refs, read_head
-from kpyramid.storage.runs import list_runs, start_run
+from kpyramid.storage.runs import list_runs, open_run, start_run
 from kpyramid.storage.snapshots import read_manifest
 from tests import commands
 from tests.asked_model import script, write_llm
@@ -231,6 +231,11 @@ def test_unchanged_night_does_all_stored_stages_in_its_plan_and_a_changed_one_no
     assert found.counts["ingest"]["rows"] == {"documents": len(TEXTS)}
     again = night.plan(corpus, start(), {}, warehouse)
     assert (again.run, again.stored) == (found.run, stored), "a cleared task goes on with the run"
+    fewer = night.plan(corpus, start(run_id="fewer"), {"allow_shrink": True}, warehouse)
+    permitted = [
+        open_run(open_warehouse(warehouse), one.run).allow_shrink for one in (found, fewer)
+    ]
+    assert permitted == [False, True]
     (tmp_path / "here.toml").write_text("[chunk]\nmax_tokens = 100\n")
     here = declare(tmp_path, 'source = "docs"\nsettings = "here.toml"\n', "elsewhere")
     done = night.run_stages(here, ["condense"], found.run, warehouse)

@@ -3,10 +3,11 @@
 import errno
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from kpyramid.query import open_snapshot
 from kpyramid.storage import publication, results, store
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
+from kpyramid.storage.runs import list_runs, open_run, read_mark
 from kpyramid.storage.verification import check_bytes, check_tables
 from tests import faults
 from tests.commands import run
@@ -118,26 +120,40 @@ def finish(warehouse: Path, old: str, expected: str) -> dict[str, int]:
     return count_recomputed(outcome)
 
 
+def count_newest(warehouse: Path) -> dict[str, int]:
+    """What each stage that the newest run finished computed."""
+    place = Warehouse(warehouse)
+    run = open_run(place, str(list_runs(place)[0]["run"]))
+    return {mark.stage: mark.recomputed for name in STAGES if (mark := read_mark(run, name))}
+
+
 @pytest.mark.parametrize("moment", ["inside", "after"])
-@pytest.mark.parametrize("stage", STAGES)
-def test_killed_in_a_stage_the_build_goes_on_there(
-    tmp_path: Path, small: tuple[Path, str], expected: str, stage: str, moment: str
+def test_killed_in_each_stage_the_next_build_goes_on_there(
+    tmp_path: Path, small: tuple[Path, str], expected: str, moment: str
 ) -> None:
+    """Build after build on one warehouse, each killed in the stage behind, the last in none."""
     source, old = small
     shutil.copytree(source, tmp_path / "w")
-
-    code, errors = build_and_die(tmp_path / "w", f"{moment}:{stage}")
-    assert code == -signal.SIGKILL, errors
-
-    check_whole(tmp_path / "w", {old})
+    before = ""
+    for stage in STAGES:
+        code, errors = build_and_die(tmp_path / "w", f"{moment}:{stage}")
+        assert code == -signal.SIGKILL, errors
+        check_whole(tmp_path / "w", {old})
+        check_computed(count_newest(tmp_path / "w"), before, moment)
+        before = stage
     counts = finish(tmp_path / "w", old, expected)
-    number = STAGES.index(stage)
-    finished = STAGES[: number + (moment == "after")]
-    assert all(counts[name] == 0 for name in finished), counts
-    if moment == "inside" and stage in {"chunk", "extract", "embed"}:
-        assert counts[stage] == 0, "all its rows were stored"
-    elif moment == "inside":
-        assert counts[stage] > 0
+    assert counts.pop("publish")
+    check_computed(counts, before, moment)
+
+
+def check_computed(counts: dict[str, int], killed: str, moment: str) -> None:
+    """What a build computed after the last one was killed in that stage."""
+    own = counts.pop(killed, 0)
+    assert not any(counts.values()), (killed, counts)
+    if moment == "after" or killed in {"", "chunk", "extract", "embed"}:
+        assert own == 0, f"all rows of {killed} were stored"
+    else:
+        assert own > 0, killed
 
 
 @pytest.mark.parametrize(
@@ -182,31 +198,37 @@ def test_killed_while_publishing_head_is_old_or_new_and_a_retry_commits_once(
     assert sum(counts.values()) == (0 if is_new else 1)
 
 
-@pytest.mark.parametrize(
-    ("module", "function", "name"),
-    [
-        (results, "write_table", "triples.parquet"),
-        (results, "write_and_sync", "result.json"),
-        (publication, "put_file", "README.md"),
-        (publication, "put_file", "SHA256SUMS"),
-        (publication, "put_file", "manifest.json"),
-        (store, "write_and_sync", ".tmp"),
-        (os, "fsync", "publish.json"),
-    ],
+WRITES = (
+    (results, "write_table", "triples.parquet"),
+    (results, "write_and_sync", "result.json"),
+    (publication, "put_file", "README.md"),
+    (publication, "put_file", "SHA256SUMS"),
+    (publication, "put_file", "manifest.json"),
+    (store, "write_and_sync", ".tmp"),
+    (os, "fsync", "publish.json"),
 )
+"""What a build writes, in its order: the last when the ref has moved."""
+
+
 def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
-    tmp_path: Path,
-    small: tuple[Path, str],
-    expected: str,
-    monkeypatch: pytest.MonkeyPatch,
-    module: object,
-    function: str,
-    name: str,
+    tmp_path: Path, small: tuple[Path, str], expected: str
 ) -> None:
     source, old = small
     warehouse = tmp_path / "w"
     shutil.copytree(source, warehouse)
-    real = getattr(module, function)
+    for module, function, name in WRITES:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, function, fill_disk_at(name, getattr(module, function)))
+            with pytest.raises(OSError, match=f"No space left .*{re.escape(name)}"):
+                build_corpus(shared_corpus(), Warehouse(warehouse))
+        check_whole(warehouse, {expected} if name == "publish.json" else {old})
+        assert list((warehouse / "staging").iterdir()) == []
+        assert not list((warehouse / "refs").rglob("*.tmp"))
+    finish(warehouse, old, expected)
+
+
+def fill_disk_at(name: str, real: Callable[..., object]) -> Callable[..., object]:
+    """A function that writes, but of what has that name half."""
 
     def write(*given: Any) -> object:
         if isinstance(given[0], int):  # an open file, written but not yet on the disk
@@ -220,16 +242,7 @@ def test_a_full_disk_commits_nothing_half_and_leaves_staging_empty(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return real(*given)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(module, function, write)
-        with pytest.raises(OSError, match="No space left"):
-            build_corpus(shared_corpus(), Warehouse(warehouse))
-
-    committed = {expected} if name == "publish.json" else {old}
-    check_whole(warehouse, committed)
-    assert list((warehouse / "staging").iterdir()) == []
-    assert not list((warehouse / "refs").rglob("*.tmp"))
-    finish(warehouse, old, expected)
+    return write
 
 
 @pytest.fixture

@@ -726,35 +726,20 @@ def test_nights_backfill_and_export_on_a_real_scheduler(scheduler: Scheduler) ->
 
 
 @pytest.mark.slow
-def test_a_declaration_that_is_dropped_in_has_its_dag_and_follows_its_source(
+def test_a_declaration_that_is_dropped_in_has_its_dag_which_follows_its_source(
     scheduler: Scheduler,
 ) -> None:
-    dag = "build_pyramid_dropped"
-    texts = [{"id": name, "text": text} for name, text in CHANGED.items() if "letter" not in name]
-    (scheduler.home / "records.jsonl").write_text("\n".join(map(json.dumps, texts)), "utf-8")
-    file = scheduler.home / "corpora" / "dropped.toml"
-    file.write_text('source = "../records.jsonl"\nschedule = "0 0 1 1 *"\n', "utf-8")
+    """The DAG alone: what a run of it does is that of any other."""
+    dag, file = "build_pyramid_dropped", scheduler.home / "corpora" / "dropped.toml"
 
     def read_source() -> str:
         params = scheduler.call("GET", f"/api/v2/dags/{dag}/details")["params"]
         return str(params["source"]["value"])
 
-    scheduler.read_declarations()
-    scheduler.wait("the DAG", lambda: read_source().endswith("/records.jsonl"))
-    scheduler.call("PATCH", f"/api/v2/dags/{dag}", {"is_paused": False})
-    first = scheduler.wait("a run", lambda: scheduler.list_runs(dag))[0]["dag_run_id"]
-    assert scheduler.finish(dag, first)["state"] == "success"
-    published = scheduler.read_result(dag, first, "publish")
-    assert published["headline"].endswith(": the first snapshot of its ref")
-    said = scheduler.read_log(dag, first, "plan", 1)
-    assert any(re.search(r"/corpora declares asked, .*dropped, ", line) for line in said)
-
-    file.write_text('source = "../notes"\nschedule = "0 0 1 1 *"\n', "utf-8")
-    scheduler.read_declarations()
-    scheduler.wait("the other source", lambda: read_source().endswith("/notes"))
-    second = scheduler.trigger(dag, allow_shrink=True)
-    assert scheduler.finish(dag, second)["state"] == "success"
-    assert scheduler.list_tasks(dag, second)["plan"]["try_number"] == 1
+    for source in ("days", "notes"):
+        file.write_text(f'source = "../{source}"\nschedule = "0 0 1 1 *"\n', "utf-8")
+        scheduler.read_declarations()
+        scheduler.wait("the DAG", lambda source=source: read_source().endswith(f"/{source}"))
 
 
 @pytest.mark.slow

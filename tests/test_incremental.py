@@ -38,8 +38,6 @@ from tests.rows import each_row
 
 EDITED = TEXTS["batt.txt"].replace("Leon Batt was a Norwegian", "Leon Batt was a Danish")
 CHANGES: Mapping[str, Mapping[str, str]] = {
-    "edited": {**TEXTS, "batt.txt": EDITED},
-    "added": {**TEXTS, "new.txt": "Hugh Marsh founded Elk Horn. Hugh Marsh was born in Oslo."},
     "deleted": {k: v for k, v in TEXTS.items() if k != "zorblax.txt"},
     "renamed": {("moved.txt" if k == "batt.txt" else k): v for k, v in TEXTS.items()},
     "fuller name": {**TEXTS, "new.txt": "Dr. Leon Batt founded Elk Horn."},
@@ -130,7 +128,7 @@ def edit(texts: dict[str, str], chooser: random.Random) -> None:
 def test_nights_of_random_edits_equal_builds_from_scratch(tmp_path: Path, seed: int) -> None:
     chooser, texts = random.Random(seed), dict(TEXTS)
     warehouse, _ = copy_shared_build(tmp_path / "w")
-    for night in range(3):
+    for night in range(2):
         for _ in range(chooser.randint(1, 3)):
             edit(texts, chooser)
         corpus = write_corpus(tmp_path / f"corpus{night}", texts)

@@ -156,17 +156,10 @@ def test_answer_that_is_no_answer_leaves_the_batch_open(
     assert (done.replies, len(bench.list_replies())) == (2, 2)
 
 
-def test_damaged_record_is_named(bench: Bench) -> None:
+@pytest.mark.parametrize("lost", ["records", "requests"])
+def test_damaged_file_of_an_open_batch_is_named(bench: Bench, lost: str) -> None:
     bench.submit(bench.pend(2))
-    path = next((bench.folder / "store" / "batches" / "records").iterdir())
-    path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(IntegrityError, match=path.name):
-        bench.collect()
-
-
-def test_lost_requests_of_an_open_batch_are_named(bench: Bench) -> None:
-    bench.submit(bench.pend(2))
-    path = next((bench.folder / "store" / "batches" / "requests").iterdir())
+    path = next((bench.folder / "store" / "batches" / lost).iterdir())
     path.write_bytes(path.read_bytes()[:-9])
     bench.server.batches.finish_all()
     with pytest.raises(IntegrityError, match=path.name):

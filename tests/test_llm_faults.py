@@ -31,7 +31,7 @@ from tests.llm_runs import (
     run_items,
 )
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import each_row
 
 ANSWER = answer_item
 
@@ -128,21 +128,8 @@ def test_wrong_key_and_unknown_model_are_told_apart_and_cost_one_call(
 
 # Row 12: what may pass
 
-PASSING = read_rows("llm_faults.passing")
 
-
-@pytest.mark.parametrize(("fault", "options"), PASSING)
-def test_failure_that_passes_is_asked_again_within_the_run(
-    lab: Lab, fault: str, options: dict[str, Any]
-) -> None:
-    lab.server.faults.add(fault, times=2, contains="Item", wait=3.0, **options)
-    shaken = lab.run(timeout=1.5 if fault == "timeout" else 5.0)
-    assert shaken.answered == set(range(ITEMS))
-    assert lab.server.calls(schema=TASK) == ITEMS + 2
-    lab.check_healed(shaken, asked=0)
-
-
-@pytest.mark.parametrize(("fault", "options"), [p for p in PASSING if p[0] != "timeout"])
+@each_row("fault, options")
 def test_failure_that_stays_is_tried_five_times_then_left_for_the_next_run(
     lab: Lab, fault: str, options: dict[str, Any]
 ) -> None:

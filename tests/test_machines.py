@@ -1,8 +1,6 @@
-"""Other processors, a worker that dies: the same bytes, or a clear end."""
+"""A worker that dies: a clear end, and what is done is kept."""
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -13,35 +11,6 @@ import pytest
 
 from tests.commands import run_json
 from tests.corpora import DEMO, ROOT, write_corpus
-
-FEW = 30
-"""Passages: more than the 24 texts from which several processes read."""
-
-
-def build(
-    corpus: Path, warehouse: Path, *options: str, workers: int = 2, **variables: str
-) -> "subprocess.Popen[str]":
-    command = [sys.executable, "-m", "kpyramid", "build", str(corpus), "--json", "--workers"]
-    return subprocess.Popen(
-        [*command, str(workers), "--warehouse", str(warehouse), *options],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")} | variables,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process: "subprocess.Popen[str]") -> dict[str, object]:
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    report: dict[str, object] = json.loads(out)
-    return report
-
-
-def write_passages(folder: Path, count: int) -> Path:
-    """A corpus of the first passages of the demo."""
-    lines = DEMO.read_text("utf-8").splitlines()[:count]
-    return write_corpus(folder / "corpus", {"passages.jsonl": "\n".join(lines)})
 
 
 def find_children(process: int) -> list[int]:
@@ -58,8 +27,17 @@ def is_extracting(process: int) -> bool:
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
 def test_killed_worker_ends_build_and_what_is_done_is_kept(tmp_path: Path) -> None:
-    corpus = write_passages(tmp_path, FEW + 10)
-    process = build(corpus, tmp_path / "w")
+    # More than the 24 texts from which several processes read.
+    passages = "\n".join(DEMO.read_text("utf-8").splitlines()[:40])
+    corpus = write_corpus(tmp_path / "corpus", {"passages.jsonl": passages})
+    command = [sys.executable, "-m", "kpyramid", "build", str(corpus), "--workers", "2"]
+    process = subprocess.Popen(
+        [*command, "--warehouse", str(tmp_path / "w")],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "etl")},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 120
     workers: list[int] = []
     while len(workers) < 2:
@@ -72,18 +50,3 @@ def test_killed_worker_ends_build_and_what_is_done_is_kept(tmp_path: Path) -> No
     assert "a worker process died" in err and "run the command again" in err
     assert not list((tmp_path / "w" / "staging").glob("*"))
     assert run_json("build", corpus, "--warehouse", tmp_path / "w")["committed"] == "yes"
-
-
-@pytest.mark.slow
-def test_threads_and_processor_kernels_of_blas_change_nothing(tmp_path: Path) -> None:
-    """From the same vectors on, for these are the model's: the numbers after them are ours."""
-    corpus = write_passages(tmp_path, FEW)
-    built = run_json("build", corpus, "--warehouse", tmp_path / "built")
-    for name, variables in {
-        "one": {"OPENBLAS_NUM_THREADS": "1"},
-        "old": {"OPENBLAS_CORETYPE": "Nehalem"},
-    }.items():
-        shutil.copytree(tmp_path / "built/cache/rows", tmp_path / name / "cache/rows")
-        again = finish(build(corpus, tmp_path / name, **variables))
-        assert again["snapshot"] == built["snapshot"], name
-        assert again["recomputed"]["complete"] > 0  # type: ignore[index]
