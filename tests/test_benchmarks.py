@@ -5,6 +5,7 @@ import importlib
 import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import analyses
 import judged
 import pytest
 import soak
@@ -22,7 +24,10 @@ from choice_pyramids import Corpus, read_text2kgbench
 from guards import is_fallen, write_table
 from scale import run_stage as run_scaled
 
+from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.query import Answer as QueryAnswer
 from tests import commands
+from tests.asked_model import ask_scripted, list_prompts
 from tests.corpora import ROOT, find_bench, pass_gates
 from tests.rows import each_row, read_rows
 
@@ -187,6 +192,26 @@ def test_soak_counts_entries_before_the_old_and_hidden_words_that_a_reader_sees(
     monkeypatch.setattr(reader.over, "wait", lambda _: next(rounds))
     reader.run()
     assert reader.failed == [f"it saw ['{first.word}']"]
+
+
+def test_a_model_ranks_answers_in_an_order_that_no_strategy_knows(tmp_path: Path) -> None:
+    """The order shown depends on the question; a reply that is no order of the answers is none."""
+    given = [QueryAnswer(text=text) for text in ("Oslo", "Leeds", "Kent", "")]
+    towns = ("Where was Ada born?", "Where was Ben born?", "Where was Eva born?")
+    questions = [EvalQuestion(str(at), text, "open", (("Kent",),)) for at, text in enumerate(towns)]
+    with ask_scripted(tmp_path, rank_answers=rank_kent_first) as (server, asker):
+        ranks = [analyses.rank(question, given, asker) for question in questions]
+        shown = [prompt.split("\n") for _, prompt in list_prompts(server, "rank_answers")]
+    assert all(row is not None and row[2] == 1 and sorted(row) == [1, 2, 3, 4] for row in ranks)
+    assert len({tuple(lines[2:6]) for lines in shown}) > 1
+    with ask_scripted(tmp_path / "bad", rank_answers={"best_first": [1, 1, 2, 3]}) as (_, asker):
+        assert analyses.rank(questions[0], given, asker) is None
+
+
+def rank_kent_first(body: dict[str, Any]) -> Mapping[str, Any]:
+    numbers = re.findall(r"^(\d)\. (.*)$", body["messages"][1]["content"], re.M)
+    ordered = sorted(numbers, key=lambda pair: pair[1] != "Kent")
+    return {"best_first": [int(number) for number, _ in ordered]}
 
 
 @pytest.mark.slow

@@ -236,6 +236,20 @@ def test_what_the_file_accepts_stays_when_the_graph_says_it_no_longer(complete: 
     assert row["iri"] in done.grown.property_by_iri
 
 
+def test_what_the_next_corpus_contradicts_is_a_reject_and_the_decision_stands(
+    complete: Complete,
+) -> None:
+    """All facts of the accepted wording now have a tail that its range excludes."""
+    towns: list[Statement] = [(loser, "PERSON", CHESS, TOWNS[0], "GPE") for loser in PEOPLE[:3]]
+    done = complete(KNOWN + towns, decisions=ACCEPT)
+    row = done.find("was beaten by")
+    assert (row["state"], row["decided_by"], row["range"]) == ("accepted", "file", PERSON)
+    assert not done.list_values(row["iri"])
+    rejects = done.made["rejects"].to_pylist()
+    assert {r["reason"] for r in rejects} == {"range"}
+    assert len(rejects) == len(towns)
+
+
 def test_what_the_file_rejects_is_not_adopted_under_any_name(complete: Complete) -> None:
     done = complete(KNOWN + MISSING, [suggest("was beaten by", CHESS)], decisions=REJECT)
     row = done.find("was beaten by")

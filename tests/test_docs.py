@@ -61,3 +61,20 @@ def test_settings_page_has_every_setting_with_its_default() -> None:
                 plain = list(default) if isinstance(default, tuple) else default
                 assert json.dumps(plain) in values, (section, name)
             assert f"`{name}`" in names and len(meaning) > 10
+
+
+def test_each_row_of_fidelity_names_a_test_that_exists() -> None:
+    """A row without one says that the thing is missing."""
+    page = (CHECKOUT / "docs" / "fidelity.md").read_text("utf-8")
+    rows = [
+        re.split(r"(?<!\\)\|", line)[1:-1] for line in page.split("\n") if line.startswith("| ")
+    ]
+    rows = [[cell.strip() for cell in row] for row in rows if row[0].strip() != "paper"]
+    assert len(rows) > 90
+    for paper, _, verdict, shown in rows:
+        named = re.fullmatch(r"`(test_\w+)::(\w+)`", shown)
+        if named is None:
+            assert (shown, verdict.startswith("missing")) == ("–", True), paper
+            continue
+        source = (CHECKOUT / "tests" / f"{named[1]}.py").read_text("utf-8")
+        assert f"\ndef test_{named[2]}(" in source, f"{paper}: {shown}"

@@ -17,7 +17,7 @@ from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
 from kpyramid.ontology.importing.conversion import Change, derive_label, import_ontology
 from kpyramid.ontology.importing.files import read_outside
-from kpyramid.ontology.population.kinds import infer_entity_types
+from kpyramid.ontology.population.kinds import find_kinds, infer_entity_types
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
@@ -178,6 +178,53 @@ def test_an_ontology_of_ones_own_finds_what_a_handbook_says(tmp_path: Path) -> N
     stated = {*read_rows("ontology_import.values_of_the_handbook")}
     assert len(values & stated) >= 28
     assert len(values - stated) <= 1
+
+
+def test_concepts_of_a_thesaurus_are_classes_below_what_is_broader() -> None:
+    """Only where the file declares no class; whichever end states the order."""
+    skos = "@prefix skos: <http://www.w3.org/2004/02/skos/core#> .\n"
+    concepts = skos + (
+        ":Animal a skos:Concept ; skos:prefLabel 'animal'@en ; skos:narrower :Dog .\n"
+        ":Dog a skos:Concept ; skos:prefLabel 'dog'@en, 'Hund'@de ; skos:altLabel 'hound'@en .\n"
+        ":Cat a skos:Concept ; skos:prefLabel 'cat'@en ; skos:broader :Animal .\n"
+    )
+    schema, changes = take(HEAD + concepts)
+    found = [(c.label, c.alt_labels, c.parents) for c in schema.classes]
+    below = (O + "Animal",)
+    assert found == [("animal", (), ()), ("cat", (), below), ("dog", ("hound",), below)]
+    assert list_kinds(changes)["class declared"] == 3
+    beside, _ = take(ONTOLOGY + PEOPLE + concepts)
+    assert [c.label for c in beside.classes] == ["person", "place"]
+
+
+def test_circles_of_classes_and_properties_load_and_end() -> None:
+    turtle = ONTOLOGY + (
+        ":A a owl:Class ; rdfs:label 'firm' ; rdfs:subClassOf :B .\n"
+        ":B a owl:Class ; rdfs:subClassOf :C . :C a owl:Class ; rdfs:subClassOf :A .\n"
+        ":p a owl:ObjectProperty ; rdfs:subPropertyOf :q ; rdfs:domain :A ; rdfs:range :B .\n"
+        ":q a owl:ObjectProperty ; rdfs:subPropertyOf :p .\n"
+    )
+    schema, _ = take(turtle)
+    assert schema.property_by_iri[O + "q"].domain == O + "A"
+    assert schema.is_subclass(O + "C", O + "B")
+    assert schema.is_subclass(O + "B", O + "C")
+    assert {iri for iri, _ in schema.find_entailed(O + "p")} >= {O + "q"}
+    typed, _ = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
+    assert find_kinds(O + "C", typed) == find_kinds(O + "A", typed) == {"ORG"}
+
+
+@pytest.mark.slow
+def test_thirty_thousand_classes_are_imported_and_typed_within_a_minute() -> None:
+    turtle = ONTOLOGY + PEOPLE + "".join(
+        f":C{i} a owl:Class ; rdfs:subClassOf :{f'C{(i - 1) // 3}' if i else 'Person'} .\n"
+        for i in range(30_000)
+    )  # fmt: skip
+    started = time.process_time()
+    schema, _ = take(turtle)
+    typed, _ = infer_entity_types(schema, lambda noun: load_nouns().get(noun, ""))
+    assert time.process_time() - started < 60
+    assert len(schema.classes) == 30_002
+    assert find_kinds(O + "C29999", typed) == {"PERSON"}
 
 
 # --- what is completed -------------------------------------------------------------------

@@ -243,6 +243,15 @@ def test_a_refused_build_of_no_document_proposes_no_promotion() -> None:
     ).replace("'", "")
 
 
+def test_properties_without_a_value_are_named_with_the_reason() -> None:
+    """As for an ontology of a field that the corpus does not have."""
+    silent = [{"label": "catalyses", "near": 0}, {"label": "founded", "near": 3}]
+    content = PLAIN["content"] | {"silent": silent}
+    told = "\n".join(word_report(PLAIN | {"content": content, "unmatched": []}, "p", ""))
+    assert "as no fact has a similar wording: catalyses\n" in told
+    assert "as no similar fact has their domain and range: founded\n" in told
+
+
 def test_a_damaged_table_is_named(tmp_path: Path) -> None:
     make_account(tmp_path / "s")
     path = tmp_path / "s" / "tables" / "phrases.parquet"

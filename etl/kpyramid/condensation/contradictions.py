@@ -72,7 +72,10 @@ def find_contradictions(
 
     `sources`: the documents that state each fact of the graph, as numbers.
     """
-    times = _unite_times(graph, made)
+    times: dict[int, tuple[Time, ...]] = defaultdict(tuple)
+    for row, given in graph.times.items():
+        if made.how[row] != "broader":
+            times[int(made.stands[row])] += given
     contrary = []
     for pair in made.contraries:
         rows = tuple(sorted((pair.left.place, pair.right.place)))
@@ -86,15 +89,6 @@ def find_contradictions(
         *_find_several(graph, made, standards, times, sources),
     ]
     return [*{each.rows: each for each in reversed(every)}.values()][::-1]
-
-
-def _unite_times(graph: Graph, made: Condensation) -> Times:
-    """The times of the condensed facts, by row."""
-    times: dict[int, tuple[Time, ...]] = defaultdict(tuple)
-    for row, stated in graph.times.items():
-        if made.how[row] != "broader":
-            times[int(made.stands[row])] += stated
-    return times
 
 
 def _find_denied(
@@ -212,8 +206,7 @@ def _find_several(
         for values in by_subject.values()
         if len({value.subject for value in values}) > 1
     ]
-    agreeing = sum(shared)
-    if shared and 2 * (agreeing + 1) >= len(shared) + 2:
+    if shared and 2 * (sum(shared) + 1) >= len(shared) + 2:
         groups = dict(zip(groups, nouns, strict=True))
     for relation, subjects in sorted(groups.items()):
         against = {subject: list_against(relation, values) for subject, values in subjects.items()}
@@ -281,10 +274,8 @@ def _list_readings(
         yield (" ".join(lemmas), kind), _Value(row, head, -1, text, text, quantity)
     elif tail >= 0:
         ends = (tail, head) if standard.turned else (head, tail)
-        for name, (subject, value) in (
-            (standard.name, ends),
-            (_TURNED + standard.name, ends[::-1]),
-        ):
+        both = ((standard.name, ends), (_TURNED + standard.name, ends[::-1]))
+        for name, (subject, value) in both:
             text = graph.names[value]
             if text != text.lower():  # a common noun may denote any of several things
                 yield (name, _THING), _Value(row, subject, value, text, text)

@@ -23,7 +23,7 @@ from kpyramid.graph.synonyms.lexicon import OPEN, load_lexicon
 from kpyramid.graph.synonyms.meaning import read_frame
 from kpyramid.graph.synonyms.words import HOLDING, VAGUE, is_usual
 from kpyramid.ontology.names import THING, XSD
-from kpyramid.ontology.population.checking import find_head
+from kpyramid.ontology.population.checking import find_head, is_written_as_name
 from kpyramid.ontology.schema import OntologyProperty, Schema
 
 _Key: TypeAlias = tuple[str, bool, frozenset[str]]
@@ -53,7 +53,7 @@ class Standard:
 class _Phrase:
     """A wording with the classes and the types of its ends, and the number of facts with it.
 
-    `has_ended`: it describes a state that has ended.
+    `has_ended`: it is in the past, where the same is also stated in the present, or a former state.
     """
 
     form: Phrase
@@ -67,6 +67,14 @@ class _Phrase:
         """Whether its tail is a value rather than a thing."""
         return self.ends[1] == "CARDINAL" or (self.form[2] or "").startswith(LITERAL)
 
+    @property
+    def group(self) -> tuple[_Key, bool, bool]:
+        """Shared by phrases with one name where no property has one: a relation in one tense.
+
+        What began is not what begins, where texts say both.
+        """
+        return self.read[0], self.has_value, self.has_ended
+
 
 def name_relations(
     graph: Graph, linked: Linked, schema: Schema, comparer: Comparer
@@ -78,8 +86,8 @@ def name_relations(
     words or by its objects; else its most frequent wording.
     """
     phrases, phrase_of = _list_phrases(graph, linked, comparer)
-    classes = sum(not prop.is_datatype for prop in schema.properties)
-    loose = 2 * classes < len(schema.properties)  # strings stand for things, and fit any tail
+    # Where most properties have strings as values, these stand for things, and fit any tail.
+    loose = 2 * sum(not prop.is_datatype for prop in schema.properties) < len(schema.properties)
     properties = [p for p in schema.properties if loose or p.range != XSD + "string"]
     bare = VAGUE | HOLDING if loose else VAGUE
     stating = _list_properties(phrases, properties, schema, comparer, bare)
@@ -88,17 +96,28 @@ def name_relations(
     for rows, label in _list_vouched(graph, phrases, phrase_of, stating, schema, comparer):
         for row in rows:
             chosen[row] = Standard(label, False)
-    kinds = {
-        prop.label: schema.list_types(prop.domain)
-        for prop in schema.properties
-        if prop.is_datatype and any(map(is_filing, prop.alt_labels))
-    }
-    for row, index in enumerate(phrase_of):
-        wording, types = phrases[index].form[0], kinds.get(chosen[row].name)
-        if types and is_filing(wording):
-            noun = find_head(graph.tell(row)[2])
-            if is_usual(noun, types) is False:  # "is a work for piano" is no occupation
-                chosen[row] = Standard(wording, False)
+    ends: dict[str, tuple[str, str]] = {}
+    for prop in schema.properties:  # "is a work for piano" is no occupation
+        is_kind = prop.is_datatype and any(map(is_filing, prop.alt_labels))
+        ends[prop.label] = prop.domain, prop.domain if is_kind else prop.range
+
+    @cache
+    def may_be(words: str, iri: str) -> bool:
+        """Whether words can denote an instance of a class: a dream has no nationality.
+
+        Names can, and so can nouns with a sense of a kind that the class has below it.
+        """
+        below = (c for c in schema.classes if iri != THING and schema.is_subclass(c.iri, iri))
+        kinds = {kind for c in below for kind in c.entity_types}
+        if not kinds or is_written_as_name(words):
+            return True
+        return any(is_usual(find_head(words), (kind,)) is not False for kind in sorted(kinds))
+
+    for row, standard in enumerate(chosen):
+        head, wording, tail = graph.tell(row)
+        both = (tail, head) if standard.turned else (head, tail)
+        if not all(map(may_be, both, ends.get(standard.name, ()))):
+            chosen[row] = Standard(wording, False)
     return chosen
 
 
@@ -227,7 +246,8 @@ def _list_properties(
             (prop.iri, turned)
             for prop in properties
             for turned in (False, True)
-            if not turned or _may_be_subject(ends[1], tail, prop)
+            if not (turned and prop.is_datatype)
+            if not turned or tail is not None or ends[1] not in OPEN or prop.domain == THING
             if (prop.is_datatype or ends[1] not in _NO_THINGS)
             and can_join(
                 *((tail, head) if turned else (_trust(ends[0], head, prop), tail)), prop, schema
@@ -267,11 +287,6 @@ def _trust(kind: str, head: str | None, prop: OntologyProperty) -> str | None:
     """The class of a head where it can rule out a property, else None."""
     is_measured = prop.is_datatype and prop.range != XSD + "string"
     return None if is_measured and kind in _GUESSED else head
-
-
-def _may_be_subject(kind: str, tail: str | None, prop: OntologyProperty) -> bool:
-    """Whether a fact's tail can be the subject: no value, and no noun where a domain is given."""
-    return not prop.is_datatype and (tail is not None or kind not in OPEN or prop.domain == THING)
 
 
 # Properties that a wording states by its objects rather than by its words.
@@ -432,30 +447,30 @@ def _choose_names(
 
     A full date takes a property of dates, although a property of years fits it too.
 
-    Without a property, it is the relation's most frequent wording with values, or with things.
+    Without a property, it is the most frequent wording of the relation with values or with things,
+    in the tense of the phrase: what began in May is not what begins in May.
     """
     weight: Counter[str] = Counter()
     for phrase, stated in zip(phrases, stating, strict=True):
         weight.update({iri: phrase.count for iri, turned in stated if not turned})
     names: list[_Name | None] = []
-    worded: dict[tuple[_Key, bool], Counter[_Name]] = defaultdict(Counter)
+    worded: dict[tuple[_Key, bool, bool], Counter[_Name]] = defaultdict(Counter)
     for phrase, stated in zip(phrases, stating, strict=True):
-        key, turned = phrase.read
         inverses = ((schema.property_by_iri[iri].inverse_of, not way) for iri, way in stated)
         pairs = {*stated, *((iri, way) for iri, way in inverses if iri is not None)}
         if pairs:
             dated = {p for p in pairs if schema.property_by_iri[p[0]].range == XSD + "date"}
             iri, way = min(dated or pairs, key=lambda pair: (-weight[pair[0]], pair))
-            names.append((schema.property_by_iri[iri].label, way != turned))
+            names.append((schema.property_by_iri[iri].label, way != phrase.read[1]))
         else:
             names.append(None)
-            worded[key, phrase.has_value][phrase.form[0], turned] += phrase.count
+            worded[phrase.group][phrase.form[0], phrase.read[1]] += phrase.count
     usual = {
         group: min(counts, key=lambda name: (-counts[name], name))
         for group, counts in worded.items()
     }
     chosen = (
-        (*(name or usual[phrase.read[0], phrase.has_value]), phrase.read[1])
+        (*(name or usual[phrase.group]), phrase.read[1])
         for phrase, name in zip(phrases, names, strict=True)
     )
     return [Standard(name, way != turned) for name, way, turned in chosen]

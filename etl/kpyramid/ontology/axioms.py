@@ -140,11 +140,8 @@ class Limits:
         """Whether two classes, each given with all classes above it, share no instance."""
         if not self.disjoint:
             return False
-        for group in {group for iri in first for group in self._groups.get(iri, ())}:
-            right = second & group
-            if right and len((first & group) | right) > 1:
-                return True
-        return False
+        groups = {group for iri in first for group in self._groups.get(iri, ())}
+        return any(second & group and len((first | second) & group) > 1 for group in groups)
 
 
 def find_limits(triples: Iterable[ox.Triple]) -> Limits:

@@ -218,11 +218,8 @@ class Cut:
     def find_common(self, keys: Iterable[str | None]) -> str | None:
         """The nearest concept above all of these; None if one is outside or they share none."""
         inside = {*keys}
-        return (
-            None
-            if None in inside
-            else find_nearest_common(filter(None, inside), lambda key: self.concepts[key].parents)
-        )
+        nearest = find_nearest_common(filter(None, inside), lambda key: self.concepts[key].parents)
+        return None if None in inside else nearest
 
     def check_size(self, count: int) -> None:
         """Passes while a person can review the number of classes.

@@ -234,10 +234,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     terms.remove_code()
     terms.drop_built_in()
     terms.leave_out_deprecated()
-    for iri in graph.find_typed(n.RDFS + "Class"):
-        graph.remove(iri, n.RDF_TYPE, ox.NamedNode(n.RDFS + "Class"))
-        if n.CLASS not in graph.find_types(iri):
-            terms.declare_class(iri, "an rdfs:Class is read as an owl:Class")
+    terms.declare_classes()
     terms.settle_kinds()
     terms.map_datatypes()
     terms.declare_stubs()
@@ -339,6 +336,19 @@ class _Terms(_Conversion):
         leave_out(graph, gone)
         for iri in sorted(gone):
             self.note("term left out", iri, "it is deprecated")
+
+    def declare_classes(self) -> None:
+        """Declares the classes of RDFS; if the file has no class, the concepts of a thesaurus."""
+        graph = self._graph
+        kind = n.RDFS + "Class" if graph.find_typed(*_CLASSES) else n.SKOS + "Concept"
+        for iri in graph.find_typed(kind):
+            graph.remove(iri, n.RDF_TYPE, ox.NamedNode(kind))
+            if n.CLASS not in graph.find_types(iri):
+                self.declare_class(iri, f"<{kind}> is read as an owl:Class")
+            for above in graph.find_iris(iri, n.SKOS + "broader"):
+                graph.add(iri, n.SUBCLASS, ox.NamedNode(above))
+            for below in graph.find_iris(iri, n.SKOS + "narrower"):
+                graph.add(below, n.SUBCLASS, ox.NamedNode(iri))
 
     def settle_kinds(self) -> None:
         """Makes each property either an object or a datatype property."""

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
+from operator import eq
 
 import numpy as np
 import numpy.typing as npt
@@ -329,9 +330,7 @@ def are_related(first: str, second: str) -> bool:
     if first == second:
         return True
     length = min(len(first), len(second))
-    shared = sum(
-        1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))
-    )
+    shared = sum(takewhile(bool, map(eq, first, second)))
     return length >= 4 and shared >= max(4, length - 2)
 
 

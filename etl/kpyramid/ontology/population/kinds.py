@@ -55,7 +55,7 @@ def find_kinds(iri: str, schema: Schema) -> frozenset[str]:
         named = filter(None, map(find_kind, (c.label, *c.alt_labels)))
         stated = {*c.entity_types}.union(*map(widen_kind, named))
         kinds.update(stated)
-        return () if stated else (p for p in c.parents if not schema.is_subclass(p, iri))
+        return () if stated else c.parents
 
     walk([iri], climb)
     return frozenset(kinds)

@@ -231,12 +231,9 @@ def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
     for t in theory.facts:
         parts[find(t.subject)].append(t)
     # Where the words of a text count: a pattern, say, or a datatype of some texts only.
-    bounded = not _OF_SOME_TEXTS.isdisjoint(named | {_read_datatype(t) for t in theory.facts})
+    literals = (t.object for t in theory.facts if isinstance(t.object, ox.Literal))
+    bounded = not _OF_SOME_TEXTS.isdisjoint(named | {value.datatype.value for value in literals})
     return {"": []} | {_describe(part, bounded): part for part in parts.values()}
-
-
-def _read_datatype(t: ox.Triple) -> str:
-    return t.object.datatype.value if isinstance(t.object, ox.Literal) else ""
 
 
 def _joins(t: ox.Triple) -> bool:
