@@ -11,24 +11,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 544,
+    "root": 545,
     "numerics": 309,
     "embeddings": 359,
-    "documents": 3520,
-    "storage": 3137,
+    "documents": 3546,
+    "storage": 3141,
     "llm": 2671,
-    "extraction": 9379,
-    "graph": 2455,
-    "ontology": 6056,
+    "extraction": 9741,
+    "graph": 2456,
+    "ontology": 6107,
     "completion": 2234,
-    "condensation": 1741,
-    "snapshot": 4217,
+    "condensation": 1740,
+    "snapshot": 4221,
     "query": 4021,
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8588,
-    "cli": 2961,
+    "pipeline": 8585,
+    "cli": 2965,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

@@ -618,15 +618,13 @@ def _read_rows(
 
 
 def _name_table(path: str) -> str | None:
-    """The title of a table by its sheet or file: "Costs by year" for costs-by-year.csv."""
+    """What the rows of a file count, by its name or its sheet's: "Costs by year"; else None."""
     file, _, sheet = path.partition("#")
-    name = sheet if sheet and not _SHEET.fullmatch(sheet) else PurePosixPath(file).stem
-    words = " ".join(re.split(r"[-_\s]+", name))
-    return words[:1].upper() + words[1:] if words.replace(" ", "").isalpha() else None
+    words = re.sub(r"[-_\s]+", " ", sheet or PurePosixPath(file).stem)
+    counts = re.fullmatch(r"[A-Za-z ]+ by [A-Za-z ]+", words)
+    return words[0].upper() + words[1:] if counts else None
 
 
-_SHEET = re.compile(r"\w{1,10} ?\d+")
-"""The name that a spreadsheet gives a sheet by itself: "Sheet1", "Tabelle 2"."""
 _LONGEST_CELL = 1000
 """Characters; what is longer is a text."""
 

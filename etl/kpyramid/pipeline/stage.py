@@ -53,7 +53,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 20, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 21, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -27,7 +27,6 @@ from kpyramid.extraction.syntax.tree import (
     find_close_name,
     find_phrase,
     is_inside_word,
-    is_restrictive,
     list_conjuncts,
 )
 from kpyramid.extraction.types import MAX_RELATION_WORDS
@@ -142,7 +141,7 @@ class Findings:
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
         nouns = list(list_conjuncts(root))
-        last = _find_shared(nouns) or _find_alternative(nouns)
+        last = _find_alternative(nouns)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
@@ -258,18 +257,6 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
     left, right = places
     shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
     return shared or (left[0] == right[0] > 1 and left != right)
-
-
-def _find_shared(nouns: Sequence[Node]) -> int | None:
-    """The last token of a clause that restricts all of a list: "books and maps that show it"."""
-    root, last = nouns[0], nouns[-1]
-    alike = all(n.pos == "NOUN" and n.tag == last.tag for n in nouns)
-    bare = all(c.dep in {"amod", "compound"} for n in nouns for c in n.children if c.i < n.i)
-    if len(nouns) < 2 or not (alike and bare):
-        return None
-    after = (c for noun in (root, last) for c in noun.children if c.i > last.i)
-    clauses = (c for c in after if c.dep == "relcl" and is_restrictive(c))
-    return next((c.right_edge.i for c in clauses), None)
 
 
 def _find_alternative(nouns: Sequence[Node]) -> int | None:

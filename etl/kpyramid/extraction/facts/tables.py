@@ -84,8 +84,6 @@ def read_tables(given: Titled) -> Extraction:
     """The facts of the cells and pairs of a text, with a claim and a fact per value."""
     findings = _Findings()
     context = [(0, Cell(given.title))]
-    # The title of rows in a file is the file's name, and no subject.
-    filed = all(block.kind == "cell" for block in given.blocks)
     for (kind, _), run in groupby(_number_runs(given), key=itemgetter(0, 1)):
         blocks = [block for *_, block in run]
         cells = [Cell(given.text[b.start : b.end], (Span(b.start, b.end),)) for b in blocks]
@@ -108,9 +106,9 @@ def read_tables(given: Titled) -> Extraction:
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
                 nouns = {lemmatise(word.casefold()) for word in named}
                 above = cite_document(context[-1][1].text, "")
-                title = given.title if _is_narrow(table) and not filed else ""
+                title = given.title if _is_narrow(table) else ""
                 level, cell = context[-1]
-                subject = None if filed else _name_context(context, nouns, title)
+                subject = _name_context(context, nouns, title)
                 measured = cell.text if level or _PARTED_BY.search(cell.text) else ""
                 findings.add_table(table, subject, above, measured)
         if kind not in {"heading", "caption"}:
@@ -248,7 +246,7 @@ def _name_context(
         words = cell.text.split()
         last = words[-1] if words else ""
         noun = lemmatise(last.casefold())
-        if noun in _WORDS["parts"] or noun in nouns:
+        if noun in _WORDS["parts"] or (level and noun in nouns) or _PARTED_BY.search(cell.text):
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and not is_title and noun != last.casefold() and last.endswith("s")
