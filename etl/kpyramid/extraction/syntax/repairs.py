@@ -275,7 +275,7 @@ def repair_tree(tree: Tree) -> None:
             _join_union(node)
         elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
             _join_minus(node)
-        elif node.dep == "aux" and any(c.dep in SUBJECTS for c in node.children):
+        elif node.dep == "aux" and node.tag == "MD" and node.head.tag in {"VBD", "VBZ"}:
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
             _seat_report(node)
