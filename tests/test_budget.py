@@ -14,7 +14,7 @@ BUDGETS = {
     "root": 545,
     "numerics": 309,
     "embeddings": 359,
-    "documents": 3546,
+    "documents": 3549,
     "storage": 3141,
     "llm": 2671,
     "extraction": 9741,

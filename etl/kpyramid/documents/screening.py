@@ -174,7 +174,10 @@ _STATEMENT = re.compile(
     """,
     re.VERBOSE,
 )
-_ITEM = re.compile(r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))[^\S\n]+")
+_ITEM = re.compile(
+    r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\)"
+    r"|\d{1,2}(?:\.\d{1,2})+\.?(?= (?!Million|Billion|Percent)[A-Z]))[^\S\n]+"
+)
 _CLAUSE_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?[^\S\n]+(?=[A-Z])")
 _NUMBERED_CLAUSES = re.compile(rf"^{_CLAUSE_NUMBER.pattern}", re.MULTILINE)
 _LINE = re.compile(r"(?<![^\n])[^\S\n]*(?:[-*•‣◦–+][^\S\n]+)?(?=\S)([^\n]+)")
