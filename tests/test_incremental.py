@@ -254,7 +254,7 @@ def test_a_night_that_changes_nothing_runs_no_stage(
     if change == "the folder":
         corpus = corpus.rename(tmp_path / "moved")
     elif change == "a document":
-        write_corpus(corpus, CHANGES["added"])
+        write_corpus(corpus, CHANGES["fuller name"])
     elif change == "a setting":
         settings = vary("complete", seed=7)
     elif change == "a limit of a gate":
