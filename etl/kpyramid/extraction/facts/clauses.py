@@ -435,7 +435,7 @@ def _has_duty(frame: Frame) -> bool:
     """Whether the predicate is "has to", not "has yet to" or "has a chance to"."""
     has, nodes = frame.top, frame.verb.tree.nodes
     present = has.lemma == "have" and has.tag in {"VBZ", "VBP"} and len(frame.chain) == 1
-    return present and frame.noun is None and nodes[has.i + 1].tag == "TO"
+    return present and frame.noun is None and any(n.tag == "TO" for n in nodes[has.i + 1 :][:1])
 
 
 def _is_timed(frame: Frame) -> bool:
@@ -472,10 +472,10 @@ def _means_clause(clause: Node) -> bool:
     gerund = noun.dep == "pobj" and noun.left_edge is noun and noun.word.endswith("ing")
     named = noun.entity == "PERSON" and noun.iob == "I"
     which = any(c.word == "which" for c in clause.children)
-    return which and (named or (gerund and noun.head.word in _SEQUEL))
+    return which and (named or (gerund and noun.head.word in _GERUND_LEADS))
 
 
-_SEQUEL = frozenset({"after", "before", "by", "when", "while", "without"})
+_GERUND_LEADS = frozenset({"after", "before", "by", "when", "while", "without"})
 
 
 def _is_beside(noun: Node, second: Node) -> bool:
@@ -1025,7 +1025,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     active = "auxpass" not in frame.kids
     if (
         active
-        and verb.lemma.lower() in _TELLING_VERBS
+        and verb.lemma.lower() in _ADDRESSING
         and ("ccomp" in frame.kids or {"dobj", "oprd"} <= frame.kids.keys())
     ):
         findings.drop("incomplete_object", noun.i, noun.i)
@@ -1077,7 +1077,7 @@ def _is_distinguished(noun: Node) -> bool:
 
 
 _TELLING = frozenset({"relcl", "acl", "amod"})
-_TELLING_VERBS = frozenset("advise assure call inform name notify remind tell warn".split())
+_ADDRESSING = frozenset("advise assure call inform name notify remind tell warn".split())
 _SCOPES = frozenset({"comparison", "terms"})
 """Nouns of prepositions that limit what is said: "in terms of"."""
 

@@ -452,7 +452,7 @@ def _opens_with_header(rows: Sequence[_Row]) -> bool:
     below = [{_classify(row[column].text) for row in rest if column in row} for column in first]
     valued = any(len(kinds) == 1 and kinds != {"text"} for kinds in below)
     words = [_split_header(cell.text) for cell in first.values()]
-    asked = [parts for parts in words if parts[0] in QUESTION_WORDS or parts[-1] in _ASKED]
+    asked = [p for p in words if p and (p[0] in QUESTION_WORDS or p[-1] in _ASKED)]
     return len(rest) > 1 and (valued or (len(asked) > 1 and len(first) > 2))
 
 

@@ -141,7 +141,7 @@ def list_led(quality: Node) -> list[Part]:
 
 def _tells_manner(noun: Node) -> bool:
     """Whether a noun is a manner: "by hand", "by accident", not "by a hand"; "in a safe way"."""
-    if noun.head.word == "in" and noun.word in _FASHIONS:
+    if noun.head.word == "in" and noun.word in _MANNER_NOUNS:
         whole = all(c.i < noun.i for c in noun.children)  # not "in a new way of making glass"
         return whole and noun.left_edge.word in {"a", "an"}
     completed = noun.left_edge is not noun or any(
@@ -150,7 +150,7 @@ def _tells_manner(noun: Node) -> bool:
     return noun.head.word == "by" and noun.word in MANNERS and not completed
 
 
-_FASHIONS = frozenset({"fashion", "manner", "way"})
+_MANNER_NOUNS = frozenset({"fashion", "manner", "way"})
 
 
 def _is_second_half(word: Node) -> bool:

@@ -297,7 +297,7 @@ def repair_tree(tree: Tree) -> None:
         restricted = restricted or (done and node.tag in {"NNP", "NNPS"} and node.word[-1] == "s")
         if restricted and node.left_edge is node and tree.sentences[node.sentence][0] == node.i:
             node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
-        if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _RELATIVE:
+        if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _POINTING:
             _unseat_time(node)
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
             _unname(node)
@@ -329,7 +329,7 @@ def _read_task(to: Node) -> None:
         to.tag, to.lemma, to.word = "MD", "will", "will"
 
 
-_RELATIVE = frozenset({"last", "next", "this"})
+_POINTING = frozenset({"last", "next", "this"})
 
 
 def _unseat_time(time: Node) -> None:
@@ -866,14 +866,14 @@ def _share_passive(verb: Node) -> None:
     With an object or a year it is a past tense: "is owned by Ann and opened in 1990".
     """
     deps = {c.dep for c in verb.children}
-    present = any(c.dep == "auxpass" and c.tag in _PRESENT for c in verb.head.children)
+    present = any(c.dep == "auxpass" and c.tag in _UNDATED for c in verb.head.children)
     dated = any(_is_year(n) for c in verb.children for n in c.children)
     alone = deps.isdisjoint({*_SUBJECTS, "aux", "auxpass", "dobj"}) and not dated
     if verb.tag == "VBD" and present and alone:
         verb.tag = "VBN"
 
 
-_PRESENT = frozenset({"VB", "VBP", "VBZ"})
+_UNDATED = frozenset({"VB", "VBP", "VBZ"})
 
 
 def _join_frequency(adverb: Node) -> None:
