@@ -154,7 +154,7 @@ def test_what_will_find_nothing_is_named() -> None:
 
 @pytest.mark.slow
 def test_an_ontology_of_ones_own_finds_what_a_handbook_says(tmp_path: Path) -> None:
-    """Without any annotation of ours: 6 of 43 values before kinds were inferred, 28 with them."""
+    """Of 43 values 6 before kinds were inferred, 41 since wrong tags give way to facts."""
     samples = Path(__file__).parents[1] / "examples" / "handbook"
     done = run((samples / "company.ttl").read_text())
     assert done.exit_code == 0, done.output
@@ -176,7 +176,7 @@ def test_an_ontology_of_ones_own_finds_what_a_handbook_says(tmp_path: Path) -> N
         if row["property_iri"]
     }
     stated = {*read_rows("ontology_import.values_of_the_handbook")}
-    assert len(values & stated) >= 28
+    assert len(values & stated) >= 41
     assert len(values - stated) <= 1
 
 

@@ -33,9 +33,7 @@ healthcare, origami or euros; dinosaurs died. At last the intelligence of nobles
 WITNESSES = Witnesses(GENERAL, WordForms([TEXT]))
 
 
-def count(
-    name: str, tag: str, before: str = "", after: str = "", **said: set[str]
-) -> dict[str, int]:
+def count(name: str, tag: str, before: str = "", after: str = "", **said: object) -> dict[str, int]:
     evidence = Evidence(name, [Use(tag, before, after)], **said)  # type: ignore[arg-type]
     return {iri.rpartition("#")[2]: n for iri, n in WITNESSES.count(evidence).items()}
 
@@ -61,7 +59,25 @@ def test_deeds_and_properties_are_witnesses() -> None:
     assert count("AOL", "ORG") == {}
     assert set(count("AOL", "ORG", deeds={"acquire"})) == {"Organisation"}
     born = frozenset({GENERAL.property_by_iri[f"{GENERAL.base}birthPlace"].domain})
-    assert set(count("Mika", "PERSON", ends=[born])) == {"Person"}
+    assert set(count("Mika", "PERSON", ends={("birthPlace",): born})) == {"Person"}
+
+
+def test_facts_of_two_properties_overrule_a_tag_that_excludes_their_class() -> None:
+    person, place = (GENERAL.class_for_type(tag) for tag in ("PERSON", "GPE"))
+    assert person and place
+    born, died, named = (
+        {(iri,): frozenset({end})} for iri, end in zip("abc", [person, person, place], strict=True)
+    )
+    for ends, tag, wanted in (
+        (born | died, "PRODUCT", person),
+        (born, "PRODUCT", None),
+        (born | died, "PERSON", None),
+        (born | died | named, "PRODUCT", None),
+    ):
+        evidence = Evidence("Yusuf Arden", [Use(tag, "", "")], ends=ends)
+        assert WITNESSES.overrule_tag(evidence, ()) == wanted
+    evidence = Evidence("Yusuf Arden", [Use("PRODUCT", "", "")], ends=born | died)
+    assert WITNESSES.overrule_tag(evidence, {place}) is None, "another witness speaks against it"
 
 
 def test_what_a_sentence_says_outright_counts_for_two_and_beats_one_tag() -> None:

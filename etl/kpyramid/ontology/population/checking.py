@@ -29,6 +29,7 @@ from kpyramid.ontology.population.witnesses import (
     RELATIVES,
     ROLES,
     VAGUE,
+    Evidence,
     find_label,
 )
 from kpyramid.ontology.proposals import name_class
@@ -52,7 +53,6 @@ _COUNT = re.compile(
     rf"(?:\d[\d.,]*|{'|'.join(NUMBER_WORDS[1:])}|many|several|some|few)\s",
     re.IGNORECASE,
 )
-_TITLES = frozenset({"WORK_OF_ART", "LAW"})
 _COUNTED = re.compile(
     rf"(?:\d+(?:st|nd|rd|th)?|{'|'.join(NUMBER_WORDS)}|\w+teen"
     r"|(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred)(?:-\w+)?"
@@ -97,17 +97,21 @@ class Kinds:
     def find_by_name(self, name: str, entity_type: str) -> frozenset[str]:
         """The class by the head of a name, if any.
 
-        A title of a work may contain any noun, so that its head counts only for kinds of works; and
-        words in small letters are a name only if the class takes common nouns.
+        A title of a work may contain any noun, and a firm is called by what it makes, as `Calder
+        Systems`: their heads count only for kinds of works and firms. Words in small letters are a
+        name only if the class takes common nouns.
         """
         iri = self.find(name)
         if iri is None or self.is_kind(name) or _JOINED.match(name):
             return frozenset()
-        typed = self._schema.class_for_type(entity_type)
+        claims = self._schema.list_classes_for_type(entity_type)
+        is_other = not any(self._schema.is_subclass(iri, claim) for claim in claims)
+        head = _COMPLEMENT.split(name, maxsplit=1)[0].split()[-1].casefold()
         is_excluded = (
             (entity_type == "ORG" and name.split()[-1].casefold() in FIRMS)
             or not (is_written_as_name(name) or takes_nouns(iri, self._schema))
-            or (entity_type in _TITLES and not (typed and self._schema.is_subclass(iri, typed)))
+            or (is_other and entity_type == "WORK_OF_ART")
+            or (is_other and entity_type == "ORG" and lemmatise(head) != head)
         )
         return frozenset() if is_excluded else frozenset({iri})
 
@@ -439,6 +443,24 @@ def fit_class(
     else:  # a label that the ontology has no class for
         fits = not any(c.entity_types for c in schema.list_above(wanted))
     return (TYPED if read else GUESSED) if fits else None
+
+
+def note_ends(
+    evidence: Evidence, ends: Sequence[tuple[str, str, str]], other: Named | str, schema: Schema
+) -> None:
+    """Notes the classes that a fact's properties give one end, if the other end fits.
+
+    `ends`: each property with its class for this end, and its class or datatype for the other.
+    """
+    if any(_fits_end(other, wanted, schema) for _, _, wanted in ends):
+        key = tuple(iri for iri, _, _ in ends)
+        evidence.ends[key] = evidence.ends.get(key, frozenset()).union(here for _, here, _ in ends)
+
+
+def _fits_end(end: Named | str, wanted: str, schema: Schema) -> bool:
+    if wanted == THING or wanted in schema.class_by_iri:
+        return isinstance(end, Named) and fit_class(end, wanted, schema) is not None
+    return parse_literal(end if isinstance(end, str) else end.name, wanted) is not None
 
 
 def _may_become(kinds: Iterable[str], wanted: str, schema: Schema) -> bool:

@@ -22,6 +22,7 @@ from kpyramid.documents.words import (
     read_words,
 )
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, is_person_noun
+from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import Schema
 
 _WORDS = read_words(__file__, "witnesses.toml")
@@ -120,7 +121,7 @@ class Evidence:
 
     `stated`: nouns that sentences say it is. `is_kind`: other things are said to be it, so it is no
     name. `deeds`: lemmas of the verbs that it is the subject of. `ends`: the classes by the
-    properties of its facts, one set for each fact.
+    properties of its facts whose other end fits.
     """
 
     name: str
@@ -128,7 +129,7 @@ class Evidence:
     stated: set[str] = field(default_factory=set)
     is_kind: bool = False
     deeds: set[str] = field(default_factory=set)
-    ends: list[frozenset[str]] = field(default_factory=list)
+    ends: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
 
 
 def find_confidence(witnesses: int) -> float:
@@ -179,6 +180,26 @@ class Witnesses:
         is_small = evidence.name[:1].islower()  # "paper Knots in Water" holds a name
         return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
 
+    def overrule_tag(self, evidence: Evidence, known: Iterable[str]) -> str | None:
+        """The narrowest class that facts of two properties give a name, if the tag excludes it.
+
+        `known`: the classes by other evidence; all must be related to it.
+        """
+        is_below, stated = self._schema.is_subclass, evidence.ends.values()
+        claims = self._schema.list_classes_for_type(vote_tag(evidence.uses) or "")
+        classes = {iri for ends in stated for iri in ends} - {THING}
+        others = classes.union(known)
+        fitting = [
+            iri
+            for iri in classes
+            if sum(all(is_below(end, iri) for end in ends) for ends in stated) >= LEAST
+            and all(is_below(iri, other) or is_below(other, iri) for other in others)
+            and not any(is_below(iri, claim) or is_below(claim, iri) for claim in claims)
+        ]
+        if not evidence.name[:1].isupper() or self.is_common(evidence.name):
+            return None
+        return max(fitting, key=lambda c: (len(self._schema.find_ancestors(c)), c), default=None)
+
     def _list_labels(self, evidence: Evidence) -> list[str]:
         beside = (before for use in evidence.uses if (before := _BESIDE.search(use.before)))
         nouns = {*evidence.stated, *(lemmatise(before[1]) for before in beside)}
@@ -203,7 +224,7 @@ class Witnesses:
         number += label in _AGENTS and bool(evidence.deeds & _WORDS["deeds"])
         number += any(
             ends and all(self._schema.is_subclass(end, class_iri) for end in ends)
-            for ends in evidence.ends
+            for ends in evidence.ends.values()
         )
         return number
 

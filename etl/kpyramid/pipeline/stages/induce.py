@@ -44,6 +44,7 @@ from kpyramid.ontology.population.checking import (
     combine_confidence,
     find_head,
     is_proper,
+    note_ends,
     takes_nouns,
 )
 from kpyramid.ontology.population.examples import Value, Words
@@ -345,7 +346,8 @@ def run(
     shared: dict[frozenset[str], frozenset[str]] = {}
     only_kinds = set()
     ids = [*linker.named]
-    for row, (key, cues) in enumerate(zip(ids, _walk_evidence(linker, graph, index), strict=True)):
+    evidence = _walk_evidence([*linker.named.values()], graph, index, schema)
+    for row, (key, cues) in enumerate(zip(ids, evidence, strict=True)):
         cues.uses = [_cut_use(mention, places) for mention in mentioned.list_entity(row)]
         named, counted = linker.named[key], witnesses.count(cues)
         if counted:
@@ -353,9 +355,11 @@ def run(
         if cues.is_kind:
             only_kinds.add(row)
         known = named.kinds.union(counted)
+        wanted = witnesses.overrule_tag(cues, known)
+        known |= {wanted} if wanted else set()
         linker.named[key] = replace(
             named,
-            type=UNTYPED if witnesses.refutes_tag(cues) else named.type,
+            type=UNTYPED if wanted or witnesses.refutes_tag(cues) else named.type,
             kinds=shared.setdefault(known, known),
             is_common=witnesses.is_common(named.name),
         )
@@ -476,26 +480,31 @@ def _walk_rows(entities: pa.Table) -> Iterator[Row]:
 
 
 def _walk_evidence(
-    linker: Linker, graph: Graph, index: Mapping[str, Sequence[OntologyProperty]]
+    known: Sequence[Named],
+    graph: Graph,
+    index: Mapping[str, Sequence[OntologyProperty]],
+    schema: Schema,
 ) -> Iterator[Evidence]:
     """The facts' evidence on each entity's kind, in the order of the entities."""
-    names = (named.name for named in [*linker.named.values()])
-    for name, (active, passive) in zip(names, graph.walk_ends(), strict=True):
-        evidence = Evidence(name)
-        for relation, fact in active:
+    stating = {form: props for form, props in index.items() if form not in COPULAS}
+    for named, (active, passive) in zip(known, graph.walk_ends(), strict=True):
+        evidence = Evidence(named.name)
+        for relation, fact, row in active:
             if relation == IS_A:
                 evidence.stated.add(find_head(graph.read_tail(fact)))
             elif not relation.endswith(">"):
                 evidence.deeds.add(find_deed(relation))
-            if relation in index and relation not in COPULAS:
-                evidence.ends.append(frozenset(prop.domain for prop in index[relation]))
-        for relation in passive:
+            if props := stating.get(relation):
+                other = known[row] if row >= 0 else graph.read_tail(fact)
+                ends = [(prop.iri, prop.domain, prop.range) for prop in props]
+                note_ends(evidence, ends, other, schema)
+        for relation, _, row in passive:
             if relation.endswith("<by>"):
                 evidence.deeds.add(find_deed(relation))
-            if relation in index and relation not in COPULAS:
-                ranges = (prop.range for prop in index[relation] if not prop.is_datatype)
-                evidence.ends.append(frozenset(ranges))
-        evidence.is_kind = not active and {*passive} == {IS_A}
+            props = stating.get(relation, ())
+            ends = [(prop.iri, prop.range, prop.domain) for prop in props if not prop.is_datatype]
+            note_ends(evidence, ends, known[row], schema)
+        evidence.is_kind = not active and {relation for relation, *_ in passive} == {IS_A}
         yield evidence
 
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from types import MappingProxyType
 
 import numpy as np
@@ -592,24 +593,22 @@ class Graph:
                 self.triples.take(pa.array(block)),
             )
 
-    def walk_ends(self) -> Iterator[tuple[list[tuple[str, int]], list[str]]]:
-        """The relations of each entity, in the order of their table.
+    def walk_ends(self) -> Iterator[tuple[list[tuple[str, int, int]], ...]]:
+        """The facts of each entity, in the order of their table.
 
-        Normal forms of relations: those of which it is the head, each with the fact's place, then
-        those of which it is the tail.
+        Those of which it is the head, then those of which it is the tail: each fact's normal form
+        of the relation, its place, and the row of the entity at its other end, -1 for a literal.
         """
-        forms, rows = self.forms, np.arange(len(self.entities) + 1)
-        orders = [np.argsort(ends, kind="stable") for ends in (self._heads, self._tails)]
-        heads, tails = (
-            np.searchsorted(ends, rows, sorter=order)
-            for ends, order in zip((self._heads, self._tails), orders, strict=True)
-        )
-        for entity in range(len(self.entities)):
-            active = orders[0][heads[entity] : heads[entity + 1]]
-            passive = orders[1][tails[entity] : tails[entity + 1]]
-            relations = [forms[relation] for relation in self._relation_rows[active].tolist()]
-            others = [forms[relation] for relation in self._relation_rows[passive].tolist()]
-            yield list(zip(relations, active.tolist(), strict=True)), others
+        heads, tails = self._heads, self._tails
+        return zip(self._walk_side(heads, tails), self._walk_side(tails, heads), strict=True)
+
+    def _walk_side(self, ends: Integers, others: Integers) -> Iterator[list[tuple[str, int, int]]]:
+        order, forms = np.argsort(ends, kind="stable"), self.forms
+        starts = np.searchsorted(ends, np.arange(len(self.entities) + 1), sorter=order)
+        for start, end in pairwise(starts.tolist()):
+            facts = order[start:end]
+            relations = map(forms.__getitem__, self._relation_rows[facts].tolist())
+            yield [*zip(relations, facts.tolist(), others[facts].tolist(), strict=True)]
 
     def read_tail(self, place: int) -> str:
         """The name or the literal at a fact's tail."""
