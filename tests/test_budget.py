@@ -19,7 +19,7 @@ BUDGETS = {
     "llm": 2671,
     "extraction": 9741,
     "graph": 2456,
-    "ontology": 6107,
+    "ontology": 6136,
     "completion": 2234,
     "condensation": 1740,
     "snapshot": 4221,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8585,
+    "pipeline": 8592,
     "cli": 2965,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
