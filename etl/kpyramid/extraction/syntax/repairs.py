@@ -291,12 +291,8 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i:
             _attach_list(node)
-        parts = group_kids(node)
-        restricted = "relcl" in parts and node.tag == "NNPS" and not node.entity
-        done = any(c.tag == "VBN" and c.i == node.i + 1 for c in parts.get("acl", ()))
-        restricted = restricted or (done and node.tag in {"NNP", "NNPS"} and node.word[-1] == "s")
-        if restricted and node.left_edge is node and tree.sentences[node.sentence][0] == node.i:
-            node.pos, node.tag = "NOUN", "NNS"  # "Records that concern claims"
+        if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
+            _unname_plural(node)
         if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _POINTING:
             _unseat_time(node)
         if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
@@ -439,6 +435,15 @@ def _join_minus(number: Node) -> None:
     if prep.dep == "prep" and not prep.children and unit.dep == "dobj":
         _move(unit, prep)
         unit.dep, prep.right_edge = "pobj", unit.right_edge
+
+
+def _unname_plural(noun: Node) -> None:
+    """Make a common noun of a restricted plural that opens a sentence: "Records that we need"."""
+    parts = group_kids(noun)
+    restricted = "relcl" in parts and noun.tag == "NNPS" and not noun.entity
+    done = any(c.tag == "VBN" and c.i == noun.i + 1 for c in parts.get("acl", ()))
+    if noun.left_edge is noun and (restricted or (done and noun.word[-1] == "s")):
+        noun.pos, noun.tag = "NOUN", "NNS"
 
 
 def _unname(noun: Node) -> None:

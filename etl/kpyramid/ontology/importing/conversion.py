@@ -338,9 +338,11 @@ class _Terms(_Conversion):
             self.note("term left out", iri, "it is deprecated")
 
     def declare_classes(self) -> None:
-        """Declares the classes of RDFS; if the file has no class, the concepts of a thesaurus."""
+        """Declares the classes of RDFS, or the concepts of a file that is only a thesaurus."""
         graph = self._graph
-        kind = n.RDFS + "Class" if graph.find_typed(*_CLASSES) else n.SKOS + "Concept"
+        kinds = {kind for node in graph.list_subjects() for kind in graph.find_types(node)}
+        alone = all(kind.startswith(n.SKOS) or kind == n.ONTOLOGY for kind in kinds)
+        kind = n.SKOS + "Concept" if alone else n.RDFS + "Class"
         for iri in graph.find_typed(kind):
             graph.remove(iri, n.RDF_TYPE, ox.NamedNode(kind))
             if n.CLASS not in graph.find_types(iri):
