@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3549,
     "storage": 3141,
     "llm": 2671,
-    "extraction": 9743,
+    "extraction": 9744,
     "graph": 2456,
     "ontology": 6138,
     "completion": 2234,

@@ -467,6 +467,10 @@ def _cut_phrase(root: Node, keep: Callable[[Node], bool]) -> Phrase | None:
     return phrase if phrase is not None and phrase.words <= MAX_WORDS else None
 
 
+_MOST_TOKENS = 300
+"""A phrase with more is too long for an argument, however it goes on."""
+
+
 def _cut_run(
     root: Node,
     keep: Callable[[Node], bool],
@@ -479,7 +483,7 @@ def _cut_run(
     """
     tree = root.tree
     tokens, stack = {root.i}, [root]
-    while stack:
+    while stack and len(tokens) < _MOST_TOKENS:
         node = stack.pop()
         inner = inner_lists and node is not root and _heads_list(node)
         for child in node.children:
