@@ -178,8 +178,6 @@ _ITEM = re.compile(
     r"[^\S\n]*(?:[-*•‣◦–+]|#{1,6}|\(?\d{1,3}[.)]|\(?[a-zA-Z]\)"
     r"|\d{1,2}(?:\.\d{1,2})+\.?(?= (?!Million|Billion|Percent)[A-Z]))[^\S\n]+"
 )
-_CLAUSE_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})+\.?[^\S\n]+(?=[A-Z])")
-_NUMBERED_CLAUSES = re.compile(rf"^{_CLAUSE_NUMBER.pattern}", re.MULTILINE)
 _LINE = re.compile(r"(?<![^\n])[^\S\n]*(?:[-*•‣◦–+][^\S\n]+)?(?=\S)([^\n]+)")
 _SENTENCE_END = re.compile(r"[.!?…:;][\"'”’»)\]]*$")
 
@@ -196,15 +194,12 @@ def screen_text(
     """
     prose: list[Span] = []
     dropped: list[Dropped] = []
-    numbered = len(_NUMBERED_CLAUSES.findall(text)) > 1  # one may be "2.5 Million people"
     parts = _sort_blocks(text, blocks) if blocks else _guess_blocks(text, language)
     for reason, part in parts:
         if reason is not None:
             dropped.append(_drop(reason, text, part))
             continue
         for block in list_blocks(text, part.start, part.end):
-            number = _CLAUSE_NUMBER.match(text, block.start, block.end) if numbered else None
-            block = Span(number.end(), block.end) if number else block
             _screen_block(text, block, language, prose, dropped)
     return prose, dropped
 

@@ -473,6 +473,12 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     return Span(tree[tokens[0]].idx, last.idx + len(last.text))
 
 
+def _list_starts(frame: Frame) -> list[Part]:
+    """The times in a clause from which something holds: "from April to September"."""
+    times = (part for part in frame.parts if part.role == "time" and part.link)
+    return [part for part in times if part.link[-1].word == "from"]
+
+
 def _is_of_other(time: Node, tail: Phrase, frame: Frame) -> bool:
     """Whether a time belongs to another value: "at 17:00, on Sundays at 15:00", "to 4 in June"."""
     tree = time.tree
@@ -546,10 +552,10 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if is_bare_half(words, phrase.text) or is_empty(phrase.text) or (part.link and not words):
             continue
         dated = part.role == "time" or part.root.pos == "NUM"
-        starts = [p for p in frame.parts if p.link and p.link[-1].word == "from"]
-        if words in ENDING and dated and sum(p.role == "time" for p in starts) > 1:
+        ends = words in ENDING and dated
+        if ends and len(_list_starts(frame)) > 1:
             continue  # "from April to September and not from November to February"
-        if words in ENDING and dated and roles.get("time", "").startswith("from "):
+        if ends and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
             roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"
         elif part.role == "time" and words == "except":

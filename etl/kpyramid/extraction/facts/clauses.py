@@ -455,13 +455,15 @@ def _is_option(frame: Frame) -> bool:
     """
     verb = frame.verb
     follows = verb.dep == "conj" and verb.head.pos in {"VERB", "AUX"}
-    kids = [group_kids(end) for end in (verb, verb.head)[: 1 + follows]]
-    if any(read_modal(each) in ABLE or "neg" in each for each in kids):
-        return False
+    for end in (verb, verb.head) if follows else (verb,):
+        kids = group_kids(end)
+        if read_modal(kids) in ABLE or "neg" in kids:
+            return False
     later = [c for c in verb.children if c.dep == "conj" and c.pos in {"VERB", "AUX"}][:1]
-    for joined in (*later, *[verb] * follows):
-        links = [c for c in joined.head.children if c.dep == "cc" and c.i < joined.i]
-        if links and links[-1].word == "or" and links[-1].i > verb.head.i * (joined is verb):
+    for joined in [*later, verb] if follows else later:
+        first = joined.head
+        links = [c for c in first.children if c.dep == "cc" and first.i < c.i < joined.i]
+        if links and links[-1].word == "or":
             return True
     return False
 

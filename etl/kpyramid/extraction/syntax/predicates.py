@@ -202,18 +202,17 @@ def is_parted(part: Part, last: int) -> bool:
     if any(n.text == ";" for n in between):
         return True  # "it is 0.9; with the brake 1.4"
     for n in between:
-        rest = nodes[n.i + 1 : part.place]
-        apart = any(other.text in {",", ")"} for other in rest)
-        if n.word == "them" and nodes[n.i - 1].word == "of" and not apart:
+        share = n.word == "them" and nodes[n.i - 1].word == "of"
+        if not (share or (n.dep == "cc" and n.word in {"and", "or"})):
+            continue
+        rest = [other.text for other in nodes[n.i + 1 : part.place]]
+        follows = rest == [","]
+        near = "," not in rest and ")" not in rest
+        if share and near:
             return True
-        comes_next = [other.text for other in rest] == [","]
-        if (
-            n.dep == "cc"
-            and n.word == "or"
-            and (comes_next or (nodes[n.i - 1].text == "," and not apart))
-        ):
+        if n.word == "or" and (follows or (near and nodes[n.i - 1].text == ",")):
             return True
-        if n.dep == "cc" and n.word == "and" and n.head.i <= last and comes_next:
+        if n.word == "and" and follows and n.head.i <= last:
             return part.role == "time"
     return False
 

@@ -376,13 +376,24 @@ _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 
 def _lift_exception(prep: Node) -> None:
     """Attach an exception to the verb: "lost money every year except 1951"."""
-    path = [prep.head]
+    path = _list_path(prep.head)
+    if path[-1].pos in {"VERB", "AUX"} and path[-1].i < prep.i:
+        _lift(prep, path)
+
+
+def _list_path(node: Node) -> list[Node]:
+    """The token and its ancestors up to the verb of its clause, or to the root."""
+    path = [node]
     while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
         path.append(path[-1].head)
-    if path[-1].pos in {"VERB", "AUX"} and path[-1].i < prep.i:
-        _move(prep, path[-1])
-        for node in path[:-1]:
-            _refit(node)
+    return path
+
+
+def _lift(prep: Node, path: Sequence[Node]) -> None:
+    """Attach a preposition to the end of the path from its head."""
+    _move(prep, path[-1])
+    for node in path[:-1]:
+        _refit(node)
 
 
 def _join_union(conjunction: Node) -> None:
@@ -849,9 +860,7 @@ def _lift_standard(than: Node) -> None:
 
     Right after the graded word it is unchanged: "more clients than Orm Bank".
     """
-    path = [than.head]
-    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
-        path.append(path[-1].head)
+    path = _list_path(than.head)
     verb, nodes = path[-1], than.tree.nodes
     first = than.tree.sentences[than.sentence][0]
     graded = max((n.i for n in nodes[first : than.i] if n.tag in {"JJR", "RBR"}), default=than.i)
@@ -860,9 +869,7 @@ def _lift_standard(than: Node) -> None:
     named = all(c.word not in {"that", "those"} for c in than.children)
     if verb.pos not in {"VERB", "AUX"} or (inside and named and not parted):
         return
-    _move(than, verb)
-    for node in path[:-1]:
-        _refit(node)
+    _lift(than, path)
 
 
 def _share_passive(verb: Node) -> None:
@@ -968,9 +975,7 @@ def _seat_report(noun: Node) -> None:
 
     Beside a bare plural it is a noun, unless a person follows: "writes blogs and reports to shops".
     """
-    to, path = noun.tree[noun.i + 1], [noun]
-    while path[-1].pos not in {"VERB", "AUX"} and path[-1].head is not path[-1]:
-        path.append(path[-1].head)
+    to, path = noun.tree[noun.i + 1], _list_path(noun)
     verb = path[-1]
     bare = noun.left_edge is noun and all(c is to for c in noun.children)
     if (noun.tag, verb.tag, to.word) != ("NNS", "VBZ", "to") or not bare:
