@@ -271,7 +271,9 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
         person = True if phrase.label == "PERSON" else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
     labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
-    for word in (head, phrase.text.split()[0].lower()) if phrase.is_named else ():
+    first = phrase.text.split()[0].lower()
+    # "Town Hall" is no town
+    for word in ({head} if head in LABEL_BY_NOUN else {head, first}) if phrase.is_named else ():
         label = LABEL_BY_NOUN.get(word)
         if labels and label not in labels:
             continue  # "Castle Dunnet is a town"
@@ -313,7 +315,9 @@ def list_kinds(token: Node) -> set[str]:
     nouns: list[Node] = []
     if token.dep == "nsubj" and token.head.lemma == "be":
         nouns += [c for c in token.head.children if c.dep == "attr" and c.pos == "NOUN"]
-    nouns += [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
+    beside = [c for c in token.children if c.dep == "appos" and c.pos == "NOUN"]
+    # "Ruth Ellacott (laboratory)" is no laboratory
+    nouns += [c for c in beside if is_person_noun(c.word) or token.tree[c.i - 1].text != "("]
     if token.dep == "appos" and token.head.pos == "NOUN" and token.pos == "PROPN":
         nouns.append(token.head)
     if token.i > token.left_edge.i and token.pos == "PROPN":
@@ -472,6 +476,21 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
+def _find_main_subject(tree: Tree, sentence: int) -> Node | None:
+    """The subject of a sentence's main clause; None without one."""
+    nodes = tree.nodes[slice(*tree.sentences[sentence])]
+    root = next((node for node in nodes if node.head is node), None)
+    return next((c for c in root.children if c.dep in SUBJECTS), None) if root else None
+
+
+def _can_be_it(subject: Node) -> bool:
+    """Whether "it" may refer to a subject: one thing, and nobody."""
+    if subject.pos == "PRON":
+        return subject.word in {"it", "this", "that"}
+    person = subject.entity == "PERSON" or is_person_noun(subject.lemma.lower())
+    return subject.pos in {"NOUN", "PROPN"} and not person and not is_many(subject)
+
+
 def list_called(entity: Antecedent) -> set[str]:
     """The entity types of the kind nouns of an entity: "a census-designated place"."""
     labels: set[str] = set()
@@ -516,7 +535,11 @@ def agrees(ent: Antecedent, word: str) -> bool:
 
 # Antecedents of pronouns, of definite phrases ("the town"), and of short names.
 
+_PARTS = frozenset({"compound", "conj", "appos"})
+"""Roles of words within a name: "Holt & Pavey"."""
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
+_PARAGRAPHS = frozenset({"heading", "item", "paragraph", "quotation", "turn"})
+"""Kinds of blocks in which a pronoun opens no sentence."""
 # The salience of a mention by its role; objects of prepositions have the least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
 _DEFAULT_WEIGHT = 30.0
@@ -626,10 +649,12 @@ class Antecedents:
             self._learn_kinds(self._title, self._title.kinds)
             self._learn_name(self._title)
         starts = {first for first, _ in tree.sentences}
+        items = sorted(block.start for block in blocks if block.kind in _PARAGRAPHS)
         for node in tree.nodes:
             if node.i in starts:
                 before = tree[node.i - 1].end if node.i else 0
-                if node.i == 0 or "\n\n" in tree.text[before : node.idx]:
+                begins = bisect_right(items, node.idx) > bisect_right(items, before)
+                if node.i == 0 or begins or "\n\n" in tree.text[before : node.idx]:
                     self._opening = node.sentence
             if node.text == "(":
                 self._learn_acronym(node)
@@ -710,6 +735,13 @@ class Antecedents:
             return
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
+        if token.word in THING and not self._goes_on(best, token):
+            return
+        if token.word in PERSON and best.sentence < token.sentence:
+            # "It took Ann an hour, as she was alone": hardly somebody before Ann
+            beside = (a for a in fitting if a.sentence == token.sentence and a is not best)
+            if any(a.phrase.is_named and a.plural is not True for a in beside):
+                return
         if token.word in PERSON and best.sentence < token.sentence - 1:
             gender = GENDER[token.word]
             near = (a for a in self._active if a.sentence == token.sentence - 1)
@@ -791,6 +823,27 @@ class Antecedents:
                 return False
         root = self.tree[entity.phrase.root]
         return not (token.tag == "PRP$" and token.head is root)
+
+    def _goes_on(self, entity: Antecedent, token: Node) -> bool:
+        """Whether "it" goes on about the entity: the subject of the main clause before it.
+
+        Where that subject is no thing, an object of its clause or the topic may be meant. Nothing
+        outside the paragraph or list item is, except the title's entity.
+        """
+        before = token.sentence - 1
+        if entity.sentence == token.sentence:
+            return True
+        asked = self.tree[self.tree.sentences[before][1] - 1].text == "?"
+        if before < self._opening and not asked:
+            return entity is self._title
+        subject = _find_main_subject(self.tree, before)
+        last = self.tree[entity.last]
+        if subject is not None and subject in ((last, last.head) if last.dep in _PARTS else (last,)):
+            return True
+        if subject is not None and _can_be_it(subject):
+            return False
+        is_topic = entity is self._local or entity is self.topic
+        return is_topic or (entity.sentence == before and entity.role in _MAIN_ROLES)
 
     def _is_listed(self, entity: Antecedent) -> bool:
         """Return whether its last mention is in a list: "a town or city would set its own time"."""
@@ -1153,6 +1206,7 @@ class Antecedents:
                 and token.word not in BODIES
                 and UNDERTAKINGS.isdisjoint(list_name_words(a.phrase.text))
                 and (not a.person or a.phrase.label == "PERSON")
+                and a.phrase.label != "PRODUCT"
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
                 and (
                     a.sentence < token.sentence or token.dep in SUBJECTS or a.phrase.label != "ORG"

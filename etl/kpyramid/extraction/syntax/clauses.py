@@ -14,6 +14,7 @@ from kpyramid.extraction.syntax.predicates import (
     Frame,
     Kids,
     Part,
+    find_infinitive_mark,
     find_noun_clause,
     group_kids,
     is_predicate,
@@ -76,7 +77,11 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
             yield Part("circumstance", node)
     elif dep == "advmod":
         preps = [c for c in node.children if c.dep == "prep"]
-        grades = [c for c in node.children if c.tag in {"RBR", "RBS"} and c.i < node.i]
+        grades = [
+            c
+            for c in node.children
+            if (c.tag in {"RBR", "RBS"} and c.i < node.i) or (c.word == "no" and preps)
+        ]  # "no later than at"
         for prep in preps:
             yield from list_prepositional(prep, (*grades, node))
         if not preps and node.tag not in RELATIVES:
@@ -110,12 +115,13 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
     opening = (*prep.tree.nodes[prep.left_edge.i : prep.i], *prep.children)
     denying = {n.i: n for n in opening if n.dep == "neg"}.values()  # "not at all from May to June"
     stack = [(prep, (*before, *denying, prep))]
+    most = 3 + len(before)
     while stack:
         node, link = stack.pop()
         for child in node.children:
-            if _is_second_half(child) and len(link) < 3:
+            if _is_second_half(child) and len(link) < most:
                 stack.append((child, (*link, child)))
-            elif child.dep == "prep" and len(link) < 3:
+            elif child.dep == "prep" and len(link) < most:
                 # "out of" is one relation; "from A to B" is two, even if the parser nests them.
                 stack.append((child, (*link, child) if child.i == node.i + 1 else (child,)))
             elif child.word in _PREPOSITION_NOUNS and (of := _find_second(child)) is not None:
@@ -314,8 +320,9 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
 def _is_subjectless(verb: Node) -> bool:
     """Whether the verb's form needs no subject: that of conjuncts and non-finite verbs."""
     if verb.dep in {"advcl", "ccomp"}:
-        return verb.tag in {"VB", "VBG", "VBN"}
-    return True
+        commands = verb.tag == "VB" and verb.i < verb.head.i and find_infinitive_mark(verb) is None
+        return verb.tag in {"VB", "VBG", "VBN"} and not commands
+    return verb.dep != "conj" or verb.tree[verb.i - 1].text != ":"  # "is full: put it back"
 
 
 def _list_chain(verb: Node, known: dict[int, Kids]) -> list[Node]:
@@ -381,6 +388,13 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
     return next(iter(kids.get("dobj") or kids.get("oprd") or []), None)
 
 
+def _is_alike(verb: Node, first: Node) -> bool:
+    """Whether both verbs have one form: "do not take blood, give (VBP) advice or discuss results"."""
+    joining = {c.word for each in (verb, first) for c in each.children if c.dep == "cc"}
+    base = {verb.tag, first.tag} == {"VB", "VBP"} and not joining.isdisjoint({"or", "nor"})
+    return verb.tag == first.tag or base
+
+
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
     """The verb whose auxiliaries a coordinated verb shares ("was built and opened")."""
     node = verb
@@ -389,7 +403,7 @@ def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:
         if any(dep in kids for dep in AUXILIARIES):
             return node if node is not verb else None
         head = node.head
-        if node.dep != "conj" or head.tag != verb.tag or head.i not in known:
+        if node.dep != "conj" or not _is_alike(verb, head) or head.i not in known:
             return None
         if _list_direct_subjects(kids):
             return None

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from simplemma import is_known
+
 from kpyramid.documents.validity import WEEKDAYS
 from kpyramid.documents.values import MONTH, Date, read_value
 from kpyramid.documents.words import pick_table
@@ -205,6 +207,7 @@ _SPANS = frozenset("second minute hour day night week month quarter year decade 
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
+_LEADING = _LASTING | {"after", "before", "with", "without"}
 _NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
 """The most tokens between brackets; more are no aside."""
@@ -245,6 +248,10 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
+        elif node.dep == "mark" and node.word in _LEADING and node.head.dep == "ROOT":
+            _lower_mark(node)
+        elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
+            _join_stranded(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
         elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
@@ -295,12 +302,14 @@ def repair_tree(tree: Tree) -> None:
             _unname_plural(node)
         if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _POINTING:
             _unseat_time(node)
-        if node.tag == "NN" and node.text.islower() and node.entity not in {"", *LITERALS}:
+        if node.tag == "NN" and node.entity not in {"", *LITERALS}:
             _unname(node)
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
+        elif node.word == "than" and node.i and tree[node.i - 1].word == "rather":
+            _lower_alternative(node)
         elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
             _lift_standard(node)
         elif node.word == "than" and node.i and tree[node.i - 1].tag == "JJR":
@@ -458,8 +467,16 @@ def _unname_plural(noun: Node) -> None:
 
 
 def _unname(noun: Node) -> None:
-    """Clear the type of a common noun with "a", which the recogniser took for a name: "a lien"."""
-    if noun.iob == "B" and any(c.word in {"a", "an"} for c in noun.children if c.i < noun.i):
+    """Clear the type of a common noun that the recogniser took for a name.
+
+    It has an article, "a lien", or a capital only where a sentence opens, "Chlorine was added".
+    """
+    if noun.text.islower():
+        is_common = any(c.word in {"a", "an"} for c in noun.children if c.i < noun.i)
+    else:
+        opens = noun.tree.sentences[noun.sentence][0] == noun.i
+        is_common = opens and noun.entity in {*PLACES, "PERSON"} and is_known(noun.word, lang="en")
+    if noun.iob == "B" and is_common:
         noun.entity = noun.iob = ""
 
 
@@ -546,6 +563,51 @@ def _join_particle(adverb: Node) -> None:
     behind = adverb.i == adverb.head.i + 1 and adverb.head.pos == "VERB"
     if behind and not any(n.word in _WAYS for n in after):
         adverb.dep = "prt"
+
+
+def _join_stranded(prep: Node) -> None:
+    """Make a preposition without an object part of a passive verb: "faults are dealt with"."""
+    passive = any(c.dep == "auxpass" for c in prep.head.children)
+    if passive and prep.i == prep.head.i + 1:
+        prep.dep = "prt"
+
+
+def _lower_alternative(than: Node) -> None:
+    """Attach what "rather than" replaces to it: "is read daily rather than at the end"."""
+    nodes = than.tree.nodes
+    end = than.tree.sentences[than.sentence][1]
+    rest = (n for n in nodes[than.i + 1 : end] if n.dep not in {"advmod", "det"})
+    other = next(rest, None)
+    verb = than.head if than.head.pos in {"VERB", "AUX"} else than.head.head
+    replaced = other is not None and other.head in {than, verb, than.head}
+    if other is None or not replaced or (other.dep != "prep" and other.pos != "VERB"):
+        return
+    _move(other, than)
+    other.dep = than.dep = "dep"
+
+
+def _lower_mark(mark: Node) -> None:
+    """Make a preposition of what the parser reads as the conjunction of the only clause.
+
+    "Until 2021 transport was free" has a year, "after three failures call Ann" an imperative, and
+    "a request after a delay creates another" two subjects.
+    """
+    verb, tree = mark.head, mark.tree
+    subjects = [c for c in verb.children if c.dep in _SUBJECTS]
+    noun = next((c for c in subjects if c.left_edge.i == mark.i + 1), None)
+    if noun is None:
+        return
+    first = noun.left_edge
+    if len(subjects) > 1 and subjects[0].i < mark.i:
+        _move(mark, subjects[0])
+        _widen(subjects[0], noun)
+    elif _is_year(first) and first.head is noun and noun.i > first.i:
+        noun.left_edge = tree[first.i + 1]
+        noun = first
+    elif verb.tag not in {"VB", "VBP"} or any(c.dep == "aux" for c in verb.children):
+        return
+    _move(noun, mark)
+    mark.dep, noun.dep, mark.right_edge = "prep", "pobj", noun.right_edge
 
 
 def _join_numeral(numeral: Node) -> None:
