@@ -575,6 +575,13 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             text = f"{part.limit} {clause or phrase.text}".lstrip()
+            if part.limit and words in {
+                "after",
+                "before",
+                "with",
+                "without",
+            }:  # "only after two notices"
+                words, text = f"{part.limit} {words}", clause or phrase.text
             roles.setdefault("place" if is_place else words, text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():

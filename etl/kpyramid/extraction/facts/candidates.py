@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from simplemma import is_known
+
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
@@ -410,6 +412,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     for phrase in (head, tail):
         half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
         half = half or phrase.text.count("(") != phrase.text.count(")")
+        half = half or phrase.text.count('"') % 2 == 1
+        half = half or phrase.text.count("\u201c") != phrase.text.count("\u201d")
         half = half or phrase.text in _ASKING  # "whose"
         if half or _FORMULA.search(phrase.text):
             return "no_words"
@@ -427,7 +431,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     begins = head.first == opening.i and not (head.resolved or is_name)
     if begins and opening.word in WORDS["changing"]:
         return "advice"  # "Fix nested lists", of a list of changes
-    graded = tree[head.root].tag == "JJR" and head.words == 1  # "the older treated with it"
+    root = tree[head.root]  # "the older treated with it", "Last touched in May"
+    bare = root.tag == "JJ" and not root.children and is_known(root.word, lang="en")
+    graded = head.words == 1 and (root.tag == "JJR" or bare)
     if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"
     if candidate.construction == "title" and _NUMERAL.fullmatch(head.text):

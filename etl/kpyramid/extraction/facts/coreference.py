@@ -451,6 +451,11 @@ def is_expletive(token: Node) -> bool:
     if "ccomp" in deps and (token.dep == "nsubjpass" or verb.lemma in {"seem", "appear"}):
         return True
     inner = [c for word in verb.children if word.dep in {"acomp", "attr"} for c in word.children]
+    that = [c for c in (*verb.children, *inner) if c.dep in {"ccomp", "acl", "relcl"}]
+    if verb.lemma == "be" and any(
+        m.word == "that" and m.dep == "mark" for c in that for m in c.children
+    ):
+        return True  # "it is no coincidence that they fall"
     if verb.lemma == "be" and "attr" in deps:  # "it is a bad idea to wait"
         graded = any(c.dep == "amod" for c in inner) and any(c.word in {"a", "an"} for c in inner)
         aims = (find_infinitive_mark(c) for c in (*verb.children, *inner) if c.i > token.i)
@@ -470,7 +475,7 @@ def _means_clause(token: Node) -> bool:
 _STATING = frozenset(
     "agree ask believe deny doubt expect insist know regret say suspect think".split()
 )
-_CONTROLLED = frozenset("xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
+_CONTROLLED = frozenset("acomp xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
@@ -570,6 +575,8 @@ _WINDOW = 4
 _NEAR = 2
 """The most sentences for "it" and "they"."""
 _TOPIC_WINDOW = 12
+_MOST_BETWEEN = 20
+"""The most sentences between "the company" and its antecedent, unless that is the topic."""
 _MAX_ALIKE = 6
 """The most entities of a kind that are remembered."""
 _MAX_ACTIVE = 24
@@ -817,6 +824,11 @@ class Antecedents:
         # "X saw him": the object is somebody else; "its mouth" in X's own phrase is not X's.
         if token.tag == "PRP" and token.dep not in SUBJECTS:
             above = list_governors(token)
+            node = self.tree[max(entity.last, 0)]
+            while node.dep in {"pobj", "prep"} and node.head is not node:
+                node = node.head
+            if node.dep in SUBJECTS and node.head.i in above:
+                return False  # "sites with the older gateway still lack it"
             if entity.last in above or entity.clause == token.head.i:
                 return False
             if entity.role in SUBJECTS and entity.clause in above:
@@ -838,7 +850,9 @@ class Antecedents:
             return entity is self._title
         subject = _find_main_subject(self.tree, before)
         last = self.tree[entity.last]
-        if subject is not None and subject in ((last, last.head) if last.dep in _PARTS else (last,)):
+        if subject is not None and subject in (
+            (last, last.head) if last.dep in _PARTS else (last,)
+        ):
             return True
         if subject is not None and _can_be_it(subject):
             return False
@@ -1190,7 +1204,9 @@ class Antecedents:
         alike = list_alike(token.word) if single else {token.word}
         called = ((word, a) for word in sorted(alike) for a in self._of_kind.get(word, ()))
         known = {id(a): a for word, a in called if word in a.kinds and (not a.plural or plural)}
-        fitting = [*known.values()]
+        about = {id(self._title), id(self.topic), id(self._local)}
+        near = token.sentence - _MOST_BETWEEN
+        fitting = [a for a in known.values() if a.sentence >= near or id(a) in about]
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": the topic.

@@ -182,9 +182,11 @@ _RELATIVES = WORDS["relatives"]
 
 def find_nominal_facts(findings: Findings) -> None:
     """Add the candidates stated inside noun phrases, in text order."""
-    for token in findings.tree.nodes:
-        if token.pos not in {"NOUN", "PROPN"}:
-            continue
+    tree = findings.tree
+    roots = {n.sentence: n.pos for n in tree.nodes if n.head is n}
+    for token in tree.nodes:
+        if token.pos not in {"NOUN", "PROPN"} or roots.get(token.sentence) == "ADP":
+            continue  # "For a chat ring Ann Lee", which the parser reads as a phrase
         if token.dep == "appos":
             _add_apposition(token.head, token, findings)
         _add_owner(token, findings)
@@ -372,8 +374,11 @@ def _is_item(appositive: Node) -> bool:
         items = len(ahead) == 2 and ahead[0].text == "," and ahead[1].pos in _ITEMS
         open_ended = bool(ahead) and ahead[0].tag in {"VBD", "VBZ", "VBP", "MD"}
         # "for Alpha, Beta, and Gamma, a server for Delta, and a library for others"
-        joined = (c.left_edge.i for c in appositive.children if c.dep == "conj")
-        listed = appositive.head.dep == "conj" and any(nodes[i - 2].text == "," for i in joined)
+        joined = [c.left_edge for c in appositive.children if c.dep == "conj"]
+        listed = appositive.head.dep == "conj" and any(nodes[n.i - 2].text == "," for n in joined)
+        # "the mill on Church Street, the clinic and the brewery"
+        closed = bool(ahead) and ahead[0].text in {",", ")"}
+        listed = listed or (not closed and any(n.word == first.word == "the" for n in joined))
         return open_ended or listed or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
 

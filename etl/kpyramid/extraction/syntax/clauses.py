@@ -80,7 +80,7 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
         grades = [
             c
             for c in node.children
-            if (c.tag in {"RBR", "RBS"} and c.i < node.i) or (c.word == "no" and preps)
+            if (c.tag in {"RBR", "RBS"} or (c.word == "no" and preps)) and c.i < node.i
         ]  # "no later than at"
         for prep in preps:
             yield from list_prepositional(prep, (*grades, node))
@@ -112,6 +112,8 @@ def _is_independent(clause: Node, verb: Node) -> bool:
 
 def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Part]:
     """The objects of a preposition and of those nested in it; `before` are words in front."""
+    if prep.word == "of" and prep.i and prep.tree[prep.i - 1].word == "instead":
+        return  # "0.25 instead of 0.20"
     opening = (*prep.tree.nodes[prep.left_edge.i : prep.i], *prep.children)
     denying = {n.i: n for n in opening if n.dep == "neg"}.values()  # "not at all from May to June"
     stack = [(prep, (*before, *denying, prep))]
@@ -320,7 +322,8 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
 def _is_subjectless(verb: Node) -> bool:
     """Whether the verb's form needs no subject: that of conjuncts and non-finite verbs."""
     if verb.dep in {"advcl", "ccomp"}:
-        commands = verb.tag == "VB" and verb.i < verb.head.i and find_infinitive_mark(verb) is None
+        bare = verb.tag == "VB" and find_infinitive_mark(verb) is None
+        commands = bare and (verb.i < verb.head.i or any(c.tag == "MD" for c in verb.children))
         return verb.tag in {"VB", "VBG", "VBN"} and not commands
     return verb.dep != "conj" or verb.tree[verb.i - 1].text != ":"  # "is full: put it back"
 
@@ -389,7 +392,7 @@ def _find_object(verb: Node, kids: Kids) -> Node | None:
 
 
 def _is_alike(verb: Node, first: Node) -> bool:
-    """Whether both verbs have one form: "do not take blood, give (VBP) advice or discuss results"."""
+    """Whether both verbs have one form: "do not take blood, give (VBP) it or discuss it"."""
     joining = {c.word for each in (verb, first) for c in each.children if c.dep == "cc"}
     base = {verb.tag, first.tag} == {"VB", "VBP"} and not joining.isdisjoint({"or", "nor"})
     return verb.tag == first.tag or base

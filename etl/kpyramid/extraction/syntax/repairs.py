@@ -248,6 +248,15 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
+        elif (
+            node.tag == "VBN"
+            and node.dep == "advcl"
+            and node.i > 1
+            and tree[node.i - 1].text == "("
+        ):
+            _lower_aside(node)
+        elif node.word == "in" and node.dep == "prep" and node.i and node.head.pos == "VERB":
+            _lower_fraction(node)
         elif node.dep == "mark" and node.word in _LEADING and node.head.dep == "ROOT":
             _lower_mark(node)
         elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
@@ -278,6 +287,8 @@ def repair_tree(tree: Tree) -> None:
             _lower_later(node)
         elif node.word == "owing" and node.i + 1 < len(tree) and tree[node.i + 1].word == "to":
             node.pos, node.tag, node.dep = "ADP", "IN", "prep"
+        elif node.dep == "cc" and node.word == "but" and node.head.pos == "NOUN":
+            _read_exception(node)
         elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
             _join_union(node)
         elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
@@ -304,6 +315,12 @@ def repair_tree(tree: Tree) -> None:
             _unseat_time(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
             _unname(node)
+        if node.word == "not" and node.i + 1 < len(tree):
+            _drop_contrast(node)
+        elif node.word in _NEARLY and node.i + 1 < len(tree) and tree[node.i + 1].word == "any":
+            _attach([node], tree[node.i + 1], "advmod")
+        elif node.word == "no" and node.i + 2 < len(tree) and tree[node.i + 2].word == "than":
+            node.dep = "advmod"  # "no later than at noon"
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
@@ -381,6 +398,40 @@ def _lower_later(verb: Node) -> None:
 
 _CONDITIONS = frozenset({"if", "provided", "unless"})
 _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
+
+
+_NEARLY = frozenset({"barely", "hardly", "scarcely"})
+_ALL = frozenset({"all", "any", "each", "every", "last", "next", "no"})
+
+
+def _read_exception(but: Node) -> None:
+    """Make "but" a preposition after all of a kind: "every test but one", "the last but two"."""
+    noun = but.head
+    other = next((c for c in noun.children if c.dep == "conj" and c.i > but.i), None)
+    if other is None or all(c.word not in _ALL for c in noun.children if c.i < noun.i):
+        return
+    if any(c.word in {"last", "next"} for c in noun.children):
+        _attach([but, other], noun, "advmod")
+        noun.right_edge = other
+        return
+    _move(other, but)
+    but.pos, but.tag, but.dep, but.word, other.dep = "ADP", "IN", "prep", "except", "pobj"
+    but.right_edge = other.right_edge
+
+
+def _drop_contrast(negation: Node) -> None:
+    """Detach the noun that is denied beside another: "a role taken in turns, not a post"."""
+    nodes, before = negation.tree.nodes, negation.tree[negation.i - 1].text
+    noun = nodes[negation.i + 1].head if nodes[negation.i + 1].dep == "det" else None
+    if before == "," and noun is not None and noun.head.i < negation.i and noun.dep in _CONTRASTED:
+        noun.dep = "dep"
+    elif negation.dep == "conj":  # "is the tank and not, as many believe, the pond"
+        for child in negation.head.children:
+            if child.i > negation.i and child.dep in _CONTRASTED:
+                child.dep = "dep"
+
+
+_CONTRASTED = frozenset({"acomp", "attr", "dobj", "npadvmod", "oprd"})
 
 
 def _lift_exception(prep: Node) -> None:
@@ -584,6 +635,27 @@ def _lower_alternative(than: Node) -> None:
         return
     _move(other, than)
     other.dep = than.dep = "dep"
+
+
+def _lower_aside(participle: Node) -> None:
+    """Attach a participle in brackets to the noun before them: "a fine of $500 (raised in 2023)"."""
+    noun = participle.tree[participle.i - 2]
+    while noun.dep in {"nummod", "pobj", "prep", "compound", "nmod"} and noun.head.i < noun.i:
+        noun = noun.head
+    own = any(c.dep in {*_SUBJECTS, "aux", "auxpass", "mark"} for c in participle.children)
+    if noun.pos in {"NOUN", "PROPN"} and not own:
+        _move(participle, noun)
+        participle.dep = "acl"
+
+
+def _lower_fraction(prep: Node) -> None:
+    """Attach a bare number to the one that it divides: "one weekend in three"."""
+    parts, before = prep.children, prep.tree[prep.i - 1]
+    alone = len(parts) == 1 and parts[0].tag == "CD" and parts[0].text.isalpha()
+    if alone and not parts[0].children and is_counted(before):
+        _move(prep, before)
+        before.right_edge = parts[0]
+        _widen(before.head, before)
 
 
 def _lower_mark(mark: Node) -> None:

@@ -347,6 +347,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     top = frame.top
     for _ in range(MAX_HOPS):
         for clause in top.children:
+            if clause.word == "otherwise" and clause.i < top.i and is_general(top):
+                return "otherwise"
             if clause is besides or (top is not frame.top and clause.i > top.i):
                 continue
             word = read_preposed(clause, top) if clause.i < top.i else None
