@@ -267,7 +267,7 @@ def is_past(phrase: str) -> bool:
 
 
 def _is_participle(word: str) -> bool:
-    return lemmatise(word) != word and not word.endswith("s")
+    return lemmatise(word).casefold() != word and not word.endswith("s")  # "saturday"
 
 
 def _is_verb(word: str) -> bool:

@@ -286,7 +286,7 @@ _DAY = re.compile(rf"[0-3]?\d\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|S
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
-    rf"[^\w\s]?\s?(?:[A-Z]{{0,3}}[$€£¥]\s?|[A-Z]{{3}}\s)?{NUMBER}\s?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
+    rf"[^\w\s]?\s?(?:[A-Z]{{0,3}}[$€£¥]\s?|[A-Z]{{3}}\s)?{NUMBER}\s?(?:[x×*]\s?10\S*)?(?:[a-zµ°%²³/]\S{{0,9}}\s?){{0,2}}|[^\w]*\d[\W\d]*|[IVXL]+\.?"
 )
 
 
@@ -340,6 +340,9 @@ def _find_subject(
         header = headers.get(column, "").casefold().replace("_", " ")
         noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
+        others = {c.text for row in rows for at, c in row.items() if at != column}
+        if column and len(others.intersection(texts)) > 0.5 * len({*texts}):
+            continue  # who is on duty first, second and third
         if short and distinct and named and not any(column in columns for columns in parts):
             numbered = noun in _NUMBERED and counts["text"] < 0.5 * len(rows)
             of = header.rpartition(" ")[0]  # the number of what another column names
@@ -385,7 +388,9 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     called = noun in _NUMBERED or (cell.text.isdigit() and _is_numbered(noun))
     if called and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
-    if noun not in _WORDS["named_after"] or noun in lemmas:
+    last = lemmatise(cell.text.casefold().rpartition(" ")[2])
+    whole = " " in cell.text and find_kind_label(last) is not None  # "Quarry Lane Surgery"
+    if noun not in _WORDS["named_after"] or noun in lemmas or whole:
         return cell
     coded = " " not in cell.text and any(map(str.isdigit, cell.text))
     words = f"{noun} {cell.text}" if coded else f"{cell.text} {noun}"
@@ -411,6 +416,15 @@ def _is_clause(text: str) -> bool:
     return _is_empty(text) or bool(opens and (_VERBAL & {*rest} or _is_participle(rest[-1])))
 
 
+def _find_repeated(rows: Sequence[_Row], types: Mapping[int, Counter[_Type]]) -> tuple[int, ...]:
+    """The column after that of times whose few names recur with each of them: places, products."""
+    labels = [row[1].text for row in rows if 1 in row]
+    few = types.get(1, Counter())["text"] == len(rows) == len(labels) >= 2 * len({*labels})
+    keys = {(row[0].text, row[1].text) for row in rows if 0 in row and 1 in row}
+    return (1,) if few and len(keys) == len(rows) and all(map(_is_short, labels)) else ()
+
+
+_CODE = re.compile(r"[A-Z]{1,4}[-.]?\d{1,4}")
 _MOST = 0.8
 """The least share of distinct names among the cells of a column that names the rows."""
 
@@ -482,6 +496,7 @@ def _read_header(text: str) -> _Header:
         return named._replace(unit=suffix[2].upper() if is_money else suffix[2])
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
+    unit = unit if _UNIT.search(unit) else ""  # "Satisfaction (1-5)"
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
@@ -523,13 +538,15 @@ _NO_UNITS = frozenset({"count", "no.", "number"})
 """What a column of units has for things that are counted."""
 _MEASURED = _WORDS["measured"] | _WORDS["counted"]
 _AMOUNTS, _LONGEST_MEASURE = "amounts to", 3
-_OF = re.compile(r"[,:]|\s(?:by|per|in|for|[-–—])\s", re.I)
+_OF = re.compile(r"[,:]|\s(?:at|by|per|in|for|[-–—])\s", re.I)
 _MONEY = re.compile(r"\b[kmb]?(?:EUR|USD|GBP|JPY|CHF)\b|[$€£¥%]")
 _TIME = re.compile(
-    rf"(?:FY|[QH][1-4]|{MONTH}\.?)(?:[ /-]?'?(?:\d\d){{1,2}})?|{YEAR}(?:[ /-]?(?:[QH][1-4]|\d\d))?",
-    re.I,
+    rf"""(?:(?:until|since|from|before|after)\ )?
+    (?:(?:FY|[QH][1-4]|{MONTH}\.?)(?:[ /-]?'?(?:\d\d){{1,2}})?
+    |{YEAR}(?:[ /-]?(?:[QH][1-4]|\d\d))?)|now""",
+    re.I | re.X,
 )
-"""A header that is a time: "2024", "Q1", "Mar 2025"."""
+"""A header that is a time: "2024", "Q1", "Until Mar 2025"."""
 
 
 def _is_unit(mark: str, word: str) -> bool:
@@ -540,6 +557,7 @@ def _is_unit(mark: str, word: str) -> bool:
 
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
+_UNIT = re.compile(r"[^\W\d]|[%°$€£¥]")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active")
 
@@ -688,6 +706,8 @@ class _Findings:
         elif not {*types} - {0} <= {*names}:
             # a header may span the next column
             self._drop("header_says_nothing", shown)
+        elif 0 not in names and all(_CODE.fullmatch(row[0].text) for row in rows if 0 in row):
+            self._add_rows(names, rows, (0,), types, above=measured)
         elif (turned := not _list_times(names, types) and _is_turned(names, rows)) is None:
             self._drop("orientation_unclear", shown)
         elif turned:
@@ -695,12 +715,35 @@ class _Findings:
             for column in sorted({*types} - {0}):
                 values = {index: row[column] for index, row in enumerate(rows) if column in row}
                 self._add_row(names[column], labels, values, {}, "turned")
+        elif keys and dated and (places := _find_repeated(rows, types)):
+            self._add_rows(names, rows, places, types, is_timed=True)
         elif subject := _find_subject(names, rows, dict(sorted(types.items()))):
             self._add_rows(names, rows, subject, types, above=measured)
         elif context and keys and dated:
             self._add_rows(names, rows, (0,), types, context)
+        elif keys and dated:
+            self._add_series(names, rows, types)
         else:
             self._drop("no_subject", shown)
+
+    def _add_series(
+        self, names: _Row, rows: Sequence[_Row], types: Mapping[int, Counter[_Type]]
+    ) -> None:
+        """Adds the facts of rows by time whose numbers are of their headers: "Lead | 3.1 | Q1"."""
+        counted = [c for c in names if c and types.get(c, Counter())["number"]]
+        if not counted:
+            self._drop("no_subject", [cell for row in rows[:1] for cell in row.values()])
+        for column in counted:
+            name = names[column]
+            term = _read_header(name.text)
+            span = name.span if name.text.startswith(term.words) else None
+            spans = (Span(span.start, span.start + len(term.words)),) if span else name.spans
+            of = _Header(_AMOUNTS, term.unit, "")
+            for row in rows:
+                if column in row and 0 in row and _TIME.fullmatch(row[0].text):
+                    head = Cell(term.words, spans)
+                    usual: Mapping[int, _Type] = {column: "number"}
+                    self._add_row(head, {column: row[0]}, {column: row[column]}, usual, "cell", of)
 
     def _add_rows(
         self,
@@ -711,13 +754,16 @@ class _Findings:
         dated: Cell | None = None,
         kind: Cell | None = None,
         above: str = "",
+        is_timed: bool = False,
     ) -> None:
         """Adds the facts of rows whose subjects are their keys; with `dated`, keys are times of it.
 
         `kind`: the class of the subjects. `above`: the heading that may name what is measured.
+        `is_timed`: the first column has the time of each row.
         """
         usual = {column: counts.most_common(1)[0][0] for column, counts in types.items()}
-        header = {column: cell for column, cell in names.items() if column not in keys}
+        left = {*keys, 0} if is_timed else keys
+        header = {column: cell for column, cell in names.items() if column not in left}
         stated = {cell.text for cell in names.values()}
         named = " ".join(names[column].text for column in keys if column in names)
         if not _WORDS["tasks"].isdisjoint(map(lemmatise, _split_header(named))):
@@ -731,9 +777,9 @@ class _Findings:
         unit_of = next((c for c, text in plain.items() if text in {"unit", "units"}), -1)
         if _list_times(names, types):
             measure = _read_measure(above, named)
-            if measured >= 0:
+            if measured >= 0 or unit_of >= 0:
                 header = {c: cell for c, cell in header.items() if c not in {measured, unit_of}}
-                measure = _Header("", "", "")
+                measure = _Header("" if measured >= 0 else _AMOUNTS, "", "")
         for row in rows:
             heads = [
                 next(_split_values(row[column]), row[column]) for column in keys if column in row
@@ -748,20 +794,22 @@ class _Findings:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self.add_member(head, kind)
-                if dated is not None:
+                when = row.get(0) if is_timed else head
+                if dated is not None or (is_timed and when is not None):
                     columns = {
-                        column: Cell(cell.text, (*cell.spans, *head.spans), head.text)
+                        column: Cell(cell.text, (*cell.spans, *when.spans), when.text)
                         for column, cell in header.items()
+                        if when is not None
                     }
                 of = measure
+                unit = row[unit_of].text if unit_of in row else ""
+                unit = "" if unit.casefold() in _NO_UNITS else unit
                 if of is not None and measured in row:
-                    unit = row[unit_of].text if unit_of in row else ""
-                    unit = "" if unit.casefold() in _NO_UNITS else unit
                     of = _Header(row[measured].text, unit, "")
                 elif of is not None and of.words == _AMOUNTS:
                     label = _read_header(head.text)
                     noun = lemmatise(label.words.casefold().rpartition(" ")[2])
-                    unit = "" if noun in _WORDS["counted"] else of.unit
+                    unit = "" if noun in _WORDS["counted"] else of.unit or unit
                     of = of._replace(unit=label.unit or unit)
                     if label.unit and head.span and head.text.startswith(label.words):
                         start = head.span.start
@@ -866,7 +914,7 @@ def _add_unit(number: str, unit: str) -> str:
     return f"{number}{'' if unit in '%°' else ' '}{unit}"
 
 
-_CURRENCY = re.compile(r"([A-Z]{3}(?= [a-z])|[$€£¥])\s?((?:[a-z]{2,8})?)")
+_CURRENCY = re.compile(r"([A-Z]{3}(?= [a-z])|[$€£¥])\s?((?:[a-z]{2,8})?|(?:per|each)\b.*)")
 _TIMES = re.compile(r"[x×*]?\s?(10\S*)")
 _UNTYPED = "NOUN"
 _LETTER = re.compile(r"[^\W\d_]|%")

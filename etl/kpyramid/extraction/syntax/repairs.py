@@ -638,7 +638,7 @@ def _lower_alternative(than: Node) -> None:
 
 
 def _lower_aside(participle: Node) -> None:
-    """Attach a participle in brackets to the noun before them: "a fine of $500 (raised in 2023)"."""
+    """Attach a participle in brackets to the noun before: "a fine of $500 (raised in 2023)"."""
     noun = participle.tree[participle.i - 2]
     while noun.dep in {"nummod", "pobj", "prep", "compound", "nmod"} and noun.head.i < noun.i:
         noun = noun.head
