@@ -200,8 +200,28 @@ def screen_text(
             dropped.append(_drop(reason, text, part))
             continue
         for block in list_blocks(text, part.start, part.end):
-            _screen_block(text, block, language, prose, dropped)
+            for entry in _cut_entries(text, block):
+                _screen_block(text, entry, language, prose, dropped)
     return prose, dropped
+
+
+def _cut_entries(text: str, block: Span) -> Iterator[Span]:
+    """The entries of a log in a block, without their dates and times; else the block."""
+    start = block.start
+    for stamp in _STAMP.finditer(text, block.start, block.end):
+        if text[start : stamp.start()].strip():
+            yield Span(start, stamp.start())
+        start = stamp.end()
+    yield Span(start, block.end)
+
+
+_STAMP = re.compile(
+    r"""^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,?\ )?
+    (?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}\ [A-Z][a-z]{2,8}(?:\ \d{4})?)
+    (?:[T ]\ *\d\d?[:.]\d\d(?::\d\d)?\b[ \t]*|[ \t]{2,}|\t)""",
+    re.M | re.X,
+)
+"""The date and time before an entry of a log: "2025-05-02  raised memory"."""
 
 
 def _sort_blocks(text: str, blocks: Sequence[Block]) -> Iterator[tuple[str | None, Span]]:

@@ -330,7 +330,9 @@ _ADDRESS = re.compile(r"https?://|www\.")
 _EMPTY_NOUNS = WORDS["empty_nouns"]
 """Nouns and pronouns without meaning unless something completes them."""
 _SELECTION = re.compile(
-    r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?", re.IGNORECASE
+    r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?|(.* )?ones"
+    r"|(the )?(second|third|fourth|fifth|sixth|last)",
+    re.IGNORECASE,
 )
 """A subject that selects one of several without naming it."""
 _STAND_IN = re.compile(r"(.+ )?((Mr|Mrs|Ms)\.? [A-Z]|(John|Jane) Doe|[Cc]ompany [A-Z]|XYZ)")
@@ -432,7 +434,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if begins and opening.word in WORDS["changing"]:
         return "advice"  # "Fix nested lists", of a list of changes
     root = tree[head.root]  # "the older treated with it", "Last touched in May"
-    bare = root.tag == "JJ" and not root.children and is_known(root.word, lang="en")
+    bare = root.tag in {"JJ", "CD"} and not root.children and is_known(root.word, lang="en")
     graded = head.words == 1 and (root.tag == "JJR" or bare)
     if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"

@@ -273,7 +273,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
     first = phrase.text.split()[0].lower()
     # "Town Hall" is no town
-    for word in ({head} if head in LABEL_BY_NOUN else {head, first}) if phrase.is_named else ():
+    alone = is_known(head, lang="en") and LABEL_BY_NOUN.get(first) != "LOC"
+    for word in ({head} if alone else {head, first}) if phrase.is_named else ():
         label = LABEL_BY_NOUN.get(word)
         if labels and label not in labels:
             continue  # "Castle Dunnet is a town"
@@ -742,7 +743,7 @@ class Antecedents:
             return
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
-        if token.word in THING and not self._goes_on(best, token):
+        if token.word in THING | PLURAL and not self._goes_on(best, token):
             return
         if token.word in PERSON and best.sentence < token.sentence:
             # "It took Ann an hour, as she was alone": hardly somebody before Ann
@@ -837,7 +838,7 @@ class Antecedents:
         return not (token.tag == "PRP$" and token.head is root)
 
     def _goes_on(self, entity: Antecedent, token: Node) -> bool:
-        """Whether "it" goes on about the entity: the subject of the main clause before it.
+        """Whether "it" or "they" goes on about the entity: the subject of the clause before it.
 
         Where that subject is no thing, an object of its clause or the topic may be meant. Nothing
         outside the paragraph or list item is, except the title's entity.
@@ -854,7 +855,8 @@ class Antecedents:
             (last, last.head) if last.dep in _PARTS else (last,)
         ):
             return True
-        if subject is not None and _can_be_it(subject):
+        rival = is_many if token.word in PLURAL else _can_be_it
+        if subject is not None and rival(subject):
             return False
         is_topic = entity is self._local or entity is self.topic
         return is_topic or (entity.sentence == before and entity.role in _MAIN_ROLES)

@@ -9,7 +9,7 @@ from itertools import combinations
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.values import DAY, MONTH
-from kpyramid.documents.words import lemmatise
+from kpyramid.documents.words import ARTICLES, lemmatise
 from kpyramid.extraction.facts.candidates import (
     DIRECTIONS,
     PLURAL,
@@ -378,7 +378,8 @@ def _is_item(appositive: Node) -> bool:
         listed = appositive.head.dep == "conj" and any(nodes[n.i - 2].text == "," for n in joined)
         # "the mill on Church Street, the clinic and the brewery"
         closed = bool(ahead) and ahead[0].text in {",", ")"}
-        listed = listed or (not closed and any(n.word == first.word == "the" for n in joined))
+        same = first.word == "the" and any(n.word in ARTICLES for n in joined)
+        listed = listed or (not closed and same)
         return open_ended or listed or (items and first.word not in {"a", "an"})
     return before == ")" and first.dep != "det"
 
@@ -454,6 +455,8 @@ def _add_title(name: Node, findings: Findings) -> None:
     ):
         begin -= 1
     title = build_phrase(tree, begin, start - 1, start - 1)
+    if any(n.tag == "POS" for n in tree.nodes[start - 1 : start + 1]):
+        return  # "the hospital's Medical Officer"
     if title is not None and tree[start - 1].tag == "NNS":  # "astronauts Ann Lee and Bo Berg"
         last = tree[start - 1]
         text = title.text.removesuffix(last.text) + lemmatise(last.word)

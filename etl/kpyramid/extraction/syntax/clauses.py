@@ -116,8 +116,12 @@ def list_prepositional(prep: Node, before: tuple[Node, ...] = ()) -> Iterator[Pa
         return  # "0.25 instead of 0.20"
     opening = (*prep.tree.nodes[prep.left_edge.i : prep.i], *prep.children)
     denying = {n.i: n for n in opening if n.dep == "neg"}.values()  # "not at all from May to June"
-    stack = [(prep, (*before, *denying, prep))]
-    most = 3 + len(before)
+    distances = [c for c in prep.children if c.dep == "npadvmod" and is_counted(c)]
+    far = [
+        n for c in distances for n in prep.tree.nodes[c.left_edge.i : c.i + 1]
+    ]  # "30 days after"
+    stack = [(prep, (*before, *denying, *far, prep))]
+    most = 3 + len(before) + len(far)
     while stack:
         node, link = stack.pop()
         for child in node.children:

@@ -42,7 +42,7 @@ After a capital letter only where no name can follow: "in 1990 W. Smith" is no e
 _CAPITAL = re.compile(r"\s[A-Z]\.")
 """The end of a sentence in a capital, which the tokenizer reads as an initial: "in Lot C."."""
 _WHOLE = re.compile(
-    r"(?<=\d)\s?(°\s?[CF]|[a-zµ]{1,3}/[a-z]{1,3})(?!\w)"
+    r"(?<=\d)\s?(°\s?[CF]|[A-Za-zµ]{1,4}/[A-Za-z]{1,3})(?!\w)"
     r"|(?<![\w-])([a-z]+-in-law|(?:co|re)-[a-z]{4,}|[exX]-[a-z]{3,})\b"
     r"|\b((?:US|AU|CA|NZ|HK)\s\$)(?=\d)"
 )

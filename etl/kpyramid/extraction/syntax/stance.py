@@ -481,14 +481,19 @@ def find_reported(
         reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
         reported |= dict.fromkeys(range(first, end), Stance(source=work))
+    case = False  # whether the items of a list are cases: "We reject a sample if:"
     for block in blocks:
-        if block.kind == "quotation":
-            first, end = (
-                bisect_left(tree.nodes, place, key=lambda node: node.idx)
-                for place in (block.start, block.end)
-            )
-            if first < end and tree[first].sentence != tree[end - 1].sentence:
-                reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
+        first, end = (
+            bisect_left(tree.nodes, place, key=lambda node: node.idx)
+            for place in (block.start, block.end)
+        )
+        if block.kind != "item":
+            case = _OPENS_CASES.search(tree.text, block.start, block.end) is not None
+        elif case:
+            reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
+        several = first < end and tree[first].sentence != tree[end - 1].sentence
+        if block.kind == "quotation" and several:
+            reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
     speaker, before = None, 0
     for first, end in _list_quotations(tree):
         nearest = _find_speaker(first, end, tree)
@@ -499,6 +504,10 @@ def find_reported(
             reported |= dict.fromkeys(range(first, end), stance)
         before = end
     return reported
+
+
+_OPENS_CASES = re.compile(r"\b(?:if|unless|when|whenever|where)(?: [\w ]{1,30})?\s*[:,–-]?\s*$")
+"""The end of the text before a list of cases."""
 
 
 def _list_supposed(tree: Tree) -> Iterator[tuple[int, int]]:
