@@ -434,7 +434,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if begins and opening.word in WORDS["changing"]:
         return "advice"  # "Fix nested lists", of a list of changes
     root = tree[head.root]  # "the older treated with it", "Last touched in May"
-    bare = root.tag in {"JJ", "CD"} and not root.children and is_known(root.word, lang="en")
+    bare = root.tag == "CD" and not root.children and is_known(root.word, lang="en")
     graded = head.words == 1 and (root.tag == "JJR" or bare)
     if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
         return "empty_argument"

@@ -482,11 +482,13 @@ _WEATHER = frozenset("rain snow".split())
 _IMPERSONAL = frozenset({"take", "make", "cost"})
 
 
-def _find_main_subject(tree: Tree, sentence: int) -> Node | None:
-    """The subject of a sentence's main clause; None without one."""
-    nodes = tree.nodes[slice(*tree.sentences[sentence])]
-    root = next((node for node in nodes if node.head is node), None)
-    return next((c for c in root.children if c.dep in SUBJECTS), None) if root else None
+def _list_main_subjects(tree: Tree) -> list[Node | None]:
+    """The subject of each sentence's main clause; None where it has none."""
+    subjects: list[Node | None] = [None] * len(tree.sentences)
+    for node in reversed(tree.nodes):
+        if node.dep in SUBJECTS and node.head.head is node.head:
+            subjects[node.sentence] = node
+    return subjects
 
 
 def _can_be_it(subject: Node) -> bool:
@@ -637,6 +639,9 @@ class Antecedents:
         """The owner of each attribute without an owner beside it."""
         self._lent: set[int] = set()
         """Names beside the noun whose role they have: "the engineer, Ann Lee,"."""
+        self._subjects = _list_main_subjects(tree)
+        self._mains: dict[int, Antecedent] = {}
+        """By sentence the entity that is, or owns, the subject of its main clause."""
         self._unclear: dict[str, int] = {}
         """By gender the last sentence with an ambiguous pronoun."""
         self._active: list[Antecedent] = []
@@ -849,15 +854,13 @@ class Antecedents:
         asked = self.tree[self.tree.sentences[before][1] - 1].text == "?"
         if before < self._opening and not asked:
             return entity is self._title
-        subject = _find_main_subject(self.tree, before)
-        last = self.tree[entity.last]
-        if subject is not None and subject in (
-            (last, last.head) if last.dep in _PARTS else (last,)
-        ):
+        if self._mains.get(before) is entity:
             return True
+        subject = self._subjects[before]
         rival = is_many if token.word in PLURAL else _can_be_it
         if subject is not None and rival(subject):
-            return False
+            named = self.tree[entity.phrase.root].word
+            return any(c.dep == "poss" and c.word == named for c in subject.children)
         is_topic = entity is self._local or entity is self.topic
         return is_topic or (entity.sentence == before and entity.role in _MAIN_ROLES)
 
@@ -1096,6 +1099,9 @@ class Antecedents:
         weight = _SETTING_WEIGHT if scene else _WEIGHTS.get(role, _DEFAULT_WEIGHT)
         ent.salience = faded / 2 + weight
         ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
+        noun = token.head if token.dep in _PARTS else token
+        if (noun.head if noun.dep == "poss" else noun) is self._subjects[token.sentence]:
+            self._mains[token.sentence] = ent
         ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
         ent.clause = token.head.i
 

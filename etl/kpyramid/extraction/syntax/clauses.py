@@ -327,7 +327,10 @@ def _is_subjectless(verb: Node) -> bool:
     """Whether the verb's form needs no subject: that of conjuncts and non-finite verbs."""
     if verb.dep in {"advcl", "ccomp"}:
         bare = verb.tag == "VB" and find_infinitive_mark(verb) is None
-        commands = bare and (verb.i < verb.head.i or any(c.tag == "MD" for c in verb.children))
+        first = verb.left_edge.i
+        opens = first == verb.tree.sentences[verb.sentence][0] or verb.tree[first - 1].text == ";"
+        opens = opens and verb.i < verb.head.i
+        commands = bare and (opens or any(c.tag == "MD" for c in verb.children))
         return verb.tag in {"VB", "VBG", "VBN"} and not commands
     return verb.dep != "conj" or verb.tree[verb.i - 1].text != ":"  # "is full: put it back"
 
