@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from simplemma import is_known
 
 from kpyramid.documents.sentences import Dropped, Span
+from kpyramid.documents.values import MONTH
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
@@ -144,6 +145,8 @@ class Findings:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
         nouns = list(list_conjuncts(root))
         last = _find_alternative(nouns)
+        if len(nouns) > 1 and (_shares_head(nouns) or _is_shared_out(root)):
+            last = max(noun.right_edge.i for noun in nouns)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
             return [whole] if whole is not None and whole.words <= MAX_WORDS else []
@@ -261,6 +264,31 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
     return shared or (left[0] == right[0] > 1 and left != right)
 
 
+def _shares_head(nouns: Sequence[Node]) -> bool:
+    """Whether the last noun heads all: "pressure, temperature and humidity probes"."""
+    last = max(nouns, key=lambda noun: noun.i)
+    modified = last.tag == "NNS" and any(c.dep == "compound" for c in last.children)
+    modified = modified and last.tree[last.left_edge.i - 1].dep == "cc"
+    bare = {"det", "poss", "punct", "cc", "conj"}
+    others = (noun for noun in nouns if noun is not last)
+    return modified and all(
+        n.tag == "NN" and not n.entity and bare.issuperset(c.dep for c in n.children)
+        for n in others
+    )
+
+
+def _is_shared_out(noun: Node) -> bool:
+    """Whether an amount is of all members: "half of it is from sales and fees"."""
+    clause = noun.head.head if noun.dep == "pobj" else noun
+    parts = [c for c in clause.children if c.dep in {"nsubj", "nsubjpass", "dobj"}]
+    return any(
+        c.entity in {"PERCENT", "MONEY"}
+        or (c.entity == "CARDINAL" and any(g.word == "of" for g in c.children))
+        for c in parts
+        if c is not noun
+    )
+
+
 def _find_alternative(nouns: Sequence[Node]) -> int | None:
     """The last token of alternatives, "a house, apartment or flat"; None for other lists.
 
@@ -322,6 +350,8 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
 
 # A relation of these words alone does not state how its arguments are related.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
+_DAY_OPENS = re.compile(rf"\d{{1,2}} {MONTH}\b")
+_DATED_RELATION = re.compile(rf"\b(?!May|may|march){MONTH}\b", re.I)
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 """Characters outside verbs and prepositions; the parser reads formulas as clauses."""
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
@@ -389,6 +419,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
+    if _DATED_RELATION.search(candidate.relation):
+        return "bare_circumstance"  # "runs july from"
     empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
     empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
     empty = empty and candidate.tail.label != "STATE"  # "is | low"
@@ -405,6 +437,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "no_words"
     first = tree[head.first]  # "Between 6 and 19 October five came"
     led = first.tag == "IN" and first.entity == "DATE"
+    led = led or (_DAY_OPENS.match(head.text) and tree[head.root].entity != "DATE")
     # not "The Letter to the Romans"
     alone = head.is_named and head.words == 1
     alone = alone and all(c.dep != "det" for c in tree[head.root].children)

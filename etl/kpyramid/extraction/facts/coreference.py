@@ -23,6 +23,7 @@ from kpyramid.extraction.syntax.kinds import (
     UNDERTAKINGS,
     find_gender,
     find_kind_label,
+    find_name_gender,
     is_person_noun,
     list_alike,
 )
@@ -252,6 +253,9 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     kinds = list_kinds(token)
     words = {w.lower().strip(".") for w in phrase.text.split()}
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
+    given = phrase.text.split()[0].lower()
+    if not genders and phrase.is_named and (gender := find_name_gender(given)) is not None:
+        genders = {gender}
     head = token.word
     full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
     person: bool | None
@@ -820,7 +824,8 @@ class Antecedents:
             return False
         if token.word in PERSON and entity.person is None:
             # The recogniser may have missed the person of the topic, but hardly another.
-            return entity is self._local or entity is self.topic
+            near = (a for a in self._active if a.person and token.sentence - a.sentence <= 1)
+            return (entity is self._local or entity is self.topic) and not any(near)
         if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
         if entity.sentence != token.sentence or token.word.endswith(("self", "selves")):

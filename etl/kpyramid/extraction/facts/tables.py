@@ -250,7 +250,7 @@ def _name_context(
             continue  # "Technical Data" is that of what stands above
         large = all(w in FUNCTION_WORDS or not w[0].islower() for w in words)
         plural = level and not is_title and noun != last.casefold() and last.endswith("s")
-        first = words[0].casefold() if words else ""
+        first = re.split("['’]", words[0].casefold())[0] if words else ""
         stem = first.removesuffix("ing")
         doing = stem != first and not AFFECTING.isdisjoint({stem, f"{stem}e", lemmatise(first)})
         deed = doing or _is_participle(first)
@@ -271,6 +271,7 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
+    dated = dated or _SEASON.fullmatch(text)
     when = (_RANGE, _PERIOD, _DAY)
     if dated or _DATED.match(text) or any(pattern.fullmatch(text) for pattern in when):
         return "date"
@@ -283,6 +284,7 @@ _LONGEST_NUMBER = 40
 _PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
 _DAY = re.compile(rf"[0-3]?\d\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
 """A day without its year."""
+_SEASON = re.compile(rf"{YEAR}/\d\d")
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
 _DATED = re.compile(rf"(?:\d{{4}}-\d\d-\d\d(?:[T ][\d:.]+Z?$)|{YEAR}(?=\s*[(\[]))")
 _MEASURE = re.compile(
@@ -328,6 +330,13 @@ def _find_subject(
     if all(parts):
         return tuple(columns[0] for columns in parts)
     plain = {" ".join(_split_header(text)).casefold() for text in headers.values()}
+    tasks = [c for c, text in headers.items() if text.casefold() in _WORDS["tasks"]]
+    if tasks and not _WORDS["assigning"].isdisjoint(plain):
+        return (tasks[0],)
+    keys = _WORDS["serials"] | _WORDS["identifiers"]
+    serial_first = _is_silent(headers.get(0, "")) or not keys.isdisjoint(
+        w.strip(".") for w in first
+    )
     chosen: list[tuple[int, int]] = []
     repeated: set[int] = set()
     is_keyed = False  # the first column holds an identifier of each row
@@ -337,7 +346,7 @@ def _find_subject(
         short = filled and sum(map(_is_short, texts)) >= _MOST * len(texts)
         count = len({text.casefold() for text in texts})
         distinct = count >= _MOST * len(texts)
-        header = headers.get(column, "").casefold().replace("_", " ")
+        header = headers.get(column, "").casefold().replace("_", " ").replace("(s)", "")
         noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         others = {c.text for row in rows for at, c in row.items() if at != column}
@@ -355,6 +364,9 @@ def _find_subject(
                 is_keyed = bool(is_key) and count == len(rows)
             asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
             says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
+            says = says or (column and _WORDS["tasks"] & {*words})
+            if says and column and not (asks or serial_first):
+                continue  # the season has a remark, the remark has no season
             chosen.append((2 * bool(says) or bool(weak), column))
     if not chosen:
         noun = first[-1] if first else ""
@@ -383,6 +395,7 @@ def _split_header(header: str) -> list[str]:
 def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     """The subject of a row: in a column "Office" the Leeds office, not Leeds; "exit code 5"."""
     above = "".join(cell.text.casefold() for cell in header[:1]).partition(" of ")[0]
+    above = above.replace("(s)", "")
     noun = lemmatise(above.rpartition(" ")[2])
     lemmas = {lemmatise(word) for word in cell.text.casefold().split()}
     called = noun in _NUMBERED or (cell.text.isdigit() and _is_numbered(noun))
@@ -482,6 +495,7 @@ class _Header(NamedTuple):
 
 
 def _read_header(text: str) -> _Header:
+    text = text.replace("(s)", "")
     words = " ".join(text.replace("_", " ").strip(" :*").split())
     inside = _BRACKET.search(words)
     if inside:
@@ -600,7 +614,12 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     if _is_participle(first) and last in _LEADING and len(words) > 1:
         done = lemmatise(first) in AFFECTING - VERBS["stative"]
         return " ".join(["was" if done else "is", *words])
-    return " ".join(["is" if last == "of" or first in _LEADING else "has", *words])
+    if "_".join(plain) in _WORDS["attending"]:
+        return "was attended by"
+    if "_".join(plain) in _WORDS["absent"]:
+        return "has apologies from"
+    led = first in _LEADING and not any(map(str.isdigit, header))  # "Under 26" is a price
+    return " ".join(["is" if last == "of" or led else "has", *words])
 
 
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
@@ -624,7 +643,7 @@ def _is_silent(header: str) -> bool:
     return bool(_SILENT.fullmatch(header)) or _LINKING.issuperset(_split_header(header))
 
 
-_OF_TASKS = {"who": "Assigned to", "when": "Due", "by when": "Due"}
+_OF_TASKS = {"who": "Assigned to", "when": "Due", "by when": "Due", "by": "Due"}
 """What the headers of tasks ask for."""
 _LINKING = (FUNCTION_WORDS | {"if", "not", "then"}) - QUESTION_WORDS - _VERBAL - _LEADING
 
@@ -737,11 +756,12 @@ class _Findings:
             name = names[column]
             term = _read_header(name.text)
             span = name.span if name.text.startswith(term.words) else None
-            spans = (Span(span.start, span.start + len(term.words)),) if span else name.spans
+            literal = (Span(span.start, span.start + len(term.words)),) if span else ()
             of = _Header(_AMOUNTS, term.unit, "")
             for row in rows:
                 if column in row and 0 in row and _TIME.fullmatch(row[0].text):
-                    head = Cell(term.words, spans)
+                    # words that are not there as they are stand at several spans
+                    head = Cell(term.words, literal or (*name.spans, *row[0].spans))
                     usual: Mapping[int, _Type] = {column: "number"}
                     self._add_row(head, {column: row[0]}, {column: row[column]}, usual, "cell", of)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kpyramid.documents.words import pick_table, read_words
 
 _WORDS = read_words(__file__, "kinds.toml")
+_NAMES = read_words(__file__, "given_names.toml")
 
 PERSON_NOUNS = _WORDS["person"]
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
@@ -78,6 +79,11 @@ def is_office(word: str) -> bool:
 def list_alike(word: str) -> frozenset[str]:
     """The kind nouns of the things that `word` may refer back to, itself included."""
     return _ALIKE.get(word, frozenset()) | {word}
+
+
+def find_name_gender(name: str) -> str | None:
+    """The gender, "f" or "m", of a given name, in lower case; None where both have it."""
+    return "f" if name in _NAMES["women"] else "m" if name in _NAMES["men"] else None
 
 
 def find_gender(word: str) -> str | None:

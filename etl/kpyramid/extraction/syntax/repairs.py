@@ -287,6 +287,8 @@ def repair_tree(tree: Tree) -> None:
             _lower_later(node)
         elif node.word == "owing" and node.i + 1 < len(tree) and tree[node.i + 1].word == "to":
             node.pos, node.tag, node.dep = "ADP", "IN", "prep"
+        elif node.dep == "cc" and node.word == "plus":
+            _drop_after(node)
         elif node.dep == "cc" and node.word == "but" and node.head.pos == "NOUN":
             _read_exception(node)
         elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
@@ -426,9 +428,20 @@ def _drop_contrast(negation: Node) -> None:
     if before == "," and noun is not None and noun.head.i < negation.i and noun.dep in _CONTRASTED:
         noun.dep = "dep"
     elif negation.dep == "conj":  # "is the tank and not, as many believe, the pond"
-        for child in negation.head.children:
-            if child.i > negation.i and child.dep in _CONTRASTED:
-                child.dep = "dep"
+        _drop_after(negation)
+    elif before == "," and negation.dep == "neg" and negation.head.i < negation.i:
+        other = nodes[negation.i + 1]  # "starts in week 14, not week 12"
+        while other.dep in {"compound", "nummod"} and other.head is not other:
+            other = other.head
+        if other.pos not in {"VERB", "AUX", "ADP"} and other.i > negation.i:
+            negation.dep = other.dep = "dep"
+
+
+def _drop_after(joint: Node) -> None:
+    """Detach the complements after a joint: the apron in "is 8.4 m, plus an apron"."""
+    for child in joint.head.children:
+        if child.i > joint.i and child.dep in _CONTRASTED:
+            child.dep = "dep"
 
 
 _CONTRASTED = frozenset({"acomp", "attr", "dobj", "npadvmod", "oprd"})

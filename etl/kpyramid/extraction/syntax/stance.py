@@ -481,16 +481,19 @@ def find_reported(
         reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
         reported |= dict.fromkeys(range(first, end), Stance(source=work))
-    case = False  # whether the items of a list are cases: "We reject a sample if:"
+    case = None  # the mood of a list's items: "We reject a sample if:", "Conditions"
     for block in blocks:
         first, end = (
             bisect_left(tree.nodes, place, key=lambda node: node.idx)
             for place in (block.start, block.end)
         )
-        if block.kind != "item":
-            case = _OPENS_CASES.search(tree.text, block.start, block.end) is not None
+        if block.kind == "heading":
+            head = tree.text[block.start : block.end].rpartition(" ")[2].casefold()
+            case = "must" if head in WORDS["demands"] else None
+        elif block.kind != "item":
+            case = "if" if _OPENS_CASES.search(tree.text, block.start, block.end) else case
         elif case:
-            reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
+            reported |= dict.fromkeys(range(first, end), Stance(mood=case))
         several = first < end and tree[first].sentence != tree[end - 1].sentence
         if block.kind == "quotation" and several:
             reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
