@@ -62,6 +62,8 @@ def read_qualifiers(written: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def _join_values(values: set[str]) -> str:
+    if len(values) == 1:
+        return next(iter(values))
     retained, seen = [], " "
     for value in sorted(values - {MORE}, key=lambda value: (-len(value), value)):
         words = f" {' '.join(WORD.findall(value.casefold()))} "
