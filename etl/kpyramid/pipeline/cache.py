@@ -209,7 +209,8 @@ class CachedEmbedder:
                     )
                 if not len(matrix):
                     matrix = allocate_matrix(len(texts), self._size, scratch)
-                matrix[places[text]] = vector
+                for place in places[text]:
+                    matrix[place] = vector
         return matrix
 
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
