@@ -132,8 +132,9 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
             left, retained = _take_over(run, stage, context.former, tables)
             made = ports.run(left)
-            for name, rows in retained.items():
-                made[name] = load_contracts()[name].unite([made[name], rows])
+            for name, taken in retained.items():
+                both = [made[name], taken.cast(made[name].schema)]  # names inside types, too
+                made[name] = load_contracts()[name].unite(both)
             _check_output(stage, tables, made)
             asked = sorted(ports.model.caller.keys) if ports.model else []
             result = store_result(run.warehouse, stage.name, _key_made(key, ports), made, asked)
