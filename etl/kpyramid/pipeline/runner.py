@@ -309,7 +309,8 @@ def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
     """
     contract = load_contracts()[table]
     parts = [read_result(file, contract) for file in _list_parts(run, stage, table)]
-    whole = (contract.unite(parts) if len(parts) > 1 else parts[0]).drop_columns(contract.labels)
+    whole = contract.unite(parts) if len(parts) > 1 else parts[0].combine_chunks()
+    whole = whole.drop_columns(contract.labels)
     if table == "triples" and not stage.denials:
         corrected = pc.map_lookup(whole["qualifiers"], CORRECTED, "first")
         whole = whole.filter(pc.and_(pc.invert(whole["negated"]), pc.is_null(corrected)))
