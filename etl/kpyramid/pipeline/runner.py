@@ -154,13 +154,14 @@ def _take_over(
     For a stage that makes the rows of a document of nothing else. With a model all are made: its
     missing replies are asked for again.
     """
-    mark = former and former.run and read_mark(former.run, stage.name)
-    if not (former and former.run and mark) or stage.shards != ("documents",):
+    if former is None or former.run is None or stage.shards != ("documents",):
         return tables, {}
-    with suppress(PyramidError):  # gc took a table
+    with suppress(PyramidError):  # gc took a table, or the run's record is damaged
         inputs = key_inputs(stage, run.settings, _list_inputs(former.run, stage))
+        mark = _require_mark(former.run, stage)
         made = find_result(run.warehouse, stage.name, mark.key)
-        if made is None or mark.details[INPUTS] != inputs or list_tasks(stage.name, run.settings):
+        by_model = bool(list_tasks(stage.name, run.settings))
+        if made is None or mark.details.get(INPUTS) != inputs or by_model:
             return tables, {}
         old = {table: read_parts(former.run, stage, table) for table in stage.reads}
         ids = tables["documents"]["document_id"].combine_chunks()
