@@ -1,11 +1,10 @@
 """Content keys: equal ingredients give equal keys, any change gives another."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
-from json.encoder import c_make_encoder as make_encoder  # type: ignore[attr-defined]
-from json.encoder import encode_basestring
+from json.encoder import JSONEncoder, encode_basestring
+from json.encoder import c_make_encoder as encoder  # type: ignore[attr-defined]
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,8 +27,7 @@ def to_plain(value: Any) -> Any:
     return [to_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-_OTHER = json.JSONEncoder().default
-_WRITE = make_encoder(None, _OTHER, encode_basestring, None, ":", ",", True, False, False)
+_WRITE = encoder(None, JSONEncoder().default, encode_basestring, None, ":", ",", True, False, False)
 """Sorted keys, no skipped keys, no NaN; `JSONEncoder` makes it anew for each value."""
 
 

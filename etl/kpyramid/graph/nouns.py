@@ -140,17 +140,16 @@ def resolve_nouns(phrases: Iterable[Phrase], titles: Collection[Place]) -> Itera
     shapes = np.zeros((len(keys), 2), dtype=np.int64)
     np.add.at(shapes, key_of_place, np.stack([bare, shaped.sum(axis=1)]).T)
     mass = 2 * shapes[:, 0] > shapes[:, 1]
-    listed_keys, listed_documents, listed_counts = [*keys], [*documents], [*counts]
+    key_of, document_of, count_of = [*keys], [*documents], [*counts]
     noun = common[place] | (read[7] > 0)
     kind = (read[8] == 0) & ((read[10] > 0) | _are_kinds(read, mass[read[0]], bare[place]))
     for code, document, count, is_noun, is_kind in zip(*read[:3], noun, kind, strict=True):
         if not is_noun:
             yield None
         elif is_kind:
-            yield f"a {listed_keys[code]}"
+            yield f"a {key_of[code]}"
         else:
-            words = f"{listed_counts[count]} {listed_keys[code]}"
-            yield f"{_LOCAL}{words} in {listed_documents[document]}"
+            yield f"{_LOCAL}{count_of[count]} {key_of[code]} in {document_of[document]}"
 
 
 def is_of_document(cluster: str) -> bool:
