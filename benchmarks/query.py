@@ -74,7 +74,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
     from kpyramid.pipeline.wiring import load_schema
     from kpyramid.settings import Settings
     from kpyramid.snapshot.columns import join_tables
-    from kpyramid.snapshot.indexing import READS, build_index, split_vectors
+    from kpyramid.snapshot.indexing import READS, build_index, open_vectors, split_vectors
     from kpyramid.storage.contracts import load_contracts, read_table
     from kpyramid.storage.layout import open_warehouse, stage_folder
     from kpyramid.storage.publication import commit, write_snapshot
@@ -95,13 +95,13 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
         report("building the index")
         started = time.perf_counter()
         columns, hashed = join_tables(tables)
-        vectors = staged / "vectors.parquet"
+        vectors = open_vectors(staged / "vectors.parquet", staged)
         made = build_index(staged, columns, hashed, vectors, settings.index)
         seconds = time.perf_counter() - started
         made |= split_vectors(tables, hashed, vectors, staged)
         counts = {name: table.num_rows for name, table in tables.items()}
-        del tables, read
-        vectors.unlink()
+        del tables, read, vectors
+        (staged / "vectors.parquet").unlink()
         files: dict[str, bytes | Path] = {
             f"tables/{path.name}": path for path in sorted(staged.glob("*.parquet"))
         }

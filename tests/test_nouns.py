@@ -30,7 +30,7 @@ def resolve(*said: tuple[str, str, str, str]) -> list[str | None]:
                 is_rule=side == "head" and states_rule(form),
             )
         )
-    return [*resolve_nouns(lambda: phrases, {("casino", "one"), ("rugby", "one")})]
+    return [*resolve_nouns(phrases, {("casino", "one"), ("rugby", "one")})]
 
 
 @each_row("text, relation, side")

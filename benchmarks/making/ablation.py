@@ -18,7 +18,7 @@ from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema
 from kpyramid.ontology.store import state_row, write_instances
 from kpyramid.settings import IndexSettings
 from kpyramid.snapshot.columns import join_tables
-from kpyramid.snapshot.indexing import READS, build_index
+from kpyramid.snapshot.indexing import READS, build_index, open_vectors
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.store import SEED, Store
 from kpyramid.storage.contracts import NO, encode_table, load_contracts, map_column, read_table
@@ -73,7 +73,7 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
     made = build_index(
         folder,
         *join_tables(tables),
-        folder / "tables" / "vectors.parquet",
+        open_vectors(folder / "tables" / "vectors.parquet", folder),
         settings or IndexSettings(),
     )
     files = manifest.get("files")

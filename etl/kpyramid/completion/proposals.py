@@ -89,14 +89,16 @@ def draft_property(
         kinds = {classes[key]} if entity_type != LITERAL and key in classes else ()
         return Named(key, text, entity_type, frozenset(kinds))
 
-    def read_ends(row: int) -> tuple[Named, Named]:
-        head_key, tail_key = graph.pair(row)
-        head = name(head_key, graph.heads[row], graph.head_types[row])
-        tail = name(tail_key, graph.tails[row], graph.tail_types[row])
-        return (tail, head) if turned[row] else (head, tail)
+    def read_ends(rows: Integers) -> list[tuple[Named, Named]]:
+        sides = (
+            (graph.head_keys, graph.heads, graph.head_types),
+            (graph.tail_keys, graph.tails, graph.tail_types),
+        )
+        heads, tails = (map(name, *(pick_rows(c, rows) for c in columns)) for columns in sides)
+        both = zip(turned[rows].tolist(), heads, tails, strict=True)
+        return [(tail, head) if back else (head, tail) for back, head, tail in both]
 
-    sample = places[:: max(1, len(places) // _SAMPLE)].tolist()
-    ends = [read_ends(row) for row in sample]
+    ends = read_ends(places[:: max(1, len(places) // _SAMPLE)])
     domain = find_class([head for head, _ in ends], schema, is_open=is_open)
     range_iri = _find_range([tail for _, tail in ends], schema, is_open)
 
@@ -106,12 +108,9 @@ def draft_property(
 
     fitting = sum(fit(both, True) for both in ends) / len(ends)
     agreement = sum(fit(both, False) for both in ends) / len(ends)
-    unfit = [
-        row
-        for row in places.tolist()
-        if (turned[row] or fitting < LEAST) and not fit(read_ends(row), True)
-    ]
-    places = np.setdiff1d(places, unfit)
+    unsure = places if fitting < LEAST else places[turned[places]]
+    fits = [fit(both, True) for both in read_ends(unsure)]
+    places = np.setdiff1d(places, unsure[~np.array(fits, dtype=bool)])
     straight = [row for row in places.tolist() if not turned[row]]
     if len(places) < least or not straight:
         return None

@@ -41,7 +41,7 @@ def unite_qualifiers(qualifiers: Qualifiers, whole: Qualifiers = ()) -> list[tup
     values: dict[str, set[str]] = defaultdict(set)
     for role, text in (*qualifiers, *(pair for pair in whole if pair[0] in (DOCUMENT, CORRECTED))):
         values[role].update(text.split(_BETWEEN))
-    return [(role, _join_values(texts)) for role, texts in sorted(values.items())]
+    return [(role, _join_values(v) if len(v) > 1 else min(v)) for role, v in sorted(values.items())]
 
 
 def list_values(qualifiers: Qualifiers, role: str) -> list[str]:

@@ -113,6 +113,7 @@ def pick_table(lists: Mapping[str, frozenset[str]], table: str) -> dict[str, fro
     return {n.removeprefix(start): words for n, words in lists.items() if n.startswith(start)}
 
 
+@lru_cache(maxsize=100_000)
 def normalise_name(name: str) -> str:
     """The form in which names of one entity agree: NFKC, case, articles, edges, possessive."""
     text = unicodedata.normalize("NFKC", name).casefold()

@@ -6,7 +6,8 @@
 
 import re
 from array import array
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -88,6 +89,7 @@ def names_kind(form: RelationForm) -> bool:
     return form.key == IS_A or form.lemmas[-1] in _AS_KIND or form.lemmas == ("become",)
 
 
+@lru_cache(maxsize=100_000)
 def is_present(form: RelationForm, relation: str) -> bool:
     """Whether the relation is in the present tense or a possibility, and may hold of a kind."""
     words = relation.casefold().split()
@@ -104,24 +106,24 @@ def states_rule(form: RelationForm) -> bool:
     return form.key == IS_A or form.modal is not None
 
 
-def resolve_nouns(
-    walk: Callable[[], Iterable[Phrase]], titles: Collection[Place]
-) -> Iterator[str | None]:
+def resolve_nouns(phrases: Iterable[Phrase], titles: Collection[Place]) -> Iterator[str | None]:
     """The cluster of each phrase that is a common noun; None for each name.
 
     A noun is recognised by its lower case, in its document or, where it only opens sentences, in
-    another. `walk` returns the phrases; it is called twice. `titles`: words of titles with their
-    documents, which are parts of names.
+    another. `titles`: words of titles with their documents, which are parts of names.
     """
     keys: Codes[str] = Codes()
     documents: Codes[str] = Codes()
     counts: Codes[str] = Codes()
     rows = array("i")
-    for phrase in walk():
-        key, count, shape, large = _read_phrase(phrase)
+    for phrase in phrases:
+        key, count, shape, large = _read_phrase(phrase.name, phrase.before)
+        office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
+        points = _POINTS.search(phrase.name) is not None
         rows.extend((keys[key], documents[phrase.document], counts[count], _SHAPES.index(shape)))
         rows.extend((2 if large is None else large, phrase.is_typed, phrase.before is not None))
-    read = np.array(rows).reshape(-1, 7).T
+        rows.extend((office, points, *phrase[4:]))
+    read = np.array(rows).reshape(-1, 13).T
     width = max(1, len(documents))
     known, place = np.unique(read[0] * np.int64(width) + read[1], return_inverse=True)
     key_of_place = known // width
@@ -138,19 +140,16 @@ def resolve_nouns(
     shapes = np.zeros((len(keys), 2), dtype=np.int64)
     np.add.at(shapes, key_of_place, np.stack([bare, shaped.sum(axis=1)]).T)
     mass = 2 * shapes[:, 0] > shapes[:, 1]
-    key_of, count_of = [*keys], [*counts]
-    for row, phrase in enumerate(walk()):
-        key, count = key_of[read[0, row]], count_of[read[2, row]]
-        office = phrase.is_kind and TITLES.issuperset(parse_name(phrase.name).words)
-        if not common[place[row]] and not office:
+    key_of, document_of, count_of = [*keys], [*documents], [*counts]
+    noun = common[place] | (read[7] > 0)
+    kind = (read[8] == 0) & ((read[10] > 0) | _are_kinds(read, mass[read[0]], bare[place]))
+    for code, document, count, is_noun, is_kind in zip(*read[:3], noun, kind, strict=True):
+        if not is_noun:
             yield None
-        elif not _POINTS.search(phrase.name) and (
-            phrase.is_kind
-            or _is_kind(phrase, _SHAPES[read[3, row]], mass[read[0, row]], bare[place[row]])
-        ):
-            yield f"a {key}"
+        elif is_kind:
+            yield f"a {key_of[code]}"
         else:
-            yield f"{_LOCAL}{count} {key} in {phrase.document}"
+            yield f"{_LOCAL}{count_of[count]} {key_of[code]} in {document_of[document]}"
 
 
 def is_of_document(cluster: str) -> bool:
@@ -158,22 +157,24 @@ def is_of_document(cluster: str) -> bool:
     return cluster.startswith(_LOCAL)
 
 
-def _is_kind(phrase: Phrase, shape: Shape, is_mass: bool, is_bare: bool) -> bool:
-    """Whether it means the same in every text: "malaria", "whales" in a general statement.
+def _are_kinds(read: Numbers, mass: Mask, bare: Mask) -> Mask:
+    """Whether phrases mean the same in every text: "malaria", "whales" in a general statement.
 
     A mass noun with and without an article ("malaria", "the malaria") is one thing in a text. The
     head of a particular statement is specific to its text: "mortality" in "mortality was 6 %".
+    `read`: see `_find_common`, with `is_head`, `is_general` and `is_rule` as rows 9, 11 and 12.
     """
-    if shape in {"bare", "definite"}:
-        stated = phrase.is_general or not phrase.is_head
-        return is_mass and stated and (shape == "bare" or is_bare)
-    return phrase.is_general if shape == "plural" else phrase.is_rule and shape == "indefinite"
+    shape, head, general, rule = read[3], *(read[[9, 11, 12]] > 0)
+    is_a = {name: shape == number for number, name in enumerate(_SHAPES)}
+    one = mass & (general | ~head) & (is_a["bare"] | (is_a["definite"] & bare))
+    return np.asarray(one | (general & is_a["plural"]) | (rule & is_a["indefinite"]))
 
 
-def _read_phrase(phrase: Phrase) -> _Read:
-    words = phrase.name.split()
-    before = (phrase.before or "").split()[-1:]
-    opens = phrase.before is not None and (not before or before[0][-1] in ".:;?!")
+@lru_cache(maxsize=1 << 16)
+def _read_phrase(name: str, text_before: str | None) -> _Read:
+    words = name.split()
+    before = (text_before or "").split()[-1:]
+    opens = text_before is not None and (not before or before[0][-1] in ".:;?!")
     while len(words) > 1 and words[0].casefold() in _DETERMINERS:
         before, words = words[:1], words[1:]
         opens = opens and before[0][0].isupper()
@@ -199,7 +200,7 @@ def _read_phrase(phrase: Phrase) -> _Read:
 def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask, listed: Mask) -> Mask:
     """Whether the phrases of each place are common nouns, shape (places,).
 
-    `read`: columns of key, document, count, shape, large, typed, positioned, shape (7, phrases).
+    `read`: columns of key, document, count, shape, large, typed, positioned and others, in rows.
     `keys`, `titled` and `listed` (in the dictionary): of the places; `place`: of each phrase.
     """
     small, large = (np.bincount(place[read[4] == case], minlength=len(keys)) for case in range(2))

@@ -4,7 +4,7 @@ Paraphrases are merged by meaning later, where facts are condensed.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -76,13 +76,16 @@ class Union:
         return {key: self.find(key) for key in sorted(self._parent)}
 
 
-def cluster_relations(statements: Iterable[Statement]) -> dict[str, str]:
-    """The cluster of each statement's key, named by its most frequent member."""
+def cluster_relations(statements: Mapping[Statement, int]) -> dict[str, str]:
+    """The cluster of each statement's key, named by its most frequent member.
+
+    `statements`: the number of times that each is made.
+    """
     forms: dict[str, RelationForm] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for statement in statements:
+    for statement, count in statements.items():
         forms[statement.key] = statement.form
-        counts[statement.key, statement.wording] += 1
+        counts[statement.key, statement.wording] += count
     totals: Counter[str] = Counter()
     usual: dict[str, str] = {}
     for (key, wording), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0])):

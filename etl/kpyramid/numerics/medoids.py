@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,16 +98,25 @@ def _subtract_cosines(points: Array, others: Points) -> Array:
 
 def _choose_medoids(distances: Array, most: int, seed: int) -> Integers:
     """The most medoids with separated clusters, else those of the highest mean silhouette."""
-    above: Integers | None = None
+    above: _Placed | None = None
     best, highest = np.zeros(0, dtype=np.int64), -1.0
-    for medoids in _descend(distances, most, seed):
-        stray, mean = _judge(distances, medoids)
+    for placed in _descend(distances, most, seed):
+        stray, mean = _judge(placed)
         if stray <= STRAY:
-            return medoids if above is None else _refine(distances, above, medoids)
+            return placed.medoids if above is None else _refine(distances, above, placed.medoids)
         if mean > highest:
-            best, highest = medoids, mean
-        above = medoids
+            best, highest = placed.medoids, mean
+        above = placed
     return best
+
+
+class _Placed(NamedTuple):
+    """Medoids (k,); the nearest of each point, its least and second least distance, (n,)."""
+
+    medoids: Integers
+    nearest: Integers
+    first: Array
+    second: Array
 
 
 def _load_kmedoids() -> Any:
@@ -118,42 +127,41 @@ def _load_kmedoids() -> Any:
     return kmedoids
 
 
-def _descend(distances: Array, most: int, seed: int) -> Iterator[Integers]:
+def _descend(distances: Array, most: int, seed: int) -> Iterator[_Placed]:
     """Medoids at k from `most` down to 2, each from the previous: about 16·ln(most) times."""
     result = _load_kmedoids().fasterpam(distances, most, random_state=seed, n_cpu=1)
-    medoids = np.asarray(result.medoids, dtype=np.int64)
-    yield medoids
-    while len(medoids) > 2:
-        fewer = max(2, len(medoids) - max(1, len(medoids) // _RUNG))
-        medoids = _drop(distances, medoids, fewer)
-        yield medoids
+    placed = _place(distances, np.asarray(result.medoids, dtype=np.int64))
+    yield placed
+    while (count := len(placed.medoids)) > 2:
+        placed = _drop(distances, placed, max(2, count - max(1, count // _RUNG)))
+        yield placed
 
 
-def _refine(distances: Array, above: Integers, below: Integers) -> Integers:
+def _refine(distances: Array, above: _Placed, below: Integers) -> Integers:
     """The most medoids with separated clusters, between too many (`above`) and enough (`below`)."""
-    while len(above) > len(below) + 1:
-        above = _drop(distances, above, len(above) - 1)
-        if _judge(distances, above)[0] <= STRAY:
-            return above
+    while len(above.medoids) > len(below) + 1:
+        above = _drop(distances, above, len(above.medoids) - 1)
+        if _judge(above)[0] <= STRAY:
+            return above.medoids
     return below
 
 
-def _drop(distances: Array, medoids: Integers, count: int) -> Integers:
+def _drop(distances: Array, placed: _Placed, count: int) -> _Placed:
     """Medoids of FasterPAM from the `count` medoids whose removal would cost most."""
-    nearest, first, second = _find_nearest(distances[:, medoids])
+    medoids, nearest, first, second = placed
     missed = np.bincount(nearest, weights=second - first, minlength=len(medoids))
     missed_most = np.sort(np.argsort(-np.round(missed, 6), kind="stable")[:count])
     result = _load_kmedoids().fasterpam(distances, medoids[missed_most], n_cpu=1)
-    return np.asarray(result.medoids, dtype=np.int64)
+    return _place(distances, np.asarray(result.medoids, dtype=np.int64))
 
 
-def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
+def _judge(placed: _Placed) -> tuple[float, float]:
     """Share of points in clusters that are not separated, and the mean silhouette of all.
 
     A point's silhouette is 1 - a/b, with its distances a and b to the nearest and the second
     nearest medoid.
     """
-    nearest, first, second = _find_nearest(distances[:, medoids])
+    medoids, nearest, first, second = placed
     apart = np.where(second > 0.0, 1.0 - first / np.where(second > 0.0, second, 1.0), 0.0)
     apart[medoids] = 0.0
     size = np.bincount(nearest, minlength=len(medoids))
@@ -161,13 +169,12 @@ def _judge(distances: Array, medoids: Integers) -> tuple[float, float]:
     return float(size[mean < APART].sum() / len(apart)), float(apart.mean())
 
 
-def _find_nearest(distances: Array) -> tuple[Integers, Array, Array]:
-    """For distances (n, k): the nearest of the k, and the least and second least distance (n,)."""
-    rows = np.arange(len(distances))
-    nearest = np.argmin(distances, axis=1)
-    rest = distances.copy()
+def _place(distances: Array, medoids: Integers) -> _Placed:
+    rest = distances[:, medoids]  # a copy
+    rows, nearest = np.arange(len(rest)), np.argmin(rest, axis=1)
+    first = rest[rows, nearest]
     rest[rows, nearest] = np.inf
-    return nearest.astype(np.int64), distances[rows, nearest], rest.min(axis=1)
+    return _Placed(medoids, nearest.astype(np.int64), first, rest.min(axis=1))
 
 
 def _weigh_medoids(distances: Array, medoids: Integers, weights: Array) -> Integers:

@@ -48,6 +48,9 @@ _BLOCK = 1 << 19
 _TOGETHER = 64
 """Texts that a thread embeds at a time: enough of one length to go through the model together."""
 
+_HELD = 1 << 15
+"""Vectors that stay in memory, 50 MB of 384 numbers: a stage asks for the same ones again."""
+
 _SIZE = "\x00size"
 """Key of an entry that holds as many zeros as the vectors of a served model have numbers."""
 
@@ -177,6 +180,7 @@ class CachedEmbedder:
         identity = identify_resource("embedding", self._settings)
         self.name, self._files = identity.name, identity.files
         self._size: int | None = None
+        self._held: dict[str, Matrix] = {}
         self._locks = KeyLocks(self.context.warehouse.cache / "llm" / "held")
         self.function = CachedFunction("embedder", self.context, self._compute, _decode_vector)
 
@@ -198,7 +202,7 @@ class CachedEmbedder:
             places: dict[str, list[int]] = {}
             for place, text in enumerate(texts[start : start + _BLOCK], start):
                 places.setdefault(text, []).append(place)
-            for text, vector in self.function.stream(places):
+            for text, vector in self._stream(places):
                 self._size = self._size or len(vector)
                 if len(vector) != self._size:
                     sizes = sorted([len(vector), self._size])
@@ -209,8 +213,17 @@ class CachedEmbedder:
                     )
                 if not len(matrix):
                     matrix = allocate_matrix(len(texts), self._size, scratch)
-                matrix[places[text]] = vector
+                for place in places[text]:
+                    matrix[place] = vector
         return matrix
+
+    def _stream(self, texts: Collection[str]) -> Iterator[tuple[str, Matrix]]:
+        """Pairs of text and vector, as of the function; some stay in memory."""
+        yield from ((text, self._held[text]) for text in texts if text in self._held)
+        for text, vector in self.function.stream([t for t in texts if t not in self._held]):
+            yield text, vector
+            if len(self._held) < _HELD:
+                self._held[text] = vector
 
     def _compute(self, texts: Sequence[str]) -> Iterator[bytes]:
         if not texts:

@@ -5,7 +5,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.formats import require_readable
 from kpyramid.documents.qualifiers import CORRECTED
-from kpyramid.errors import InputError, IntegrityError
+from kpyramid.errors import InputError, IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
@@ -27,7 +27,7 @@ from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
 from kpyramid.storage.contracts import hash_contract, load_contracts
-from kpyramid.storage.former import find_former
+from kpyramid.storage.former import Former, find_former
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
 from kpyramid.storage.memory import map_table, return_freed_memory
@@ -130,7 +130,11 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
         recomputed = 0
         if result is None:
             tables = {table: read_parts(run, stage, table) for table in stage.reads}
-            made = ports.run(tables)
+            left, retained = _take_over(run, stage, context.former, tables)
+            made = ports.run(left)
+            for name, taken in retained.items():
+                both = [made[name], taken.cast(made[name].schema)]  # names inside types, too
+                made[name] = load_contracts()[name].unite(both)
             _check_output(stage, tables, made)
             asked = sorted(ports.model.caller.keys) if ports.model else []
             result = store_result(run.warehouse, stage.name, _key_made(key, ports), made, asked)
@@ -140,6 +144,44 @@ def _compute_or_reuse(run: Run, stage: Stage, context: Context) -> StageMark:
     model = ports.describe_model()
     rejects = _count_rejects(result)
     return StageMark(stage.name, result.key, rows, rejects, recomputed, 0.0, details, model=model)
+
+
+def _take_over(
+    run: Run, stage: Stage, former: Former | None, tables: Mapping[str, pa.Table]
+) -> tuple[Mapping[str, pa.Table], Mapping[str, pa.Table]]:
+    """The tables of changed documents, and the rows that the former run made of all others.
+
+    For a stage that makes the rows of a document of nothing else. With a model all are made: its
+    missing replies are asked for again.
+    """
+    if former is None or former.run is None or stage.shards != ("documents",):
+        return tables, {}
+    with suppress(PyramidError):  # gc took a table, or the run's record is damaged
+        inputs = key_inputs(stage, run.settings, _list_inputs(former.run, stage))
+        mark = _require_mark(former.run, stage)
+        made = find_result(run.warehouse, stage.name, mark.key)
+        by_model = bool(list_tasks(stage.name, run.settings))
+        if made is None or mark.details.get(INPUTS) != inputs or by_model:
+            return tables, {}
+        old = {table: read_parts(former.run, stage, table) for table in stage.reads}
+        ids = tables["documents"]["document_id"].combine_chunks()
+        same = {"document_id": ids.filter(pc.is_in(ids, old["documents"]["document_id"]))}
+        both = [{n: _select(t, same) for n, t in each.items()} for each in (tables, old)]
+        if both[0] == both[1]:
+            if "chunks" in both[0]:
+                same["chunk_id"] = both[0]["chunks"]["chunk_id"].combine_chunks()
+            contracts = load_contracts()
+            rows = {n: read_result(file, contracts[n]) for n, file in made.tables.items()}
+            left = {name: _select(table, same, others=True) for name, table in tables.items()}
+            return left, {name: _select(table, same) for name, table in rows.items()}
+    return tables, {}
+
+
+def _select(table: pa.Table, ids: Mapping[str, pa.Array], *, others: bool = False) -> pa.Table:
+    """The rows of some documents, or those of all others."""
+    by = "document_id" if "document_id" in table.column_names else "chunk_id"
+    mine = pc.is_in(table[by], value_set=ids[by])
+    return table.filter(pc.invert(mine) if others else mine)
 
 
 def _list_inputs(run: Run, stage: Stage) -> dict[str, JsonValue]:
@@ -267,7 +309,8 @@ def read_parts(run: Run, stage: Stage, table: str) -> pa.Table:
     Denied facts are left out unless the stage declares `denials`.
     """
     contract = load_contracts()[table]
-    whole = contract.unite([read_result(file, contract) for file in _list_parts(run, stage, table)])
+    parts = [read_result(file, contract) for file in _list_parts(run, stage, table)]
+    whole = contract.unite(parts) if len(parts) > 1 else parts[0].combine_chunks()
     whole = whole.drop_columns(contract.labels)
     if table == "triples" and not stage.denials:
         corrected = pc.map_lookup(whole["qualifiers"], CORRECTED, "first")

@@ -80,7 +80,8 @@ class Stage:
         `FUNCTIONS`, or a language model's part, None where rules do it: `cascade` (f_par, f_ent,
         f_rel), `disambiguator` (f_dis), `inducer` (f_ins), `namer`, `condenser` (f_con).
     `libraries`: distributions that shape the output, besides those of its functions.
-    `shards`: tables that may be cut by hash to warm the functions' caches on several machines.
+    `shards`: tables that may be cut by hash to warm the functions' caches on several machines. With
+        `documents` alone each document's rows follow from it alone, and a later run takes them.
     `denials`: whether it is given the facts that the text denies or a person corrected; else it
         reads plain ones only.
     `accounts`: two columns; each value of the first is in the second or the key of a reject.

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from kpyramid.embeddings.port import Matrix
 from kpyramid.errors import IntegrityError, PyramidError
@@ -62,12 +61,12 @@ def build_index(
     folder: Path,
     columns: Mapping[str, Mapping[str, pa.Array]],
     hashed: Mapping[str, Integers],
-    vectors: Path,
+    vectors: "Vectors",
     settings: IndexSettings,
 ) -> dict[str, Path]:
     """Writes the files of an index below a folder; gives them by their names in the snapshot.
 
-    `columns`, `hashed`: see `join_tables`. `vectors` is the file of that table.
+    `columns`, `hashed`: see `join_tables`. `vectors`: see `open_vectors`.
 
     Raises:
         IntegrityError: tables and vectors do not fit together.
@@ -165,10 +164,11 @@ def prepare_index(
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
         columns, hashed = join_tables(read)
-        files = build_index(folder, columns, hashed, tables["vectors"].path, settings)
+        vectors = open_vectors(tables["vectors"].path, folder)
+        files = build_index(folder, columns, hashed, vectors, settings)
         del columns
-        files |= split_vectors(read, hashed, tables["vectors"].path, folder)
-        del read
+        files |= split_vectors(read, hashed, vectors, folder)
+        del read, vectors
         write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
         yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
 
@@ -217,16 +217,16 @@ def count_parts(rows: int) -> int:
 
 
 def split_vectors(
-    tables: Tables, hashed: Mapping[str, Integers], vectors: Path, folder: Path
+    tables: Tables, hashed: Mapping[str, Integers], vectors: "Vectors", folder: Path
 ) -> dict[str, Path]:
     """Writes the table of vectors in parts below a folder; returns their paths by name.
 
-    `hashed`: see `join_tables`.
+    `hashed`: see `join_tables`. `vectors`: see `open_vectors`.
 
     Raises:
         IntegrityError: a vector belongs to no row of the tables.
     """
-    whole, matrix = open_vectors(vectors, folder)
+    schema, whole, matrix = vectors
     count, owners = count_parts(len(whole)), whole["owner_table"]
     part_of = np.full(len(whole), -1)
     for table, hashes in hashed.items():
@@ -235,8 +235,7 @@ def split_vectors(
         part_of[mine] = np.where(rows < 0, -1, hashes[rows] % count) if len(hashes) else -1
     if (part_of < 0).any():
         lost = whole["owner_id"][int(np.argmin(part_of))]
-        raise IntegrityError(f"{vectors}: there is no row {lost} of which this is a vector")
-    schema = pq.read_schema(vectors)
+        raise IntegrityError(f"table vectors: there is no row {lost} of which this is a vector")
     files = {}
     for part in range(count):
         rows = np.flatnonzero(part_of == part)
@@ -266,8 +265,12 @@ def write_matrices(
 # The vectors and texts of searched tables, in the order of their rows.
 
 
-def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
-    """The table of vectors without its vectors, and these, in a file of `scratch` if many.
+Vectors = tuple[pa.Schema, pa.Table, Matrix]
+"""The columns of the table of vectors, its rows without the vectors, and these."""
+
+
+def open_vectors(path: Path, scratch: Path) -> Vectors:
+    """The table of vectors; the vectors in a file of `scratch` if they are many.
 
     Raises:
         OSError: the disk is full.
@@ -280,7 +283,7 @@ def open_vectors(path: Path, scratch: Path) -> tuple[pa.Table, Matrix]:
     for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
         matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
         start += len(batch)
-    return file.read(columns=others, use_threads=False), matrix
+    return file.schema_arrow, file.read(columns=others, use_threads=False), matrix
 
 
 _BATCH = 8192
@@ -288,7 +291,7 @@ _BATCH = 8192
 
 
 def read_vectors(
-    path: Path, keys: Mapping[str, pa.Array], scratch: Path
+    vectors: Vectors, keys: Mapping[str, pa.Array], scratch: Path
 ) -> dict[str, tuple[pa.Array, Matrix]]:
     """Texts and vectors of the tables whose `keys` are given; other tables are skipped.
 
@@ -296,7 +299,7 @@ def read_vectors(
         IntegrityError: rows and vectors are not one to one.
         OSError: the disk is full.
     """
-    whole, matrix = open_vectors(path, scratch)
+    _, whole, matrix = vectors
     pairs = {}
     for table, wanted in keys.items():
         rows = np.flatnonzero(pc.equal(whole["owner_table"], table).to_numpy())
@@ -317,7 +320,7 @@ def read_vectors(
             continue
         if not owners.equals(wanted) or (np.diff(rows) != 1).any():
             raise IntegrityError(
-                f"{path}: table {table} has {len(wanted)} rows and {len(owners)} vectors, or "
+                f"table {table} has {len(wanted)} rows and {len(owners)} vectors, or "
                 "others, or in another order; build again"
             )
         start = int(rows[0]) if len(rows) else 0

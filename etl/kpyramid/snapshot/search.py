@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ContextDecorator
@@ -194,18 +195,20 @@ def weigh_words(
     BM25 as in Lucene (Kamphuis et al. 2020), k1 = 1.5, b = .75.
     """
     numbers: dict[str, int] = {}
-    stems: list[Integers] = []
-    lengths: list[int] = []
+    known: dict[str, Sequence[int]] = {}
+    flat_stems, lengths = array("q"), []
     for text in texts:
-        words = list_stems(text)
-        lengths.append(len(words))
-        stems.append(
-            np.fromiter((numbers.setdefault(s, len(numbers)) for s in words), np.int64, len(words))
-        )
+        before = len(flat_stems)
+        for word in _WORD.findall(text.lower()):
+            if (found := known.get(word)) is None:
+                found = [numbers.setdefault(stem, len(numbers)) for stem in list_stems(word)]
+                known[word] = found
+            flat_stems.extend(found)
+        lengths.append(len(flat_stems) - before)
     names = sorted(numbers, key=lambda stem: stem.encode("utf-8", "surrogatepass"))
     rank = np.empty(len(names), np.int64)
     rank[np.array([numbers[name] for name in names], np.int64)] = np.arange(len(names))
-    flat = rank[np.concatenate(stems)] if stems else np.zeros(0, np.int64)
+    flat = rank[np.array(flat_stems, np.int64)]
     sizes = np.array(lengths, np.int64)
     codes = flat * max(len(lengths), 1) + np.repeat(np.arange(len(lengths)), sizes)
     codes, counts = np.unique(codes, return_counts=True)

@@ -9,6 +9,7 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -313,9 +314,7 @@ def _read_folder(folder: Path, key: str) -> Result | None:
             )
             for name, entry in marker["tables"].items()
         }
-        damaged = [
-            str(file.path) for file in tables.values() if hash_file(file.path) != file.sha256
-        ]
+        damaged = [str(file.path) for file in tables.values() if _hash(file.path) != file.sha256]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         damaged = [str(folder / MARKER)]
         tables = {}
@@ -324,6 +323,17 @@ def _read_folder(folder: Path, key: str) -> Result | None:
         shutil.rmtree(folder, ignore_errors=True)
         return None
     return Result(key, tables)
+
+
+def _hash(path: Path) -> str:
+    """The sha256 of a file as it was last written, read once: stages look for a result again."""
+    state = path.stat()
+    return _hash_once(path, state.st_mtime_ns, state.st_ino)
+
+
+@lru_cache(maxsize=512)
+def _hash_once(path: Path, _written: int, _file: int) -> str:
+    return hash_file(path)
 
 
 def read_result(file: TableFile, contract: Contract, scratch: Path | None = None) -> pa.Table:

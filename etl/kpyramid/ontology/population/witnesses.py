@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kpyramid.documents.values import MONTH
 from kpyramid.documents.words import (
@@ -115,7 +116,7 @@ class Use:
     after: str
 
 
-@dataclass(slots=True)
+@dataclass
 class Evidence:
     """The evidence of a corpus on one individual.
 
@@ -130,6 +131,13 @@ class Evidence:
     is_kind: bool = False
     deeds: set[str] = field(default_factory=set)
     ends: dict[tuple[str, ...], frozenset[str]] = field(default_factory=dict)
+
+    @cached_property
+    def tag(self) -> str | None:
+        """The tag of at least half of the mentions, untyped ones among them; None without any."""
+        counts = Counter(use.type for use in self.uses)
+        tag = min(counts, key=lambda t: (t == "NOUN", -counts[t], t), default="NOUN")
+        return tag if tag != "NOUN" and 2 * counts[tag] >= counts.total() else None
 
 
 def find_confidence(witnesses: int) -> float:
@@ -164,7 +172,7 @@ class Witnesses:
             if class_iri := self._schema.class_for_type(label):
                 number = self._count_label(label, class_iri, evidence)
                 scores[class_iri] = max(scores[class_iri], number)
-        tag = self._schema.class_for_type(vote_tag(evidence.uses) or "")
+        tag = self._schema.class_for_type(evidence.tag or "")
         order = sorted(scores, key=lambda iri: (-scores[iri], iri != tag, iri))
         is_sure = len(evidence.uses) >= _MANY and len({use.type for use in evidence.uses}) == 1
         best = tag if is_sure and scores[tag or ""] >= LEAST else next(iter(order), None)
@@ -176,7 +184,7 @@ class Witnesses:
 
     def refutes_tag(self, evidence: Evidence) -> bool:
         """Whether the form of the name contradicts the recogniser's tag."""
-        tag = vote_tag(evidence.uses)
+        tag = evidence.tag
         is_small = evidence.name[:1].islower()  # "paper Knots in Water" holds a name
         return tag is not None and not is_small and self._judge_form(evidence.name, tag) < 0
 
@@ -186,7 +194,7 @@ class Witnesses:
         `known`: the classes by other evidence; all must be related to it.
         """
         is_below, stated = self._schema.is_subclass, evidence.ends.values()
-        claims = self._schema.list_classes_for_type(vote_tag(evidence.uses) or "")
+        claims = self._schema.list_classes_for_type(evidence.tag or "")
         classes = {iri for ends in stated for iri in ends} - {THING}
         others = classes.union(known)
         fitting = [
@@ -208,7 +216,7 @@ class Witnesses:
 
     def _count_label(self, label: str, class_iri: str, evidence: Evidence) -> int:
         form = self._judge_form(evidence.name, label)
-        tag = vote_tag(evidence.uses)
+        tag = evidence.tag
         has_article = any(use.before.endswith(("the ", "The ")) for use in evidence.uses)
         if _is_counted(evidence) or form < 0 or (label == "PERSON" and has_article):
             return 0  # `the Aztecs` are no person
@@ -304,15 +312,6 @@ class Witnesses:
         title = use.before.split()[-1:]
         is_titled = bool(title) and title[0].rstrip(".").casefold() in _WORDS["titles"]
         return int(is_titled or _LIFE.match(use.after) is not None)
-
-
-def vote_tag(uses: Sequence[Use]) -> str | None:
-    """The tag of at least half of the mentions, untyped ones among them; None without any."""
-    counts = Counter(use.type for use in uses)
-    if not counts:
-        return None
-    tag = min(counts, key=lambda t: (t == "NOUN", -counts[t], t))
-    return tag if tag != "NOUN" and 2 * counts[tag] >= counts.total() else None
 
 
 def _is_counted(evidence: Evidence) -> bool:

@@ -327,18 +327,23 @@ def _build_contradictions(contradictions: list[Contradiction], keys: pa.ChunkedA
     )
 
 
+_FEW = 1 << 18
+"""Names that are strings, 25 MB: they are read one by one."""
+
+
 def read_graph(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> Graph:
     """The three tables as columns."""
     held = {row: pairs for row, pairs in enumerate(triples["qualifiers"].to_pylist()) if pairs}
     literals = triples["literal"].combine_chunks().dictionary_encode()
     codes = literals.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    names = TextColumn(entities["name"])
     return Graph(
         heads=find_rows(triples["head_id"], entities["entity_id"]),
         relations=find_rows(triples["relation_id"], relations["relation_id"]),
         tails=find_rows(triples["tail_id"], entities["entity_id"]),
         literals=codes.astype(np.int64),
         texts=literals.dictionary.to_pylist(),
-        names=TextColumn(entities["name"]),
+        names=[*names] if len(names) <= _FEW else names,
         types=list(map(find_kind, entities["name"].to_pylist(), entities["type"].to_pylist())),
         wordings=relations["name"].to_pylist(),
         support=relations["support"].to_pylist(),

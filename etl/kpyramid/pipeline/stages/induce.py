@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Protocol, cast
 
-import numpy as np
 import pyarrow as pa
 
 from kpyramid.completion.corrections import Corrections
@@ -388,7 +387,7 @@ def run(
     del individuals, ids, counts
     kind_of = {candidate.place.source: candidate.class_iri for candidate in copulas}
     candidates: list[Candidate] = []
-    for facts in graph.walk_facts(np.arange(len(triples))):
+    for facts in graph.walk_facts(graph.find_stating(index)):
         read = read_facts(
             *("induce", facts, linker.named, index, schema, kinds, linker.find, kind_of)
         )

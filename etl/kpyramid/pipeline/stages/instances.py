@@ -244,6 +244,8 @@ _HEDGED = Misfit("hedged", "the sentence asks, or says what is to be found out")
 _ARTICLES = re.compile(r"\b(?:a|an)\s+")
 _FIRST_OF = re.compile(r"^(?P<noun>[^,(]{2,60}?\s(?:of|in|on|at))\s+(?P<rest>\S.*)$", re.DOTALL)
 """`revenue of 4.2 billion euros`: the property is in the object of a verb such as `reported`."""
+_MAY_BE_FIRST = r"\W(?:of|in|on|at)\W"
+"""Arrow finds it, in ASCII, in all that `_FIRST_OF` matches, and in more."""
 
 Find = Callable[[str, str, Span | None], Named | str]
 """Finds the individual of a document's words, at a place if it is known, or why there is none."""
@@ -551,6 +553,13 @@ class Graph:
         """The places of the facts whose relation has one of these normal forms."""
         chosen = np.array([form in forms for form in self.forms], dtype=bool)
         return np.flatnonzero(chosen[self._relation_rows])
+
+    def find_stating(self, forms: Collection[str]) -> Integers:
+        """The places of the facts that may state one of these forms, see `read_facts`."""
+        ends = self.entities["name"], self.triples["literal"]
+        names, literals = (pc.match_substring_regex(end, _MAY_BE_FIRST).to_numpy() for end in ends)
+        begins = np.where(self._tails >= 0, names[self._tails], literals == True)  # noqa: E712
+        return np.union1d(self.find_stated(forms), np.flatnonzero(begins))
 
     @cached_property
     def wordings(self) -> list[str]:

@@ -4,7 +4,6 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -121,7 +120,7 @@ class Facts:
     def __len__(self) -> int:
         return len(self.columns["row"])
 
-    def __getitem__(self, rows: Numbers) -> "Facts":
+    def __getitem__(self, rows: Numbers | Mask) -> "Facts":
         return Facts(self.table, {name: column[rows] for name, column in self.columns.items()})
 
     def __iter__(self) -> Iterator[Fact]:
@@ -139,6 +138,12 @@ class Facts:
                 last = End(names[tail], types[tail_type], keys[tail_key])
                 rest = (confidence, words.qualifiers.get(row, ()), first, last, bool(denied))
                 yield Fact(row, chunk, chunk_id, document, phrase, form, *rest)
+
+    def count_statements(self) -> dict[Statement, int]:
+        """The number of facts with each wording."""
+        counts = np.bincount(self.columns["relation"], minlength=len(self.table.relations))
+        numbers = zip(self.table.relations, counts.tolist(), strict=True)
+        return {Statement(*pair): count for pair, count in numbers if count}
 
     @property
     def is_literal(self) -> Mask:
@@ -449,7 +454,7 @@ def run(
     selfish = (heads == tails) & ~facts.is_literal
     rejects += [reject_fact(f, raw_triples, "same_head_and_tail") for f in facts[selfish]]
     facts = facts[~selfish]
-    relation = cluster_relations(Statement(fact.relation, fact.form) for fact in facts)
+    relation = cluster_relations(facts.count_statements())
     if disambiguator is not None:
         same, unanswered = confirm_same(
             "relations", list_relations(facts, relation), embedder, disambiguator
@@ -457,7 +462,8 @@ def run(
         relation = {form: same.get(key, key) for form, key in relation.items()}
         rejects += unanswered
     facts, sizes = _group_facts(facts, relation)
-    sure = np.array([_weigh(group) >= min_confidence for group in _walk(facts, sizes)], dtype=bool)
+    weights = np.array([*_weigh(facts, sizes)], dtype=np.float64)
+    sure: Mask = weights >= min_confidence
     retained = np.repeat(sure, sizes)
     rejects += _reject_unsure(facts[~retained], raw_triples, chunks)
     facts, stated = facts[retained], _walk(facts[retained], sizes[sure])
@@ -466,7 +472,8 @@ def run(
     known = former.read("relations", ["relation_id", "name"]) if former else None
     names = map_column(known, "relation_id", "name") if known else {}
     corrected = corrections, Comparer(embedder).compare
-    rows = _build_triples(stated, relation, ids, cited, documents, raw_triples, *corrected)
+    weighed = zip(stated, weights[sure].tolist(), strict=True)
+    rows = _build_triples(weighed, relation, ids, cited, documents, raw_triples, *corrected)
     triples = build_table("triples", rows)
     rejects += [
         make_reject("resolve", "unmatched_correction", *unmatched)
@@ -640,12 +647,14 @@ def _find_nouns(
         for document, title, _ in _read_titles(documents)
         for word in {parse_name(title).key, *parse_name(title).words}
     }
-    walk = partial(_list_phrases, facts, raw_triples, chunks)
-    nouns, sources = resolve_nouns(walk, titles), map_column(documents, "document_id", "source")
-    for fact in facts:
-        origin = fact.document, sources[fact.document]
-        yield from [(noun := next(nouns)) and noun.replace(*origin) for _ in fact.entities]
-        yield from [" ".join(fact.tail.name.split())] * fact.tail.is_literal
+    nouns = resolve_nouns(_list_phrases(facts, raw_triples, chunks), titles)
+    sources = map_column(documents, "document_id", "source")
+    origins, columns = [(key, sources[key]) for _, key in facts.table.chunks], facts.columns
+    ends = zip(columns["chunk"], columns["names"][:, 1], facts.is_literal.tolist(), strict=True)
+    for chunk, tail, is_literal in ends:
+        for noun in islice(nouns, 2 - is_literal):
+            yield noun and noun.replace(*origins[chunk])
+        yield from [" ".join(facts.table.names[tail].split())] * is_literal
 
 
 def _list_phrases(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Phrase]:
@@ -721,14 +730,14 @@ def _build_entities(
 
 
 def _build_relations(
-    facts: Iterable[Fact], relation: Mapping[str, str], ids: _Ids, names: Mapping[str, str]
+    facts: Facts, relation: Mapping[str, str], ids: _Ids, names: Mapping[str, str]
 ) -> Iterable[Row]:
     wordings: dict[str, Counter[str]] = defaultdict(Counter)
     active: dict[str, set[str]] = defaultdict(set)
-    for fact in facts:
-        key = relation[Statement(fact.relation, fact.form).key]
-        wordings[key][fact.relation] += 1
-        inverse = spell_key(fact.form.inverse_key or "", fact.relation)
+    for statement, count in facts.count_statements().items():
+        key = relation[statement.key]
+        wordings[key][statement.wording] += count
+        inverse = spell_key(statement.form.inverse_key or "", statement.wording)
         if inverse in relation:
             active[key].add(relation[inverse])
     for key, counts in wordings.items():
@@ -744,9 +753,13 @@ def _build_relations(
         }
 
 
-def _weigh(statements: Iterable[Fact]) -> float:
-    """The probability that at least one statement is right; repeats within a chunk count once."""
-    return combine_chances((fact.chunk_id, fact.confidence) for fact in statements)
+def _weigh(facts: Facts, sizes: Numbers) -> Iterator[float]:
+    """For each fact, the probability that at least one of its statements is right.
+
+    Repeats within a chunk count once.
+    """
+    rest = zip(facts.columns["chunk"], facts.columns["confidence"].tolist(), strict=True)
+    return (combine_chances(islice(rest, size)) for size in sizes.tolist())
 
 
 def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Iterator[Row]:
@@ -766,7 +779,7 @@ def _reject_unsure(facts: Facts, raw_triples: pa.Table, chunks: pa.Table) -> Ite
 
 
 def _build_triples(
-    stated: Iterable[Sequence[Fact]],
+    weighed: Iterable[tuple[Sequence[Fact], float]],
     relation: Mapping[str, str],
     ids: _Ids,
     subjects: Mapping[str, str],
@@ -782,7 +795,7 @@ def _build_triples(
         .to_pylist()
         if (cited := cite_document(row["title"], row["opening"]))
     }
-    for facts in stated:
+    for facts, weight in weighed:
         is_literal, tail = facts[0].tail.is_literal, str(facts[0].tail.key)
         head_id = ids["entity", str(facts[0].head.key)]
         relation_id = ids["relation", relation[Statement(facts[0].relation, facts[0].form).key]]
@@ -818,7 +831,7 @@ def _build_triples(
             "valid_from": first,
             "valid_to": last,
             "qualifiers": qualifiers,
-            "confidence": _weigh(facts),
+            "confidence": weight,
             "raw_triple_ids": _take_ids(raw_triples["raw_triple_id"], {fact.row for fact in facts}),
         }
 
