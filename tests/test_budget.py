@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3544,
     "storage": 3141,
     "llm": 2671,
-    "extraction": 9747,
+    "extraction": 9746,
     "graph": 2456,
     "ontology": 6138,
     "completion": 2234,

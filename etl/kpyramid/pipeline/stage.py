@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 6, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        34,
+        35,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 21, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 22, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,

@@ -590,7 +590,7 @@ def is_personal(phrase: Phrase, tree: Tree) -> bool:
     noun = tree[phrase.root]
     owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
     nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
-    return any(n.tag in _PERSONAL and n.word in _SPEAKING for n in nodes)
+    return any(n.tag in _PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
 
 
 def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:

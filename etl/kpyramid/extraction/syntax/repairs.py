@@ -172,24 +172,20 @@ def _close_entity(nodes: list[Node], last: int) -> None:
             _close_entity(nodes, index)
 
 
-def _clear_age(age: Node) -> None:
-    """Remove the entity type of "age 50", which is no date."""
-    nodes = age.tree.nodes[age.i : age.i + 5]
-    if len(nodes) > 1 and nodes[1].pos == "NUM" and nodes[1].head is age:
-        last = next((n.i for n in nodes[1:] if n.iob != "I"), nodes[-1].i + 1)
-        for node in age.tree.nodes[age.i : last]:
-            node.entity, node.iob = "", "O"
+def _clear_type(first: Node) -> None:
+    """Remove the type of an entity from one of its words on."""
+    nodes, index = first.tree.nodes, first.i
+    first.entity, first.iob = "", "O"
+    while (index := index + 1) < len(nodes) and nodes[index].iob == "I":
+        nodes[index].entity, nodes[index].iob = "", "O"
 
 
 def _is_above(node: Node, descendant: Node) -> bool:
     """Whether `node` is `descendant` or an ancestor of it."""
-    ancestor = descendant
     for _ in range(50):
-        if ancestor is node:
-            return True
-        if ancestor.head is ancestor:
-            return False
-        ancestor = ancestor.head
+        if node is descendant or descendant.head is descendant:
+            return node is descendant
+        descendant = descendant.head
     return True
 
 
@@ -237,13 +233,16 @@ def repair_tree(tree: Tree) -> None:
         if _IS_MONTH.fullmatch(node.word.title()) and node.text[:1].isupper():
             _join_date(node)
         elif node.text in {"age", "aged"} and node.entity == "DATE" and node.iob == "B":
-            _clear_age(node)
+            if any(c.i == node.i + 1 and c.pos == "NUM" for c in node.children):
+                _clear_type(node)  # "age 50" is no date
         elif node.text in _QUOTES:
             _join_title(node)
         elif node.text in _OPENING:
             _lift_subject(node)
         elif node.text in {"is", "was"} and node.lemma == "be" and node.i:
             _join_leading_title(node)
+            if node.iob == "I" and any(c.dep in SUBJECTS and not c.entity for c in node.children):
+                _clear_type(node)  # "The gender of [Akbar is Male]": no title
         elif node.text == "I" and node.i:
             _join_numeral(node)
         elif node.text == "the" and node.i:
@@ -698,13 +697,13 @@ def _lower_mark(mark: Node) -> None:
 def _join_numeral(numeral: Node) -> None:
     """Make "I" in "Albert I of Germany", which the parser reads as a pronoun, part of the name."""
     name, verb = numeral.tree.nodes[numeral.i - 1], numeral.head
-    if not _ends_name(name) or numeral.dep == "compound":
-        return
-    beside = name.head is numeral or (numeral.dep in _SUBJECTS and name.head is verb)
-    owns = any(c.word == "of" for c in numeral.children) or numeral.dep not in _SUBJECTS
-    if not owns and verb.tag != "VBZ" and not (beside and verb.word == "was"):
-        return  # "In Paris I was happy"
-    _end_name(name, numeral, [], stays=beside)
+    if numeral.dep == "compound":
+        numeral.pos, numeral.tag = "PROPN", "NNP"  # "Henry I Duke of Guise"
+    elif _ends_name(name):
+        beside = name.head is numeral or (numeral.dep in _SUBJECTS and name.head is verb)
+        owns = any(c.word == "of" for c in numeral.children) or numeral.dep not in _SUBJECTS
+        if owns or verb.tag == "VBZ" or (beside and verb.word == "was"):
+            _end_name(name, numeral, [], stays=beside)  # but not "In Paris I was happy"
 
 
 def _join_byname(article: Node) -> None:
