@@ -100,13 +100,13 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=14,
+        version=15,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
         libraries=(
             *("kreuzberg", "markdown-it-py", "mwparserfromhell"),
-            *("python-calamine", "PyYAML", "simplemma"),
+            *("pyoxigraph", "python-calamine", "PyYAML", "simplemma"),
         ),
     ),
     Stage(
