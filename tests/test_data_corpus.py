@@ -1,6 +1,7 @@
 """Files of RDF in a corpus become facts; what is none is a counted reject."""
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,10 @@ from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.types import Titled
 from kpyramid.ontology.importing.data import read_data
 from kpyramid.settings import IngestSettings
-from tests.rows import each_row
+from kpyramid.storage.layout import Warehouse
+from tests.commands import run
+from tests.corpora import build_corpus, make_settings, read_snapshot
+from tests.rows import each_row, read_turtle
 from tests.test_tables import list_facts
 
 
@@ -67,3 +71,38 @@ def test_files_of_any_size_and_bytes_have_an_outcome() -> None:
         "a.NT#statements1001-2000",
         "a.NT#bad_rdf",
     ]
+
+
+@pytest.mark.usefixtures("quick_models")
+def test_individuals_of_an_ontology_are_facts_with_its_file_as_source(tmp_path: Path) -> None:
+    """Of labels that are nouns the first fact counts; the copy itself has no individuals."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "in.ttl").write_text(read_turtle("plant"))
+    own = tmp_path / "corpus" / "plant.ttl"
+    done = run("ontology", "import", str(tmp_path / "in.ttl"), "--output", str(own))
+    assert "3 individuals are in" in done.stdout
+    copy = own.rename(tmp_path / "plant.ttl").read_text()
+    assert "Alpha" not in copy
+    settings = make_settings(induce={"ontology": str(tmp_path / "plant.ttl")})
+    warehouse = Warehouse(tmp_path / "w")
+    tables = read_snapshot(
+        warehouse, build_corpus(tmp_path / "corpus", warehouse, settings).snapshot
+    )
+    names = {row["entity_id"]: row["name"] for row in tables["entities"].to_pylist()}
+    assert {
+        (
+            names[row["subject_id"]],
+            row["property_iri"].partition("#")[2],
+            row["literal"] or names[row["object_id"]],
+        )
+        for row in tables["instances"].to_pylist()
+        if row["property_iri"]
+    } == {
+        ("Pump Alpha", "standsIn", "Hall 2"),
+        ("Pump Alpha", "installed", "2001-04-05"),
+        ("Pump Alpha", "power", "7.5"),
+        ("Pump Beta", "standsIn", "Hall 2"),
+        ("Pump Beta", "installed", "2002-04-05"),
+    }
+    (source,) = tables["documents"]["source"].to_pylist()
+    assert source == "plant.individuals.nq#http://ex.org/plant#statements1-8"

@@ -94,7 +94,7 @@ def test_one_mapping_of_datatypes_holds_for_restrictions_and_values_too() -> Non
         "   owl:someValuesFrom xsd:dateTime ] .\n"
         ":Then a owl:Class ; rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ;\n"
         "   owl:hasValue '2001-02-03T04:05:06'^^xsd:dateTime ] .\n"
-        ":ann a :Person ; :p '1999-12-31T23:00:00Z'^^xsd:dateTime .\n"
+        ":ann a :Person ; :p '1999-12-31T23:00:00Z'^^xsd:dateTime . :Ann owl:oneOf ( :ann ) .\n"
         ":note a owl:AnnotationProperty . :ann :note '1999-12-31T23:00:00Z'^^xsd:dateTime .\n"
     )  # fmt: skip
     schema, changes = take(turtle)
@@ -369,7 +369,7 @@ def test_an_inconsistent_ontology_is_refused_and_the_axioms_are_named() -> None:
     require_java()
     turtle = ONTOLOGY + CLASSES + (
         ":Agent owl:disjointWith :Place . :Harbour a owl:Class ; rdfs:subClassOf :Firm, :Place .\n"
-        ":rotterdam a owl:NamedIndividual, :Harbour ."
+        ":rotterdam a :Harbour . :Large a owl:Class ; owl:oneOf ( :rotterdam ) ."
     )  # fmt: skip
     refuse(turtle, "inconsistent", "every firm is an agent; no agent is a place", seconds=60)
 

@@ -152,7 +152,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=22,
+        version=23,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -166,7 +166,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=28,
+        version=29,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),
@@ -181,7 +181,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=24,
+        version=25,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),

@@ -210,12 +210,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A schema to review, every change that the import made, and its number of individuals."""
+    """A schema to review, and every change that the import made."""
 
     schema: Schema
     form: str
     changes: tuple[Change, ...]
-    individuals: int
 
 
 def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
@@ -257,9 +256,20 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     if problems:
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise InputError(f"{source}: {len(problems)} to correct by hand:{listed}")
-    schema = read_schema(graph, source=source)
-    individuals = len(graph.find_typed(n.NAMED_INDIVIDUAL, *classes))
-    return Imported(schema, read.form, (*made, *words.made), individuals)
+    made += words.made + _leave_out_individuals(graph, {*classes, *properties})
+    return Imported(read_schema(graph, source=source), read.form, tuple(made))
+
+
+def _leave_out_individuals(graph: Graph, terms: Set[str]) -> list[Change]:
+    """Leaves out what is stated of individuals that no axiom names: it is data with a source."""
+    individuals = {*graph.find_typed(n.NAMED_INDIVIDUAL, *terms)} - terms
+    axioms = (t.object for t in graph if isinstance(t.subject, ox.BlankNode))
+    gone = individuals - {value.value for value in axioms if isinstance(value, ox.NamedNode)}
+    for iri in gone:
+        for predicate in graph.list_predicates(iri):
+            graph.remove(iri, predicate)
+    why = "what is stated of them is data: NAME.individuals.nq has it, for the corpus"
+    return [Change("individuals apart", f"{len(gone)} individuals", why)] if gone else []
 
 
 class _Conversion:

@@ -10,10 +10,12 @@ from urllib.parse import quote, unquote
 import pyoxigraph as ox
 
 from kpyramid.ontology import names as n
+from kpyramid.ontology.axioms import name_blank_nodes
 from kpyramid.ontology.importing.conversion import SCHEMA_ORG, Datatypes, derive_label
 from kpyramid.ontology.importing.files import BASE_FILES
 from kpyramid.ontology.literals import parse_literal
-from kpyramid.ontology.turtle import Graph, Node, Object
+from kpyramid.ontology.schema import Schema
+from kpyramid.ontology.turtle import Graph, Node, Object, walk
 
 _FORMS = {
     ".nt": ox.RdfFormat.N_TRIPLES,
@@ -335,3 +337,37 @@ def _write_number(text: str) -> str:
     if not number.is_finite() or abs(number.adjusted()) > _MOST_DIGITS:
         return ""
     return f"{number.normalize():f}" if "e" in text.lower() else text
+
+
+def write_individuals(triples: Sequence[ox.Triple], schema: Schema) -> tuple[str, int]:
+    """What an ontology's file says of individuals, as N-Quads in its own graph; their number.
+
+    The labels of classes and properties go with it, as the schema has them.
+    """
+    graph = Graph(triples)
+    labels = {c.iri: c.label for c in schema.classes}
+    kinds = graph.find_typed(n.NAMED_INDIVIDUAL, *labels)
+    labels |= {prop.iri: prop.label for prop in schema.properties}
+    individuals = [iri for iri in kinds if iri not in labels]
+
+    def list_stated(node: Node) -> list[ox.Triple]:
+        return [
+            ox.Triple(node, ox.NamedNode(predicate), value)
+            for predicate in graph.list_predicates(node)
+            for value in graph.find(node, predicate)
+            if value != ox.NamedNode(n.NAMED_INDIVIDUAL)
+        ]
+
+    def step(node: Node) -> Iterator[Node]:
+        return (t.object for t in list_stated(node) if isinstance(t.object, ox.BlankNode))
+
+    starts: list[Node] = [ox.NamedNode(iri) for iri in individuals]
+    stated = [t for node in walk(starts, step) for t in list_stated(node)]
+    used = {str(term).strip("<>") for t in stated for term in (t.predicate, t.object)}
+    stated += [
+        ox.Triple(ox.NamedNode(iri), ox.NamedNode(n.LABEL), ox.Literal(labels[iri]))
+        for iri in sorted(used & labels.keys())
+    ]
+    of = ox.NamedNode(schema.base.rstrip("#/"))
+    lines = dict.fromkeys(f"{t} {of} .\n" for t in name_blank_nodes(stated))
+    return "".join(lines), len(individuals)
