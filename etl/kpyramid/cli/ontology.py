@@ -35,7 +35,8 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
     stubs. The file is parsed in a separate process, within limits of time and memory.
 
     What the file says of individuals goes into NAME.individuals.nq beside the Turtle, to be put
-    into the corpus if they are to be facts.
+    into the corpus if they are to be facts; unions in domains and ranges, enumerated values and
+    limits of values go into NAME.shapes.ttl as SHACL.
 
     Optional files beside the Turtle help a build: NAME.examples.jsonl (sentences with their
     values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
@@ -69,14 +70,19 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
             f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
             "could publish it; remove one of these statements"
         )
-    write_target(target, turtle)
+    stated, individuals = write_individuals(read.triples, schema)
+    beside = {".shapes.ttl": imported.shapes, ".individuals.nq": stated if individuals else ""}
+    files = {target.with_suffix(suffix): text for suffix, text in beside.items() if text}
+    for path in files:
+        if path.exists():
+            raise InputError(f"{path} is there already; remove it, or choose another --output")
+    for path, text in {target: turtle, **files}.items():
+        write_target(path, text)
     bare = sum(not prop.alt_labels for prop in schema.properties)
     size = f"{len(schema.classes)} classes, {len(schema.properties)} properties"
     notes = [_NEXT.format(f"{target} ({size})")]
-    stated, individuals = write_individuals(read.triples, schema)
     if individuals:
         data = target.with_suffix(".individuals.nq")
-        write_target(data, stated)
         notes.append(
             f"{individuals} individuals are in {data}: put it into the corpus to have them as facts"
         )
