@@ -177,7 +177,7 @@ def write_ontology(schema_turtle: str, instances_nt: str) -> str:
     """
     schema = name_blank_nodes(parse_turtle(schema_turtle, source="the schema"))
     individual = f"<{n.RDF_TYPE}> <{n.NAMED_INDIVIDUAL}> .\n"
-    lines = instances_nt.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in instances_nt.split("\n")[:-1]]  # U+2028 ends no line
     named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
     declared = {f"{subject} {individual}" for subject in named}
     stated = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
