@@ -106,3 +106,25 @@ def test_individuals_of_an_ontology_are_facts_with_its_file_as_source(tmp_path: 
     }
     (source,) = tables["documents"]["source"].to_pylist()
     assert source == "plant.individuals.nq#http://ex.org/plant#statements1-8"
+
+
+@pytest.mark.usefixtures("quick_models")
+def test_an_ontology_without_a_class_has_values_and_a_build_says_why_there_are_none(
+    tmp_path: Path,
+) -> None:
+    """A date is none that numbers what another cell of its row names."""
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "a.md").write_text(
+        "| Service | Owner | Launch date |\n|---|---|---|\n"
+        "| Corvid | Platform Team | 2020-01-05 |\n| Magpie | Finance Team | 2021-05-03 |\n"
+    )
+    head = read_turtle("ontology_import_head") + "<https://example.org/o> a owl:Ontology .\n"
+    made = ":p a owl:DatatypeProperty ; rdfs:label '{}'@en ; rdfs:domain {} ; rdfs:range xsd:{} .\n"
+    service = ":Service a owl:Class ; rdfs:label 'service'@en .\n"
+    for name, turtle, said in (
+        ("one", made.format("launch date", "owl:Thing", "date"), "2 values of the ontology"),
+        ("two", service + made.format("owner", ":Service", "string"), "what Corvid is)\n"),
+    ):
+        (tmp_path / f"{name}.ttl").write_text(head + turtle)
+        own = ("--ontology", str(tmp_path / f"{name}.ttl"), "--warehouse", str(tmp_path / name))
+        assert said in run("build", str(tmp_path / "corpus"), *own).stdout

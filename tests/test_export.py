@@ -193,7 +193,7 @@ def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() ->
     )
     ann, person = 'Ann "A" Lee', base + "Person"
     stated = [(base + "knows", person, base + "bo", None, None, ann, "Bo Ek")]
-    stated += [(base + "bornIn", person, base + "oslo", None, None, ann, "Oslo")]
+    stated += [(base + "bornIn", n.THING, base + "oslo", None, None, ann, "Oslo")]
     stated += [(f"{base}p{d}", person, None, v, n.XSD + d, ann) for d, v in literals.items()]
     written = write_instances(InstanceStatement(base + "ann", *row) for row in stated)
     read = write_ontology(schema, written)

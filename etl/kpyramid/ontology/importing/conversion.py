@@ -224,7 +224,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     `name` is that of the file, for a base if the ontology states none.
 
     Raises:
-        InputError: it declares no class, or contradicts itself; every problem is named.
+        InputError: it declares no term, or contradicts itself; every problem is named.
     """
     graph = Graph(read.triples)
     base = f"{BASE_FILES}{quote(name, safe='')}"
@@ -245,9 +245,9 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     made, problems = [*terms.made, *ends.made], [*terms.problems, *ends.problems]
     for iri in sorted({*classes} & {*properties}):
         problems.append(f"<{iri}>: a class and a property; give one of them another IRI")
-    if not classes:
+    if not classes and not properties:
         problems.append(
-            "it declares no class: state at least one owl:Class; where it has individuals only, "
+            "it declares no class and no property; where it has individuals only, "
             "this is data: import the ontology that declares their classes"
         )
     words = _Words(graph)

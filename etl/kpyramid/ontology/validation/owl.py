@@ -120,7 +120,8 @@ def _list_written(instances_nt: str) -> _Values:
     for quad in quads:
         predicate = quad.predicate.value
         if quad.subject in named and not predicate.startswith((n.PROV, n.DCT)):
-            written[quad.subject.value, predicate].add(_make_value(quad.object))
+            values = written[quad.subject.value, predicate]
+            values |= {_make_value(quad.object)} - {n.THING}  # of which everything is
     return written
 
 
