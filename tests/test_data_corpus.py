@@ -54,6 +54,10 @@ def test_files_of_any_size_and_bytes_have_an_outcome() -> None:
     assert read("a.nt", '<http://a/b> <http://p/knows> "é" .'.encode("latin-1"))[1].keys() == {
         "undecodable"
     }
+    assert read("a.ttl", b"<http://a> <http://b> " + b"<<( " * 10**6)[1].keys() == {"bad_statement"}
+    assert read("a.ttl", b'<http://a> <http://b> "%s" .' % (b"x" * 2**24))[1].keys() == {"bad_rdf"}
+    prefix = b"@prefix p: <http://%s/> .\n" % (b"a" * 10**6)
+    assert read("a.ttl", prefix + b"p:a p:b p:c .\n" * 10**4)[1].keys() == {"too_large"}
     circle = "".join(f"_:b{i} <http://e/next> _:b{(i + 1) % 10**5} .\n" for i in range(10**5))
     facts, refused = read("a.nt", circle.encode())
     assert not facts

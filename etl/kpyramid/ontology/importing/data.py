@@ -27,6 +27,9 @@ _FORMS = {
 _OF_LINES = (".nt", ".nq")
 _MOST_STATEMENTS = 1_000_000
 """Of a file, held at once: some 600 MB."""
+_MOST_CHARACTERS = 2**28
+"""With prefixes written out: a long one may be used often."""
+_MOST_NESTED = 1000
 _DEEPEST = 3
 """Unnamed things within each other whose statements are told of the thing that has them."""
 
@@ -45,6 +48,7 @@ _DATES, _TEXTS = {n.XSD + "date", n.XSD + "gYear", n.XSD + "gYearMonth"}, {n.XSD
 _TEXTS |= {n.XSD + "anyURI", n.RDFS + "Literal"}
 _FLAGS = {"true": "true", "1": "true", "false": "false", "0": "false"}
 _BOOLEAN, _NIL = n.XSD + "boolean", ox.NamedNode(n.RDF_NIL)
+_UNNAMED = re.compile(r"_:\w+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _WORD = re.compile(r"[^\W\d_]{2}")
 _CAPITAL = re.compile(r"(?<=[A-Za-z][a-z]{2})(?=[A-Z][a-z]{2})")
@@ -78,9 +82,10 @@ def read_data(path: str, text: str, language: str) -> tuple[list[Statement], lis
     Nothing that the file names is fetched. Relative IRIs lie below the file's name. `language`:
     that of the names and texts to read; a name in another one is used where there is no other.
     """
-    data = _Data(language)
+    data, size = _Data(language), 0
     for number, quad in enumerate(_parse(text, path, data), 1):
-        if number > _MOST_STATEMENTS:
+        size += sum(len(getattr(term, "value", "")) for term in quad)
+        if number > _MOST_STATEMENTS or size > _MOST_CHARACTERS:
             return [], [Left("too_large", _WHY["too_large"])]
         data.add(quad)
     return [*data.write()], data.list_left()
@@ -91,15 +96,19 @@ def _parse(text: str, path: str, data: "_Data") -> Iterator[ox.Quad]:
     base, ending = BASE_FILES + quote(path, safe="/"), path[path.rindex(".") :].lower()
     parts = text.split("\n") if ending in _OF_LINES else [text]
     for number, part in enumerate(parts, 1):
+        if part.count("<<") > _MOST_NESTED:  # within each other they overflow the parser's stack
+            data.leave("bad_statement", (f"line {number}: more than {_MOST_NESTED} times <<",))
+            continue
         try:
             yield from ox.parse(
                 part, format=_FORMS[ending], base_iri=None if ending in _OF_LINES else base
             )
-        except SyntaxError as e:
+        except (SyntaxError, MemoryError) as e:  # a text of 16 MB is too long for the parser
             if "remote context" in str(e):
                 data.leave("remote_context", (), 0)
                 return
-            line, rest = (number, "") if ending in _OF_LINES else (e.lineno, "; the rest is unread")
+            line = number if ending in _OF_LINES else getattr(e, "lineno", None) or 1
+            rest = "" if ending in _OF_LINES else "; the rest is unread"
             said = re.sub(r"^.*?: | \(line \d+\)$", "", str(e))
             data.leave("bad_rdf", (f"line {line}: {said}{rest}",))
 
@@ -111,7 +120,8 @@ _WHY = {
     "binary": "they have control characters",
     "remote_context": "its @context is at another address, and nothing is fetched: write the terms "
     'into the file, such as {"@vocab": "https://schema.org/"}',
-    "too_large": f"it has more than {_MOST_STATEMENTS:,} statements: cut it into parts",
+    "too_large": f"it has more than {_MOST_STATEMENTS:,} statements, or long prefixes too often"
+    ": cut it into parts",
     "blank_node": "they are of something that has no name and no single owner",
     "no_label": "nothing tells what the property or class means: give it an rdfs:label",
     "other_language": "the text is in another language",
@@ -140,8 +150,9 @@ class _Data:
     def leave(self, reason: str, shown: _Shown, count: int = 1) -> None:
         """Counts statements that are no fact; the first of each reason is shown."""
         if reason not in self._left:
+            # The parser names unnamed nodes anew each time.
             words = " ".join(repr(str(each))[1:-1] for each in shown)
-            self._left[reason] = 0, words[:_MOST_SHOWN]
+            self._left[reason] = 0, _UNNAMED.sub("[]", words)[:_MOST_SHOWN]
         before, first = self._left[reason]
         self._left[reason] = before + count, first
 
