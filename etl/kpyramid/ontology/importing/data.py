@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
+from operator import itemgetter
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -143,6 +144,8 @@ class _Data:
         self._named: dict[Node, tuple[tuple[bool, int], str]] = {}
         self._schema: set[Node] = set()
         self._uses: Counter[Object] = Counter()
+        self._stated: _Stated = {}
+        self._told: set[Object] = set()
         self._left: dict[str, tuple[int, str]] = {}
         self._datatypes = Datatypes(Graph(()))
         self._terms: dict[str, str] = {}
@@ -174,14 +177,10 @@ class _Data:
         graph = getattr(quad.graph_name, "value", "")
         self._graphs.setdefault(graph, {}).setdefault(subject, []).append((predicate, value))
         if isinstance(value, ox.Literal):
-            rank = not self._is_read(value), (*_NAMING, predicate).index(predicate)
-            name = " ".join(value.value.split())
-            if (
-                name
-                and rank[1] < len(_NAMING)
-                and (subject not in self._named or rank < self._named[subject][0])
-            ):
-                self._named[subject] = rank, name
+            if predicate in _NAMING and value.value.strip():
+                rank = not self._is_read(value), _NAMING.index(predicate)
+                names = (rank, " ".join(value.value.split())), self._named.get(subject)
+                self._named[subject] = min(filter(None, reversed(names)), key=itemgetter(0))
         elif predicate == n.RDF_TYPE:
             kind = getattr(value, "value", "")
             if kind.startswith(_OF_SCHEMAS) and kind not in _OF_ALL:
@@ -201,10 +200,10 @@ class _Data:
         )
         self._shared = {name for name, count in counts.items() if count > 1}
         for graph, stated in self._graphs.items():
-            told: set[Object] = set()
+            self._stated, self._told = stated, set()
             for node in stated:
                 if name := "" if node in self._schema else self._find_name(node):
-                    for words in self._tell(node, (), stated, told):
+                    for words in self._tell(node, ()):
                         if _CONTROL.search("".join((name, *words))):
                             self.leave("binary", (name, *words))
                         else:
@@ -213,7 +212,7 @@ class _Data:
                 if node in self._schema:
                     left = [each for each in statements if each[0] not in _NAMING]
                     self._leave_all("schema", node, left)
-                elif node not in told and not self._find_name(node):
+                elif node not in self._told and not self._find_name(node):
                     self._leave_all("blank_node", node, statements)
 
     def _leave_all(self, reason: str, node: Node, left: Sequence[tuple[str, Object]]) -> None:
@@ -242,15 +241,13 @@ class _Data:
             self._terms[iri] = words if _WORD.search(words) else ""
         return self._terms[iri]
 
-    def _tell(
-        self, node: Node, above: tuple[str, ...], stated: _Stated, told: set[Object]
-    ) -> Iterator[_Words]:
+    def _tell(self, node: Node, above: tuple[str, ...]) -> Iterator[_Words]:
         """What is stated of a node, and of the unnamed nodes that only it has.
 
         `above`: the words of the properties that lead to an unnamed node.
         """
         label = self._named[node][1] if node in self._named else ""
-        for predicate, value in stated[node]:
+        for predicate, value in self._stated[node]:
             term, shown = self._find_term(predicate), (node, predicate, value)
             if isinstance(value, ox.Literal) and predicate in (*_NAMING, *_OTHER_NAMES):
                 text = " ".join(value.value.split())
@@ -271,17 +268,10 @@ class _Data:
             elif not term:
                 self.leave("no_label", shown)
             else:
-                for each in self._list_values(value, stated, told):
-                    yield from self._tell_value(each, (*above, term), stated, told, shown)
+                for each in self._list_values(value):
+                    yield from self._tell_value(each, (*above, term), shown)
 
-    def _tell_value(
-        self,
-        value: Object,
-        terms: tuple[str, ...],
-        stated: _Stated,
-        told: set[Object],
-        shown: _Shown,
-    ) -> Iterator[_Words]:
+    def _tell_value(self, value: Object, terms: tuple[str, ...], shown: _Shown) -> Iterator[_Words]:
         relation = " ".join(terms)
         if isinstance(value, ox.Literal):
             if words := self._read_literal(value, shown):
@@ -294,27 +284,29 @@ class _Data:
             self.leave("bad_statement", shown)
         elif name := self._find_name(value):
             yield relation, name, "text"
-        elif (
-            value in stated
-            and value not in told
-            and self._uses[value] == 1
-            and len(terms) <= _DEEPEST
-        ):
-            told.add(value)
-            yield from self._tell(value, terms, stated, told)
+        elif self._is_part(value) and len(terms) <= _DEEPEST:
+            self._told.add(value)
+            yield from self._tell(value, terms)
         else:
             self.leave("blank_node", shown)
 
-    def _list_values(self, value: Object, stated: _Stated, told: set[Object]) -> Iterator[Object]:
+    def _is_part(self, node: Node) -> bool:
+        """Whether an unnamed node is of one thing only, and not told of yet."""
+        return node in self._stated and node not in self._told and self._uses[node] == 1
+
+    def _list_values(self, value: Object) -> Iterator[Object]:
         """The members of a list, else the value itself."""
-        parts = dict(stated.get(value, ())) if isinstance(value, ox.BlankNode) else {}
+        parts = self._find_parts(value)
         if value != _NIL and n.RDF_FIRST not in parts:
             yield value
-        while n.RDF_FIRST in parts and value not in told:
-            told.add(value)
+        while n.RDF_FIRST in parts and value not in self._told:
+            self._told.add(value)
             yield parts[n.RDF_FIRST]
             value = parts.get(n.RDF_REST, _NIL)
-            parts = dict(stated.get(value, ())) if isinstance(value, ox.BlankNode) else {}
+            parts = self._find_parts(value)
+
+    def _find_parts(self, value: Object) -> dict[str, Object]:
+        return dict(self._stated.get(value, ())) if isinstance(value, ox.BlankNode) else {}
 
     def _read_literal(self, literal: ox.Literal, shown: _Shown) -> tuple[str, str] | None:
         """The text and the kind of a value; None for one in another language or of no value."""
