@@ -182,11 +182,12 @@ def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() ->
     """Of any datatype, and of properties with an inverse; no Python that a file names is run."""
     base = "https://example.org/o#"
     literals = {
-        "date": "1850-01-02", "gYear": "1850", "gYearMonth": "1850-01", "integer": "7",
+        "date": "1850-01-02", "gYear": "1850", "gYearMonth": "1850-01", "integer": "9" * 24,
         "decimal": "7.5", "boolean": "true", "anyURI": "http://a.b/", "string": "a\u2028b é",
     }  # fmt: skip
     schema = read_turtle("reasoner") + (
         ":home owl:inverseOf :bornIn ; a owl:ObjectProperty . :knows a owl:SymmetricProperty .\n"
+        ":iri a owl:DatatypeProperty .\n"
         f":Person <{n.OWLREADY}python_name> 'Evil' . <https://example.org/o> "
         f"<{n.OWLREADY}python_module> 'evil_module' .\n"
         + "".join(f":p{d} a owl:DatatypeProperty ; rdfs:range xsd:{d} .\n" for d in literals)
@@ -195,9 +196,10 @@ def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() ->
     stated = [(base + "knows", person, base + "bo", None, None, ann, "Bo Ek")]
     stated += [(base + "bornIn", n.THING, base + "oslo", None, None, ann, "Oslo")]
     stated += [(f"{base}p{d}", person, None, v, n.XSD + d, ann) for d, v in literals.items()]
+    stated += [(base + "iri", person, None, '"@en', n.XSD + "string", ann)]
     written = write_instances(InstanceStatement(base + "ann", *row) for row in stated)
     read = write_ontology(schema, written)
-    assert judge_reading(read, written, seconds=60) == "pass: 14 values of 3 individuals"
+    assert judge_reading(read, written, seconds=60) == "pass: 15 values of 3 individuals"
     for change in (
         *('"7.5"|"7.25"', "1850-01-02T|1850-01-03T", "Bo Ek|Bo", "o#bo>|o#al>", '"true"|"false"'),
         *("o#Person> .|o#Work> .", "\n|\n<x"),

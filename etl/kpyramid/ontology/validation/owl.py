@@ -25,6 +25,8 @@ _BYTES_OF_A_WORLD = 30
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto -XX:+ExitOnOutOfMemoryError"
 _ANY = f'<urn:x> <{n.LABEL}> "x" .\n'
 _MOST_NAMED = 5
+_LONG = 19
+"""Digits of an integer from which on it is written as a decimal."""
 _INTEGERS = {"gYear", "int", "integer", "long", "nonNegativeInteger", "positiveInteger"}
 _Values = defaultdict[tuple[str, str], set[object]]
 
@@ -81,6 +83,8 @@ def serve() -> None:
 def _compare(world: "World", written: _Values) -> dict[str, object]:
     """The numbers of values and individuals, and in words what differs."""
     read = _Values(set)
+    for number, prop in enumerate([*world.properties()]):
+        prop.python_name = f"property_{number}"  # `iri` and `label` are attributes of owlready2's
     for subject, predicate in written:
         read[subject, predicate] = _read(world, subject, predicate)
     individuals = sorted({subject for subject, _ in written})
@@ -132,20 +136,21 @@ def _make_value(term: Any) -> object:
     if kind in ("decimal", "double", "float"):
         return float(text)
     if kind in _INTEGERS:
-        return int(text)
+        is_long = kind.endswith("nteger") and len(text.lstrip("-")) >= _LONG
+        return float(text) if is_long else int(text)
     if kind == "boolean":
         return text in ("true", "1")
     return datetime.fromisoformat(text).isoformat() if kind == "date" else text
 
 
 def _read(world: "World", subject: str, predicate: str) -> set[object]:
-    individual, prop = world[subject], world[predicate]
+    from owlready2 import label  # a property of the ontology may have the same name
+
+    individual, prop = world[subject], label if predicate == n.LABEL else world[predicate]
     if individual is None:
         return set()
     if predicate == n.RDF_TYPE:
         return {kind.iri for kind in individual.is_a if kind.iri != n.THING}
-    if predicate == n.LABEL:
-        return {str(value) for value in individual.label}
     return set() if prop is None else {*_list_values(prop[individual])}
 
 
