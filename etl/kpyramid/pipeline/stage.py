@@ -195,7 +195,7 @@ PIPELINE: tuple[Stage, ...] = (
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),
-        libraries=("pyoxigraph", "simplemma"),
+        libraries=("owlready2", "pyoxigraph", "simplemma"),
     ),
 )
 
