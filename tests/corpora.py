@@ -95,7 +95,7 @@ def use_quick_models(monkeypatch: pytest.MonkeyPatch, *, judged: bool = False) -
 
 
 def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lets every snapshot pass HermiT and SHACL, which start a process for seconds.
+    """Lets every snapshot pass HermiT, SHACL and owlready2, which start a process for seconds.
 
     They pass what is built of small corpora; that they stop what they must is for the tests of
     the gates, which ask them. Checks and questions are run, in this process.
@@ -104,6 +104,7 @@ def pass_gates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "check_query", _check_query)
     monkeypatch.setattr(gates, "judge_consistency", lambda *_, **__: "pass")
     monkeypatch.setattr(gates, "judge_shapes", lambda *_, **__: Shaped("pass"))
+    monkeypatch.setattr(gates, "judge_reading", lambda *_, **__: "pass")
 
 
 def share(name: str, make: Callable[[Path], object]) -> Path:

@@ -158,7 +158,9 @@ def test_a_build_says_everything_in_one_object(tmp_path: Path) -> None:
     assert set(fields.split()) <= first.keys()
     stages = {stage.name for stage in PIPELINE}
     assert first["recomputed"].keys() == first["seconds"].keys() == stages
-    gates = "traceable kept size standing consistent shapes checks questions contradictions"
+    gates = (
+        "traceable kept size standing readable consistent shapes checks questions contradictions"
+    )
     assert first["gates"].keys() == set(gates.split())
     assert not [said for said in first["gates"].values() if said.startswith("fail")]
     assert (first["committed"], again["committed"]) == ("yes", "unchanged")

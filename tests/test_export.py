@@ -27,6 +27,8 @@ import pytest
 
 from kpyramid.errors import EndpointError, InputError, IntegrityError
 from kpyramid.ontology import names as n
+from kpyramid.ontology.store import InstanceStatement, write_instances, write_ontology
+from kpyramid.ontology.validation.owl import judge_reading
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import _NEO4J, FORMS, _name_label, export
 from kpyramid.snapshot.mapped import write_rows
@@ -41,7 +43,7 @@ from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests import commands
 from tests.corpora import encode_lines, hash_tree, open_told, require_java
-from tests.rows import read_bodies
+from tests.rows import read_bodies, read_turtle
 from tests.s3 import BUCKET, S3Server, use_server
 
 STRANGE = 'The "Vell" <Lake> & \\ co;\n 🚢'
@@ -174,6 +176,38 @@ def test_ontology_and_graph_are_read_by_rdflib_pyoxigraph_and_owlready2(told: Sn
         one, other = rdflib.Graph().parse(path), list(ox.parse(path=path, format=form))
         assert len(one) == len({*other}) > 0
         assert name.endswith(".nt") or {"rdfs", "skos", "kp"} <= dict(one.namespaces()).keys()
+
+
+def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() -> None:
+    """Of any datatype, and of properties with an inverse; no Python that a file names is run."""
+    base = "https://example.org/o#"
+    literals = {
+        "date": "1850-01-02", "gYear": "1850", "gYearMonth": "1850-01", "integer": "9" * 24,
+        "decimal": "7.5", "boolean": "true", "anyURI": "http://a.b/", "string": "a\u2028b é",
+    }  # fmt: skip
+    schema = read_turtle("reasoner") + (
+        ":home owl:inverseOf :bornIn ; a owl:ObjectProperty . :knows a owl:SymmetricProperty .\n"
+        ":iri a owl:DatatypeProperty .\n"
+        f":Person <{n.OWLREADY}python_name> 'Evil' . <https://example.org/o> "
+        f"<{n.OWLREADY}python_module> 'evil_module' .\n"
+        + "".join(f":p{d} a owl:DatatypeProperty ; rdfs:range xsd:{d} .\n" for d in literals)
+    )
+    ann, person = 'Ann "A" Lee', base + "Person"
+    stated = [(base + "knows", person, base + "bo", None, None, ann, "Bo Ek")]
+    stated += [(base + "bornIn", n.THING, base + "oslo", None, None, ann, "Oslo")]
+    stated += [(f"{base}p{d}", person, None, v, n.XSD + d, ann) for d, v in literals.items()]
+    stated += [(base + "iri", person, None, '"@en', n.XSD + "string", ann)]
+    written = write_instances(InstanceStatement(base + "ann", *row) for row in stated)
+    read = write_ontology(schema, written)
+    assert judge_reading(read, written, seconds=60) == "pass: 15 values of 3 individuals"
+    for change in (
+        *('"7.5"|"7.25"', "1850-01-02T|1850-01-03T", "Bo Ek|Bo", "o#bo>|o#al>", '"true"|"false"'),
+        *("o#Person> .|o#Work> .", "\n|\n<x"),
+    ):
+        old, new = change.split("|")
+        assert old in read
+        verdict = judge_reading(read.replace(old, new), written, seconds=60)
+        assert verdict.startswith("fail: owlready2 reads "), old
 
 
 @pytest.mark.slow

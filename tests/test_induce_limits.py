@@ -260,7 +260,12 @@ NESTED = st.recursive(st.just("a"), nest, max_leaves=6)
 def test_a_literal_passes_the_shapes_that_follow_from_the_schema(text: str, kind: str) -> None:
     def passes(words: str) -> bool:
         return (
-            string_rules().find_broken((), "https://example.org/o#word", words, XSD + "string")
+            string_rules().find_broken(
+                ("https://example.org/o#Agent",),
+                "https://example.org/o#word",
+                words,
+                XSD + "string",
+            )
             is None
         )
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyoxigraph as ox
 import pytest
 from click.testing import Result
 from typer.testing import CliRunner
@@ -15,10 +16,12 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
+from kpyramid.ontology.constraints import Rules, read_constraints
 from kpyramid.ontology.importing.conversion import Change, derive_label, import_ontology
 from kpyramid.ontology.importing.files import read_outside
 from kpyramid.ontology.population.kinds import find_kinds, infer_entity_types
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
+from kpyramid.ontology.validation.shapes import judge_shapes
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
 from tests.rows import each_row, read_rows, read_turtle
@@ -94,7 +97,7 @@ def test_one_mapping_of_datatypes_holds_for_restrictions_and_values_too() -> Non
         "   owl:someValuesFrom xsd:dateTime ] .\n"
         ":Then a owl:Class ; rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ;\n"
         "   owl:hasValue '2001-02-03T04:05:06'^^xsd:dateTime ] .\n"
-        ":ann a :Person ; :p '1999-12-31T23:00:00Z'^^xsd:dateTime .\n"
+        ":ann a :Person ; :p '1999-12-31T23:00:00Z'^^xsd:dateTime . :Ann owl:oneOf ( :ann ) .\n"
         ":note a owl:AnnotationProperty . :ann :note '1999-12-31T23:00:00Z'^^xsd:dateTime .\n"
     )  # fmt: skip
     schema, changes = take(turtle)
@@ -289,6 +292,37 @@ def test_python_that_an_annotation_names_is_taken_out_and_named() -> None:
     assert '"shutil"' in next(c.detail for c in changes if c.kind == "code removed")
 
 
+@pytest.mark.usefixtures("shapes_here")
+def test_unions_enumerations_and_limits_are_kept_as_shapes() -> None:
+    """What one domain and one range cannot say is refused when it is read, and by the gate."""
+    assert run(read_turtle("unions")).exit_code == 0
+    base, shapes = "http://ex.org/u#", Path("out.shapes.ttl").read_text()
+    rules = Rules(parse_schema(Path("out.ttl").read_text(), source="out"),
+                  read_constraints(shapes, source="shapes"))  # fmt: skip
+    integer, string = n.XSD + "integer", n.XSD + "string"
+    kinds = {"ann": "Person", "orm": "Firm", "mog": "Cat", "leeds": "Place"}
+    stated = [f"<{base}{s}> <{n.RDF_TYPE}> <{base}{kind}> .\n" for s, kind in kinds.items()]
+    for literal, datatype, prop, fits in (
+        ("130", integer, "age", True),
+        ("131", integer, "age", False),
+        ("good", string, "grade", True),
+        ("fair", string, "grade", False),
+    ):
+        assert (
+            rules.find_broken({base + "Person"}, base + prop, literal, datatype) is None
+        ) is fits
+        value = ox.Literal(literal, datatype=ox.NamedNode(datatype))
+        stated.append(f"<{base}ann> <{base}{prop}> {value} .\n")
+    for one, other, fits in (("orm", "mog", True), ("ann", "orm", False), ("mog", "leeds", False)):
+        ends = {base + kinds[one]}, base + "owns", {base + kinds[other]}
+        assert (rules.find_missing(*ends) is None) is fits
+        stated.append(f"<{base}{one}> <{base}owns> <{base}{other}> .\n")
+    schema, data = Path("out.ttl").read_text(), "".join(stated)
+    verdict = judge_shapes(schema, data, {"its shapes": shapes}, seconds=60).verdict
+    assert verdict.startswith("fail: 4 violations")
+    assert run(read_turtle("unions")).exit_code == 3, "shapes may have been reviewed"
+
+
 def test_a_file_that_is_there_is_not_overwritten() -> None:
     Path("out.ttl").write_text("reviewed")
     done = run(ONTOLOGY + CLASSES)
@@ -369,7 +403,7 @@ def test_an_inconsistent_ontology_is_refused_and_the_axioms_are_named() -> None:
     require_java()
     turtle = ONTOLOGY + CLASSES + (
         ":Agent owl:disjointWith :Place . :Harbour a owl:Class ; rdfs:subClassOf :Firm, :Place .\n"
-        ":rotterdam a owl:NamedIndividual, :Harbour ."
+        ":rotterdam a :Harbour . :Large a owl:Class ; owl:oneOf ( :rotterdam ) ."
     )  # fmt: skip
     refuse(turtle, "inconsistent", "every firm is an agent; no agent is a place", seconds=60)
 

@@ -34,6 +34,10 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
     Nothing is fetched: owl:imports are listed, and classes known only from there are declared as
     stubs. The file is parsed in a separate process, within limits of time and memory.
 
+    What the file says of individuals goes into NAME.individuals.nq beside the Turtle, to be put
+    into the corpus if they are to be facts; unions in domains and ranges, enumerated values and
+    limits of values go into NAME.shapes.ttl as SHACL.
+
     Optional files beside the Turtle help a build: NAME.examples.jsonl (sentences with their
     values), NAME.shapes.ttl (SHACL), NAME.questions.toml (competency questions).
 
@@ -42,6 +46,7 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
     """
     from kpyramid.graph.synonyms.words import load_nouns
     from kpyramid.ontology.importing.conversion import Change, import_ontology, leave_out_empty
+    from kpyramid.ontology.importing.data import write_individuals
     from kpyramid.ontology.importing.files import read_outside
     from kpyramid.ontology.population.kinds import infer_entity_types
     from kpyramid.ontology.schema import write_schema
@@ -50,7 +55,8 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
 
     name = file.name.removesuffix(".gz").rpartition(".")[0] or file.name
     target = choose_target(output, name)
-    imported = import_ontology(read_outside(file), name=name, source=str(file))
+    read = read_outside(file)
+    imported = import_ontology(read, name=name, source=str(file))
     verdict, empty = judge_schema(
         write_schema(imported.schema), seconds=PublishSettings().reasoner_seconds
     )
@@ -64,10 +70,22 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
             f"{file}: {verdict.removeprefix('fail: ')}. Nothing was written, as no build "
             "could publish it; remove one of these statements"
         )
-    write_target(target, turtle)
+    stated, individuals = write_individuals(read.triples, schema)
+    beside = {".shapes.ttl": imported.shapes, ".individuals.nq": stated if individuals else ""}
+    files = {target.with_suffix(suffix): text for suffix, text in beside.items() if text}
+    for path in files:
+        if path.exists():
+            raise InputError(f"{path} is there already; remove it, or choose another --output")
+    for path, text in {target: turtle, **files}.items():
+        write_target(path, text)
     bare = sum(not prop.alt_labels for prop in schema.properties)
     size = f"{len(schema.classes)} classes, {len(schema.properties)} properties"
     notes = [_NEXT.format(f"{target} ({size})")]
+    if individuals:
+        data = target.with_suffix(".individuals.nq")
+        notes.append(
+            f"{individuals} individuals are in {data}: put it into the corpus to have them as facts"
+        )
     if bare:
         notes.insert(
             0,
@@ -82,7 +100,7 @@ def import_(file: Path, /, *, output: Path | None = None) -> Result:
         properties=len(schema.properties),
         properties_without_phrase=bare,
         axioms=len(schema.axioms),
-        individuals=imported.individuals,
+        individuals=individuals,
         consistent=verdict,
         warnings=_warn_of_blind(schema),
         changes=[*imported.changes, *typed],

@@ -36,12 +36,18 @@ Kind = Literal[
 """
 
 
+STATED = ("", "", "", "", "text", "number", "date", "flag")
+"""The kinds of values in statements, by the level of their cells."""
+
+
 class Block(NamedTuple):
     """Characters `start` to `end` of a document's text, end exclusive.
 
     `level`: a heading's, 1 being the highest, or how deep an item's list is nested, from 1.
     `row` and `column` count a table's cells from 0; row 0 is the header where `level` is 1;
-    level 2 is the header above the subjects of the rows, 3 where it is their class.
+    level 2 is the header above the subjects of the rows, 3 where it is their class. A row whose
+    cells are of level 4 or more is a statement: subject, relation and value, whose level is its
+    place in `STATED`.
     The cells of a table follow each other; the next table begins at a row that is not larger.
     `page`: of the source, from 1; 0 where it has none.
     """

@@ -35,7 +35,14 @@ from kpyramid.documents.markup import (
     split_mailbox,
 )
 from kpyramid.documents.pages import read_page, render_markdown
-from kpyramid.documents.tables import Row, make_row, name_columns, read_cells, write_tables
+from kpyramid.documents.tables import (
+    Row,
+    make_row,
+    name_columns,
+    read_cells,
+    write_statements,
+    write_tables,
+)
 from kpyramid.errors import InputError
 from kpyramid.keys import content_id
 from kpyramid.settings import IngestSettings
@@ -142,8 +149,10 @@ def _decode_fallback(data: bytes, fallback: str | None, cause: Exception) -> str
 TEXT_FIELDS = ("text", "content", "body")
 """Fields of a record that usually hold its text; the first of them is read."""
 _LANGUAGE, _LICENCE = ("language", "lang"), ("licence", "license")
-_ONE_DOCUMENT = {".txt", ".md", ".html", ".htm", *CONVERTED}
-"""Formats whose file is one document, so that its size is known before it is parsed."""
+DATA = (".jsonld", ".nq", ".nt", ".trig", ".ttl")
+"""Formats of RDF data."""
+_AT_ONCE = {".txt", ".md", ".html", ".htm", *CONVERTED, *DATA}
+"""Formats whose file is parsed as a whole, so that its size is checked before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +210,11 @@ def require_readable(corpus: Corpus, *, converts: bool) -> None:
 
 
 Reader = Callable[[str, bytes, IngestSettings], Iterator[Record | Refusal]]
+ParseData = Callable[
+    [str, str, str],
+    tuple[Iterable[tuple[str, str, str, str, str]], Iterable[tuple[str, str]]],
+]
+"""The statements of a text of RDF, and what is none with reasons, by path, text and language."""
 
 
 def name_ending(path: str) -> str:
@@ -218,9 +232,9 @@ def refuse_format(path: str, *, converts: bool) -> Refusal | None:
     if ending in CONVERTED:
         detail = f"{ending} files are read with an extra: {EXTRA}"
         return None if converts else Refusal(path, "needs_extra", detail)
-    if ending in _READERS:
+    if ending in _READERS or ending in DATA:
         return None
-    known = " ".join(sorted([*_READERS, *CONVERTED]))
+    known = " ".join(sorted([*_READERS, *CONVERTED, *DATA]))
     advice = _ADVICE.get(ending, "convert it, or move it out of the corpus")
     detail = f"ending {ending or 'none'}: {advice}. Read are {known}"
     return Refusal(path, "unknown_format", detail)
@@ -233,6 +247,10 @@ _ADVICE = {
     **dict.fromkeys((".doc", ".odt", ".rtf"), "save it as .docx"),
     ".ppt": "save it as .pptx",
     **dict.fromkeys((".xls", ".ods"), "save it as .xlsx"),
+    **dict.fromkeys(
+        (".owl", ".rdf"),
+        "`kpyramid ontology import` writes what it says of individuals as N-Quads, which are read",
+    ),
     ".log": "what a program logs is no prose: leave it out, or name it .txt",
 }
 
@@ -243,11 +261,12 @@ def read_records(
     settings: IngestSettings,
     taken: dict[str, int] | None = None,
     converted: Converted | None = None,
+    parse_data: ParseData | None = None,
 ) -> Iterator[Record | Refusal]:
     """The records of one file in the format of its ending; each has text or is a refusal.
 
     `taken`: the sources of the corpus so far; new ones are added, and each is unique.
-    `converted`: the result for a file that a library converts.
+    `converted`: the result for a file that a library converts. `parse_data`: reads RDF.
     """
     ending = name_ending(path)
     refused = refuse_format(path, converts=converted is not None)
@@ -256,15 +275,16 @@ def read_records(
         return
     taken = {} if taken is None else taken
     try:
-        if ending in _ONE_DOCUMENT:
+        if ending in _AT_ONCE:
             _check_size(len(data), settings)
         if ending == ".rst":
             refuse_fields(data.decode(errors="replace"))
-        records = (
-            _READERS[ending](path, data, settings)
-            if converted is None
-            else _read_converted(path, converted, settings)
-        )
+        if parse_data is not None and ending in DATA:
+            records = _read_data(path, data, settings, parse_data)
+        elif converted is not None:
+            records = _read_converted(path, converted, settings)
+        else:
+            records = _READERS[ending](path, data, settings)
         for record in records:
             yield _check(replace(record, source=_name_source(record.source, taken)), settings)
     except RefusedError as e:
@@ -370,6 +390,19 @@ _MARKUP: Mapping[str, Callable[[str], Markup]] = {
 
 def _read_jats(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
     yield _make_page(path, read_jats(data))
+
+
+def _read_data(
+    path: str, data: bytes, settings: IngestSettings, parse: ParseData
+) -> Iterator[Record | Refusal]:
+    text = decode_bytes(data, settings.fallback_encoding)
+    statements, left = parse(path, text, settings.language)
+    for graph, table in write_statements(statements):
+        source = f"{path}#{graph}" if graph else path
+        place = f"{source}#statements{table.first}-{table.last}"
+        yield Record(place, table.text, blocks=table.blocks)
+    for reason, detail in left:
+        yield Refusal(f"{path}#{reason}", reason, detail)
 
 
 def _read_mailbox(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:

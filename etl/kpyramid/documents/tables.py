@@ -2,9 +2,11 @@
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import NamedTuple
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import STATED, Block
 from kpyramid.documents.cleaning import normalise_text
 from kpyramid.settings import ColumnSettings
 
@@ -107,6 +109,35 @@ def _write_table(columns: Sequence[str], rows: Sequence[Row], subject: tuple[str
         number += 1
     whole = "".join(text).rstrip("\n")
     return Table(rows[0].number, rows[-1].number, rows[0].access, whole, tuple(blocks))
+
+
+def write_statements(
+    statements: Iterable[tuple[str, str, str, str, str]],
+) -> Iterator[tuple[str, Table]]:
+    """Statements of data, a line each, in tables of bounded size, each with its graph.
+
+    A statement is graph, subject, relation, value, and the value's kind.
+    """
+    for graph, stated in groupby(statements, key=itemgetter(0)):
+        first = 1
+        while some := [*islice(stated, _MOST_ROWS)]:
+            text: list[str] = []
+            blocks: list[Block] = []
+            position, begin, before = 0, 0, some[0][1]
+            for row, (_, subject, relation, value, kind) in enumerate(some):
+                if subject != before or position - begin > _PART:  # texts are cut at blank lines
+                    text.append("\n")
+                    position, before = position + 1, subject
+                    begin = position
+                for column, cell in enumerate((subject, relation, value)):
+                    level = STATED.index(kind if column == 2 else "text")
+                    end = position + len(cell)
+                    blocks.append(Block("cell", position, end, level, row, column))
+                    text.extend((cell, "\n" if column == 2 else " | "))
+                    position = end + len(text[-1])
+            last = first + len(some) - 1
+            yield graph, Table(first, last, (), "".join(text).rstrip("\n"), tuple(blocks))
+            first = last + 1
 
 
 def read_cells(row: Mapping[str, object]) -> tuple[dict[str, str], list[str]]:

@@ -35,7 +35,8 @@ class Constraint:
     """One constraint on the values of a property.
 
     `target`: the class that it constrains; None: all subjects of the property. `kind`: the name of
-    the SHACL component, such as `pattern`, with its `values`: one, or those of sh:in.
+    the SHACL component, such as `pattern`, with its `values`: one, or those of sh:in; or `domain`:
+    one of the classes, of which the subject has to be.
     """
 
     target: str | None
@@ -105,6 +106,10 @@ def _order(c: Constraint) -> tuple[object, ...]:
 def _read_shape(shape: Node, graph: Graph, source: str) -> Iterator[Constraint]:
     if _is_off(shape, graph):
         return
+    for user in graph.find_iris(shape, SH + "targetSubjectsOf"):
+        message = min(map(_text, graph.find(shape, _MESSAGE)), default="")
+        for classes in _read_classes(shape, graph) if not graph.find(shape, SH + "path") else ():
+            yield Constraint(None, user, "domain", classes, message=message)
     targets: list[str | None] = [*graph.find_iris(shape, SH + "targetClass")]
     if isinstance(shape, ox.NamedNode) and n.CLASS in graph.find_types(shape):
         targets.append(shape.value)
@@ -126,6 +131,7 @@ def _read_shape(shape: Node, graph: Graph, source: str) -> Iterator[Constraint]:
             for kind in _READ
             for v in graph.find(part, SH + kind)
         ]
+        demands += [("class", c, "") for c in _read_classes(part, graph) if len(c) > 1]
         for denied in graph.find(part, SH + "not"):
             if isinstance(denied, Node) and (
                 {*graph.list_predicates(denied)} - {SH + "flags"} == {SH + "pattern"}
@@ -136,6 +142,15 @@ def _read_shape(shape: Node, graph: Graph, source: str) -> Iterator[Constraint]:
             if _check(kind, values, flags, source):
                 for target in whose:
                     yield Constraint(target, path, kind, values, flags, message)
+
+
+def _read_classes(part: Node, graph: Graph) -> Iterator[tuple[str, ...]]:
+    """The classes by sh:class, and those of each sh:or that has nothing else."""
+    yield from ((iri,) for iri in graph.find_iris(part, SH + "class"))
+    for head in graph.find(part, SH + "or"):
+        members = [m for m in graph.list_members(head) if isinstance(m, Node)]
+        if all(graph.list_predicates(m) == [SH + "class"] for m in members):
+            yield tuple(iri for m in members for iri in graph.find_iris(m, SH + "class"))
 
 
 def _read_flags(part: Node, graph: Graph) -> str:
@@ -200,8 +215,16 @@ class Rules:
         self, classes: Collection[str], property_iri: str, literal: str, datatype: str
     ) -> Constraint | None:
         """The first constraint that a literal of an individual of these classes violates."""
-        demands = self._list(classes, property_iri)
-        return next((c for c in demands if not c.allows(literal, datatype)), None)
+        for constraint in self._list(classes, property_iri):
+            fits = constraint.kind != "domain" or self._is_one(classes, constraint)
+            if not (fits and constraint.allows(literal, datatype)):
+                return constraint
+        return None
+
+    def _is_one(self, classes: Iterable[str], constraint: Constraint) -> bool:
+        """Whether an individual of these classes is of one that a constraint names."""
+        above = self.schema.is_subclass
+        return any(above(iri, wanted) for iri in classes for wanted in constraint.values)
 
     def find_missing(
         self, classes: Collection[str], property_iri: str, value_classes: Iterable[str]
@@ -211,8 +234,7 @@ class Rules:
         for constraint in self._list(classes, property_iri):
             if constraint.kind == "datatype":
                 return constraint
-            if constraint.kind == "class" and not any(
-                self.schema.is_subclass(iri, constraint.values[0]) for iri in value_iris
-            ):
+            of = {"class": value_iris, "domain": classes}.get(constraint.kind)
+            if of is not None and not self._is_one(of, constraint):
                 return constraint
         return None

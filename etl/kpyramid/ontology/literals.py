@@ -22,7 +22,7 @@ _LONGEST_VALUE = 120
 
 _FLAGS = re.IGNORECASE | re.ASCII
 _DATES = (
-    re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"),
+    re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})(?:t[0-9:.]+[z0-9:+-]*)?"),
     re.compile(DAY_MONTH_YEAR, _FLAGS),
     re.compile(MONTH_DAY_YEAR, _FLAGS),
 )

@@ -326,10 +326,10 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
             f"{len(headers)} owl:Ontology headers: state one, as in `<https://…> a owl:Ontology .`"
         )
     classes = [_read_class(iri, graph, problems) for iri in graph.find_typed(n.CLASS)]
-    if not classes:
-        problems.append("no owl:Class: declare at least one")
     kinds = (n.OBJECT_PROPERTY, n.DATATYPE_PROPERTY)
     objects, datatypes = (graph.find_typed(kind) for kind in kinds)
+    if not (classes or objects or datatypes):
+        problems.append("no owl:Class and no property: declare at least one")
     properties = [
         _read_property(iri, graph, problems, is_datatype=iri in datatypes)
         for iri in sorted({*objects, *datatypes})

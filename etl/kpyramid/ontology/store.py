@@ -177,7 +177,7 @@ def write_ontology(schema_turtle: str, instances_nt: str) -> str:
     """
     schema = name_blank_nodes(parse_turtle(schema_turtle, source="the schema"))
     individual = f"<{n.RDF_TYPE}> <{n.NAMED_INDIVIDUAL}> .\n"
-    lines = instances_nt.splitlines(keepends=True)
+    lines = [f"{line}\n" for line in instances_nt.split("\n")[:-1]]  # U+2028 ends no line
     named = (line.split(" ", 2)[0] for line in lines if f" <{n.LABEL}> " in line)
     declared = {f"{subject} {individual}" for subject in named}
     stated = {f"{triple} .\n" for triple in schema if triple.predicate.value != n.IMPORTS}
@@ -189,15 +189,22 @@ _OWL_TYPES = {"gYear": "integer", "gYearMonth": "string", "date": "dateTime"}
 _OUTSIDE = re.compile(rf"(?:\"\^\^)?<{re.escape(n.XSD)}({'|'.join(_OWL_TYPES)})>( \.\n)$")
 
 
+_LONG = re.compile(rf"(\"-?\d{{19,}}\"\^\^<{re.escape(n.XSD)})\w*[iI]nteger>( \.\n)$")
+"""An integer that may need more than the 64 bits of owlready2, which then loads nothing."""
+
+
 def _fit_datatype(line: str) -> str:
-    """A line of N-Triples with the datatypes of OWL 2, for its value or a range."""
+    """A line of N-Triples with the datatypes of OWL 2, for its value or a range.
+
+    Long integers are decimals, whose values include all integers.
+    """
 
     def fit(match: re.Match[str]) -> str:
         hour = "T00:00:00" if match[1] == "date" else ""
         mark = f'{hour}"^^' if match[0].startswith('"') else ""
         return f"{mark}<{n.XSD}{_OWL_TYPES[match[1]]}>{match[2]}"
 
-    return _OUTSIDE.sub(fit, line)
+    return _LONG.sub(r"\1decimal>\2", _OUTSIDE.sub(fit, line))
 
 
 def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:

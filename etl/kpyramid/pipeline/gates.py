@@ -30,6 +30,7 @@ from kpyramid.ontology.validation.checks import (
     trace_violations,
 )
 from kpyramid.ontology.validation.consistency import Passed, judge_consistency
+from kpyramid.ontology.validation.owl import judge_reading
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
@@ -183,7 +184,7 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
     )
 
 
-# The ontology: gates `consistent`, `shapes`, `checks` and `questions`.
+# The ontology: gates `readable`, `consistent`, `shapes`, `checks` and `questions`.
 
 
 @dataclass(slots=True)
@@ -209,10 +210,10 @@ def judge_ontology(
     strict: bool = False,
     passed: Passed | None = None,
 ) -> Judgement:
-    """The verdicts of HermiT, SHACL, the ontology's own checks and its competency questions.
+    """The verdicts of owlready2, HermiT, SHACL, the ontology's checks and competency questions.
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
-    extended, is judged, not the Turtle of `files`. `seconds` limits HermiT, pyshacl and each query.
+    extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
     Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
     before is not judged again.
 
@@ -235,7 +236,9 @@ def judge_ontology(
             checked = run_checks(files.checks, store, prefixes)
             return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
-    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
+    with ThreadPoolExecutor(3) as pool:  # each waits for a process of its own
+        written = texts.get("ontology/ontology.nt")
+        reading = written and pool.submit(judge_reading, written, instances_nt, seconds=seconds)
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
@@ -249,9 +252,11 @@ def judge_ontology(
             outcome = shaped.result()
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
+            if reading:
+                judged.gates["readable"] = reading.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
-            while not (shaped.done() and queried.done()):
+            while not all(each.done() for each in (shaped, queried, reading) if each):
                 end_running()  # again and again: one may be about to start
                 time.sleep(0.1)
             raise

@@ -225,7 +225,7 @@ def _open_passed(run: Run) -> RowCache:
     return RowCache(run.warehouse, "reasoner", function)
 
 
-_OF_ONTOLOGY = {"consistent", "shapes", "checks", "questions"}
+_OF_ONTOLOGY = {"readable", "consistent", "shapes", "checks", "questions"}
 _STATED = ("documents", "chunks", "entities", "instances")
 
 

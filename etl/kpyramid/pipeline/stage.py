@@ -101,13 +101,13 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=14,
+        version=15,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
         libraries=(
             *("kreuzberg", "markdown-it-py", "mwparserfromhell"),
-            *("python-calamine", "PyYAML", "simplemma"),
+            *("pyoxigraph", "python-calamine", "PyYAML", "simplemma"),
         ),
     ),
     Stage(
@@ -132,7 +132,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=22,
+        version=23,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -153,7 +153,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=22,
+        version=23,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -167,7 +167,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=28,
+        version=29,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),
@@ -182,7 +182,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=24,
+        version=25,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
@@ -192,11 +192,11 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "publish",
-        version=6,
+        version=7,
         reads=("documents", "chunks", "entities", "instances", "proposals"),
         writes=(),
         ports=("schema",),
-        libraries=("pyoxigraph", "simplemma"),
+        libraries=("owlready2", "pyoxigraph", "simplemma"),
     ),
 )
 

@@ -13,11 +13,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import filterfalse, groupby, pairwise
 from operator import itemgetter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, cast
 
 from simplemma import is_known
 
-from kpyramid.documents.blocks import NOTED, Block
+from kpyramid.documents.blocks import NOTED, STATED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
@@ -101,6 +101,9 @@ def read_tables(given: Titled) -> Extraction:
                     findings.add_member(record[1], record[0])
             for name, key, value in (pair for pair in pairs if len(pair) > _PAIR.groups):
                 findings.add_pairs([(key, value)], name)
+        elif kind == "cell" and STATED[blocks[0].level]:
+            for _, row in groupby(zip(blocks, cells, strict=True), key=lambda pair: pair[0].row):
+                findings.add_statement(*row)
         elif kind == "cell":
             for table in _list_tables(blocks, cells):
                 named = {w for row in table.header for c in row.values() for w in c.text.split()}
@@ -622,6 +625,18 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     return " ".join(["is" if last == "of" or led else "has", *words])
 
 
+def _word_property(words: str, value: str, kind: _Type) -> str | None:
+    """The relation that a property of data states: its own words where they begin with a verb."""
+    first, *others = words.lower().split()
+    lemma = lemmatise(first)
+    verbal = lemma in _IRREGULAR or is_known(f"{lemma.removesuffix('e')}ed", "en")
+    if first in AUXILIARIES | MODALS or (first.endswith("s") and first != lemma and verbal):
+        return words
+    fits = len(others) + 1 < MAX_RELATION_WORDS
+    return _word_relation(words, value, kind) or (f"has {words}" if fits else None)
+
+
+_IRREGULAR = {pair.partition(":")[0] for pair in VERBS["pasts"]}
 _LEADING = PREPOSITIONS | {"since", "until", "under", "near"}
 
 
@@ -836,6 +851,18 @@ class _Findings:
                         head = Cell(label.words, (Span(start, start + len(label.words)),))
                 self._add_row(dated or head, columns, row, usual, "cell", of)
 
+    def add_statement(self, *row: tuple[Block, Cell]) -> None:
+        """Adds the fact of a statement of data: subject, relation, and a value of a known kind."""
+        blocks, cells = zip(*row, strict=True)
+        if len(cells) < 3 or len(cells[2].text.split()) > _LONGEST_VALUE:
+            self._drop("long_cell", cells)
+            return
+        head, named, value = cells
+        kind = cast("_Type", STATED[blocks[2].level])
+        relation = _word_property(named.text, value.text, kind)
+        header = _Header(named.text, "", "")
+        self._add_fact(head, named, header, value, kind, "cell", relation)
+
     def add_member(self, head: Cell, kind: Cell) -> None:
         """Adds the fact that the head is of a kind."""
         verb = "is an" if kind.text[0].lower() in "aeiou" else "is a"
@@ -877,9 +904,17 @@ class _Findings:
                     self._add_fact(head, header[column], term, value, kind, construction)
 
     def _add_fact(
-        self, head: Cell, header: Cell, term: _Header, value: Cell, kind: _Type, construction: str
+        self,
+        head: Cell,
+        header: Cell,
+        term: _Header,
+        value: Cell,
+        kind: _Type,
+        construction: str,
+        relation: str | None = None,
     ) -> None:
-        negated, relation, tail = False, _word_relation(term.words, value.text, kind), value
+        negated, tail = False, value
+        relation = relation or _word_relation(term.words, value.text, kind)
         plain = term.words.lower()
         if kind == "flag" and (_QUALITY.fullmatch(plain) or _is_participle(plain)):
             relation = "is"

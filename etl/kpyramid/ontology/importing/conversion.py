@@ -14,7 +14,7 @@ from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import CHARACTERISTICS, Limits, find_limits
 from kpyramid.ontology.importing.files import BASE_FILES, OutsideText
-from kpyramid.ontology.literals import DATATYPES
+from kpyramid.ontology.literals import DATATYPES, parse_literal
 from kpyramid.ontology.schema import Schema, find_nearest_common, read_schema, write_schema
 from kpyramid.ontology.turtle import Graph, Node, Object, parse_turtle, walk
 
@@ -210,12 +210,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """A schema to review, every change that the import made, and its number of individuals."""
+    """A schema to review, every change that the import made, and SHACL for what OWL's ends lack."""
 
     schema: Schema
     form: str
     changes: tuple[Change, ...]
-    individuals: int
+    shapes: str = ""
 
 
 def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
@@ -224,7 +224,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     `name` is that of the file, for a base if the ontology states none.
 
     Raises:
-        InputError: it declares no class, or contradicts itself; every problem is named.
+        InputError: it declares no term, or contradicts itself; every problem is named.
     """
     graph = Graph(read.triples)
     base = f"{BASE_FILES}{quote(name, safe='')}"
@@ -245,9 +245,9 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     made, problems = [*terms.made, *ends.made], [*terms.problems, *ends.problems]
     for iri in sorted({*classes} & {*properties}):
         problems.append(f"<{iri}>: a class and a property; give one of them another IRI")
-    if not classes:
+    if not classes and not properties:
         problems.append(
-            "it declares no class: state at least one owl:Class; where it has individuals only, "
+            "it declares no class and no property; where it has individuals only, "
             "this is data: import the ontology that declares their classes"
         )
     words = _Words(graph)
@@ -257,9 +257,21 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     if problems:
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise InputError(f"{source}: {len(problems)} to correct by hand:{listed}")
+    made += words.made + _leave_out_individuals(graph, {*classes, *properties})
     schema = read_schema(graph, source=source)
-    individuals = len(graph.find_typed(n.NAMED_INDIVIDUAL, *classes))
-    return Imported(schema, read.form, (*made, *words.made), individuals)
+    return Imported(schema, read.form, tuple(made), _write_shapes(ends.bounds, schema))
+
+
+def _leave_out_individuals(graph: Graph, terms: Set[str]) -> list[Change]:
+    """Leaves out what is stated of individuals that no axiom names: it is data with a source."""
+    individuals = {*graph.find_typed(n.NAMED_INDIVIDUAL, *terms)} - terms
+    axioms = (t.object for t in graph if isinstance(t.subject, ox.BlankNode))
+    gone = individuals - {value.value for value in axioms if isinstance(value, ox.NamedNode)}
+    for iri in gone:
+        for predicate in graph.list_predicates(iri):
+            graph.remove(iri, predicate)
+    why = "what is stated of them is data: NAME.individuals.nq has it, for the corpus"
+    return [Change("individuals apart", f"{len(gone)} individuals", why)] if gone else []
 
 
 class _Conversion:
@@ -486,6 +498,7 @@ class _Ends(_Conversion):
         self._objects = {*graph.find_typed(_OBJECT)}
         self._properties = sorted({*self._objects, *graph.find_typed(_DATA)})
         self._datatypes = Datatypes(graph)
+        self.bounds: list[_Bound] = []
 
     def mend_all(self) -> None:
         """Gives each property exactly one domain and one range."""
@@ -563,6 +576,13 @@ class _Ends(_Conversion):
             self._graph.remove(iri, predicate)
             self._graph.add(iri, predicate, ox.NamedNode(end))
 
+    def _list_union(self, value: Object) -> list[Object]:
+        """The members of a union whose members are all classes with a name."""
+        heads = self._graph.find(value, n.UNION_OF) if isinstance(value, ox.BlankNode) else []
+        members = [member for head in heads for member in self._graph.list_members(head)]
+        known = (isinstance(m, ox.NamedNode) and m.value in self._classes for m in members)
+        return members if all(known) else []
+
     def _choose_included(self, iri: str, predicate: str, *, is_data: bool) -> str | None:
         ends = _list_included(self._graph, iri, predicate)
         if is_data:
@@ -586,9 +606,39 @@ class _Ends(_Conversion):
             )
         end = narrowest or chosen[0]
         if stated != [ox.NamedNode(end)]:
+            facets = [f for value in stated for f in self._list_facets(value, end)]
+            self.bounds += [(iri, n.RANGE, *facet) for facet in facets]
             shown = ", ".join(sorted(map(self._show, stated)))
-            self.note("datatype replaced", iri, f"<{end}> for {shown}")
+            noted = f"; kept as shapes: {', '.join(sorted({f for f, _ in facets}))}"
+            self.note("datatype replaced", iri, f"<{end}> for {shown}{noted if facets else ''}")
         return end
+
+    def _list_facets(self, value: Object, end: str) -> Iterator[tuple[str, tuple[Object, ...]]]:
+        """The limits of a datatype beyond those of the one that replaces it, as SHACL has them."""
+        graph, steps = self._graph, (n.EQUIVALENT_CLASS, n.OWL + "onDatatype")
+
+        def step(node: Node) -> list[Node]:
+            return [v for p in steps for v in graph.find(node, p) if isinstance(v, Node)]
+
+        def cast(value: Object) -> ox.Literal:
+            text = value.value if isinstance(value, ox.Literal) else str(value)
+            return ox.Literal(parse_literal(text, end) or text, datatype=ox.NamedNode(end))
+
+        for node in walk([value], step) if isinstance(value, Node) else ():
+            for head in graph.find(node, n.OWL + "oneOf"):
+                yield "in", tuple(map(cast, graph.list_members(head)))
+            parts = (p for h in graph.find(node, _FACETS) for p in graph.list_members(h))
+            for part in (p for p in parts if isinstance(p, Node)):
+                for facet in graph.list_predicates(part):
+                    limits = [v for v in graph.find(part, facet) if isinstance(v, ox.Literal)]
+                    name = facet.removeprefix(n.XSD)
+                    for limit in limits if name in _SAID else ():
+                        if name == "pattern" and _is_pattern(limit.value):
+                            yield name, (ox.Literal(f"^(?:{limit.value})$"),)
+                        elif name.endswith("Length") and limit.value.isdecimal():
+                            yield name, (ox.Literal(int(limit.value)),)
+                        elif name.endswith("clusive"):
+                            yield name, (cast(limit),)
 
     def _choose_class(self, iri: str, predicate: str, stated: Sequence[Object]) -> str:
         if stated == [ox.NamedNode(n.THING)]:
@@ -617,6 +667,13 @@ class _Ends(_Conversion):
                 self._graph.add(iri, includes, ox.NamedNode(member))
             shown = ", ".join(sorted(map(self._show, stated)))
             noted = f"; kept as schema:{name}Includes: {', '.join(left)}" if left else ""
+            unions = [
+                tuple(u)
+                for v in stated
+                if (u := self._list_union(v)) and not {*u} & {ox.NamedNode(end)}
+            ]
+            self.bounds += [(iri, predicate, "class", union) for union in unions]
+            noted += ", and as shapes" if unions else ""
             self.note(f"{name} settled", iri, f"<{end}> for {shown}{noted}")
         return end
 
@@ -658,6 +715,58 @@ class _Ends(_Conversion):
                 named = ", ".join(map(str, self._graph.list_members(head)))
                 return f"the {word} of {named}"
         return "an unnamed class"
+
+
+# What one domain and one range cannot say, as SHACL.
+
+_FACETS = n.OWL + "withRestrictions"
+_SAID = {
+    "class": "of class",
+    "in": "one of",
+    "minInclusive": "at least",
+    "maxInclusive": "at most",
+    "minExclusive": "above",
+    "maxExclusive": "below",
+    "minLength": "of a length of at least",
+    "maxLength": "of a length of at most",
+    "pattern": "of the form",
+}
+"""SHACL's components in words."""
+_Bound = tuple[str, str, str, tuple[Object, ...]]
+"""The property, its end, the SHACL component, and its value, the values of a list or classes."""
+
+
+def _is_pattern(text: str) -> bool:
+    """Whether an expression of XML Schema is one here, too."""
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return True
+
+
+def _write_shapes(bounds: Sequence[_Bound], schema: Schema) -> str:
+    """Shapes in Turtle: unions of classes, enumerated values, and limits of values."""
+    labels = {c.iri: c.label for c in schema.classes}
+    lines = ["@prefix sh: <http://www.w3.org/ns/shacl#> .\n"] if bounds else []
+    for number, (iri, end, component, values) in enumerate(bounds):
+        texts = [v.value for v in values if not isinstance(v, ox.Triple)]
+        named = ", ".join(f"“{labels.get(text, text)}”" for text in texts)
+        whose = "what has" if end == n.DOMAIN else "a value of"
+        says = f"sh:{component} {values[0]}"
+        if component == "in":
+            says = f"sh:in ( {' '.join(map(str, values))} )"
+        elif component == "class":
+            says = f"sh:or ( {' '.join(f'[ sh:class {v} ]' for v in values)} )"
+        path = f"sh:path <{iri}> ; " if end == n.RANGE else ""
+        kind = "PropertyShape" if path else "NodeShape"
+        label = schema.property_by_iri[iri].label
+        message = ox.Literal(f"{whose} “{label}” must be {_SAID[component]} {named}")
+        lines.append(
+            f"<urn:kpyramid:import:{number}> a sh:{kind} ; sh:targetSubjectsOf <{iri}> ; {path}"
+            f"{says} ; sh:message {message} .\n"
+        )
+    return "".join(lines)
 
 
 # The header, labels, synonyms and definitions.

@@ -341,8 +341,9 @@ def is_hedged(place: Place) -> bool:
 
 _YEARS = frozenset({XSD + "gYear", XSD + "gYearMonth", XSD + "date"})
 _LAST_YEAR = 2100
-_NUMBERED = re.compile(r"(?<=[^.!?\s]\s)[A-Z]\w+\.?\s$|[#$€£]$")
-"""A noun that makes an identifier of the number that follows: `Form` of `Form 1040`."""
+_NUMBERED = re.compile(r"(?<=[^.!?\s]\s)[A-Z]\w+\.?[^\S\t\n]$|[#$€£]$")
+"""A noun that makes an identifier of the number that follows: `Form` of `Form 1040`. What stands in
+another cell of a table is none."""
 _SEASON = rf"{MONTH}\.?|spring|summer|autumn|fall|winter|year|ad|ce|early|mid|late|circa"
 _PERCENT = re.compile(r"\s?(?:%|per ?cent\b|percentage points?\b)")
 _SUPERLATIVE = re.compile(r"\b(?:old|young|larg|great|high|tall|long|rich|strong|fast|earli)est\b")

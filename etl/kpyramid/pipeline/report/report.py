@@ -154,19 +154,34 @@ def describe_condensation(database: "Database", schema: Schema) -> dict[str, Jso
     }
 
 
+_LACKING = """
+SELECT unnest(string_split(stated[1], ', ')) AS label, count(*) AS facts, min(stated[2]) AS why
+FROM (SELECT regexp_extract_all(detail, 'fits none of: ([^:]*): (.*)$', 1) || regexp_extract_all(
+    detail, 'fits none of: ([^:]*): (.*)$', 2) AS stated
+    FROM rejects WHERE stage = 'induce' AND contains(detail, ' fits none of: '))
+GROUP BY label
+"""
+
+
 def describe_content(
     database: "Database", overview: Overview, schema: Schema
 ) -> dict[str, JsonValue]:
     """The overview; `facts`: three examples; `silent`: properties without a value.
 
-    Values of inverses count. `near`: facts whose wording resembles such a property.
+    Values of inverses count. `near`: facts whose wording resembles such a property; `why`: what the
+    first of those that state it lacks.
     """
     query = "SELECT anchor, count(*) AS facts FROM condensed GROUP BY anchor"
     near = {row["anchor"]: row["facts"] for row in select_rows(database, query)}
+    lacking = {row["label"]: row for row in select_rows(database, _LACKING)}
     used = {p.iri for p in overview.properties if p.count}
     used |= {inverse for p in schema.properties if p.iri in used and (inverse := p.inverse_of)}
     silent: list[JsonValue] = [
-        {"label": p.label, "near": near.get(p.iri, 0)}
+        {
+            "label": p.label,
+            "near": max(near.get(p.iri, 0), lacking.get(p.label, {}).get("facts", 0)),
+            "why": lacking.get(p.label, {}).get("why", ""),
+        }
         for p in overview.properties
         if p.iri not in used
     ]

@@ -15,6 +15,7 @@ from kpyramid.documents.formats import (
     read_records,
 )
 from kpyramid.keys import content_id, hash_bytes
+from kpyramid.ontology.importing.data import read_data
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
 from kpyramid.settings import IngestSettings
 from kpyramid.storage.erasure import Erased, hash_source
@@ -54,7 +55,7 @@ def run(
                 rejects.append(make_reject("ingest", "erased", hash_source(file.path), _ERASED))
                 continue
             records = 0
-            given = (file.path, file.data, settings, taken, converted.get(file.path))
+            given = (file.path, file.data, settings, taken, converted.get(file.path), read_data)
             for record in read_records(*given):
                 records += 1
                 if isinstance(record, Refusal):

@@ -337,12 +337,15 @@ def _read_span(span: object) -> Span | None:
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
     """The properties by normal form of a relation that states them, with and without articles.
 
-    A label such as "located in" is often a bare participle, so "is located in" states it too.
+    A label such as "located in" is often a bare participle, so "is located in" states it too, and
+    "power" a noun, which tables and data state by "has power" where no phrase has its own "has".
     """
     index: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
     for prop in properties:
-        passive = (f"is {prop.label}",) if " " in prop.label else ()
-        for phrase in (prop.label, *passive, *prop.alt_labels):
+        more = [f"is {prop.label}"] if " " in prop.label else []
+        if not any(phrase.startswith("has ") for phrase in prop.alt_labels):
+            more.append(f"has {prop.label}")
+        for phrase in (prop.label, *more, *prop.alt_labels):
             for wording in {phrase, _drop_articles(phrase)}:
                 index[normalise_relation(wording).key][prop.iri] = prop
     return {key: [props[iri] for iri in sorted(props)] for key, props in index.items()}
