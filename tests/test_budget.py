@@ -11,24 +11,24 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 545,
-    "numerics": 309,
+    "root": 544,
+    "numerics": 313,
     "embeddings": 359,
-    "documents": 3544,
-    "storage": 3141,
+    "documents": 3614,
+    "storage": 3149,
     "llm": 2671,
-    "extraction": 9746,
-    "graph": 2456,
-    "ontology": 6138,
-    "completion": 2234,
+    "extraction": 10093,
+    "graph": 2457,
+    "ontology": 6695,
+    "completion": 2233,
     "condensation": 1740,
-    "snapshot": 4221,
+    "snapshot": 4224,
     "query": 4021,
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8592,
-    "cli": 2965,
+    "pipeline": 8669,
+    "cli": 2979,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

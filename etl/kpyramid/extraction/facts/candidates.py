@@ -350,6 +350,7 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
 
 # A relation of these words alone does not state how its arguments are related.
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
+_OPEN_QUOTE = re.compile('^[^"]*"[a-z][^"]*$|\u201c[a-z][^\u201d]*$')
 _DAY_OPENS = re.compile(rf"\d{{1,2}} {MONTH}\b")
 _DATED_RELATION = re.compile(rf"\b(?!May|may|march){MONTH}\b", re.I)
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
@@ -436,8 +437,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if _ADDRESS.match(head.text):
         return "no_words"
     first = tree[head.first]  # "Between 6 and 19 October five came"
-    led = first.tag == "IN" and first.entity == "DATE"
-    led = led or (_DAY_OPENS.match(head.text) and tree[head.root].entity != "DATE")
+    opens = _DAY_OPENS.match(head.text) is not None and tree[head.root].entity != "DATE"
+    led = opens or (first.tag == "IN" and first.entity == "DATE")
     # not "The Letter to the Romans"
     alone = head.is_named and head.words == 1
     alone = alone and all(c.dep != "det" for c in tree[head.root].children)
@@ -447,8 +448,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     for phrase in (head, tail):
         half = phrase.text.startswith("to ") or (len(phrase.text) == 1 and phrase.text.islower())
         half = half or phrase.text.count("(") != phrase.text.count(")")
-        half = half or phrase.text.count('"') % 2 == 1
-        half = half or phrase.text.count("\u201c") != phrase.text.count("\u201d")
+        half = half or _OPEN_QUOTE.search(phrase.text) is not None
         half = half or phrase.text in _ASKING  # "whose"
         if half or _FORMULA.search(phrase.text):
             return "no_words"

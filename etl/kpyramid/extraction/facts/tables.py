@@ -274,8 +274,7 @@ def _classify(text: str) -> _Type:
         return "flag"
     value = read_value(text) if len(text) <= _LONGEST_NUMBER else None
     dated = isinstance(value, Date) and (value.month or text.isdigit())  # no "1200 kB"
-    dated = dated or _SEASON.fullmatch(text)
-    when = (_RANGE, _PERIOD, _DAY)
+    when = (_RANGE, _PERIOD, _SEASON, _DAY)
     if dated or _DATED.match(text) or any(pattern.fullmatch(text) for pattern in when):
         return "date"
     is_number = value is not None or _MEASURE.fullmatch(text[:_LONGEST_NUMBER])
@@ -366,11 +365,11 @@ def _find_subject(
             elif column == 0:
                 is_keyed = bool(is_key) and count == len(rows)
             asks = len(words) > 1 and (words[0] in QUESTION_WORDS or words[-1] in _LEADING)
-            says = asks or _WORDS["describing"] & {*words, *map(lemmatise, words)}
-            says = says or (column and _WORDS["tasks"] & {*words})
-            if says and column and not (asks or serial_first):
+            told = _WORDS["describing"] | (_WORDS["tasks"] if column else frozenset())
+            says = not told.isdisjoint({*words, *map(lemmatise, words)})
+            if says and column and not serial_first:
                 continue  # the season has a remark, the remark has no season
-            chosen.append((2 * bool(says) or bool(weak), column))
+            chosen.append((2 * (asks or says) or bool(weak), column))
     if not chosen:
         noun = first[-1] if first else ""
         numbers = [row[0].text for row in rows if 0 in row]
@@ -829,12 +828,11 @@ class _Findings:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self.add_member(head, kind)
-                when = row.get(0) if is_timed else head
-                if dated is not None or (is_timed and when is not None):
+                if dated is not None or is_timed:
+                    when = row[0] if is_timed else head
                     columns = {
                         column: Cell(cell.text, (*cell.spans, *when.spans), when.text)
                         for column, cell in header.items()
-                        if when is not None
                     }
                 of = measure
                 unit = row[unit_of].text if unit_of in row else ""
