@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3614,
     "storage": 3149,
     "llm": 2671,
-    "extraction": 10093,
+    "extraction": 10101,
     "graph": 2457,
     "ontology": 6695,
     "completion": 2233,

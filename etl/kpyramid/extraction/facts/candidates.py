@@ -29,6 +29,7 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     find_close_name,
     find_phrase,
+    is_counted,
     is_inside_word,
     list_conjuncts,
 )
@@ -279,13 +280,17 @@ def _shares_head(nouns: Sequence[Node]) -> bool:
 
 def _is_shared_out(noun: Node) -> bool:
     """Whether an amount is of all members: "half of it is from sales and fees"."""
-    clause = noun.head.head if noun.dep == "pobj" else noun
+    if noun.dep != "pobj":
+        return False
+    clause = noun.head.head
+    if clause.tag == "NNS" and is_counted(clause):
+        return True  # "serves 690 flats at A and B"
     parts = [c for c in clause.children if c.dep in {"nsubj", "nsubjpass", "dobj"}]
     return any(
         c.entity in {"PERCENT", "MONEY"}
         or (c.entity == "CARDINAL" and any(g.word == "of" for g in c.children))
+        or (c.dep == "dobj" and c.tag == "NNS" and is_counted(c))
         for c in parts
-        if c is not noun
     )
 
 

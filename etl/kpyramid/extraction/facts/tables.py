@@ -506,7 +506,8 @@ def _read_header(text: str) -> _Header:
             words, inside = f"{inside[1]} {words}", None
     years = [m for part in (inside[1] if inside else "", words) for m in _YEARS.findall(part)]
     suffix = _SUFFIX.search(text)
-    if inside is None and suffix and _is_unit(*suffix.groups()):
+    numbered = suffix is not None and text[: suffix.start()][-1:].isdigit()  # "Fee 10 %"
+    if inside is None and suffix and not numbered and _is_unit(*suffix.groups()):
         is_money = suffix[2].lower() in _WORDS["currencies"]
         named = _read_header(text[: suffix.start()])
         return named._replace(unit=suffix[2].upper() if is_money else suffix[2])
@@ -563,6 +564,7 @@ _TIME = re.compile(
     re.I | re.X,
 )
 """A header that is a time: "2024", "Q1", "Until Mar 2025"."""
+_LED_TIME = re.compile(rf"(?=until|since|from|before|after)(?:{_TIME.pattern})", re.I | re.X)
 
 
 def _is_unit(mark: str, word: str) -> bool:
@@ -884,7 +886,8 @@ class _Findings:
             term = term._replace(year=term.year or header[column].when)
             if measure is not None and _TIME.fullmatch(header[column].text):
                 term = measure._replace(year=header[column].text)
-            if _is_silent(term.words):
+            is_time = measure is None and _LED_TIME.fullmatch(header[column].text)
+            if is_time or _is_silent(term.words):
                 self._drop("header_says_nothing", [header[column]])
                 continue
             if len(cell.text.split()) > _LONGEST_VALUE:
