@@ -31,7 +31,6 @@ from kpyramid.storage.layout import open_warehouse
 
 FOLDER = Path(__file__).parent / "judged" / "offices"
 KEY = ("source", "head", "relation", "tail", "negated", "modality", "qualifiers")
-FIELDS = (*KEY, "sentence", "is_table", "verdict", "fault", "remark")
 VERDICTS = ("right", "vague", "wrong")
 Row = dict[str, str]
 
@@ -58,6 +57,7 @@ def list_facts(snapshot: Snapshot) -> Iterator[Row]:
                 "negated": str(triple["negated"]).lower(),
                 "modality": triple["modality"],
                 "qualifiers": json.dumps(qualifiers, ensure_ascii=False, sort_keys=True),
+                "statement": " | ".join(statement[part] for part in ("head", "relation", "tail")),
                 "sentence": " ".join(text.split()),
                 "is_table": str(len(spans) > 1 and statement["relation_span"] is None).lower(),
             }

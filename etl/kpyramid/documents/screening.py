@@ -208,7 +208,8 @@ def screen_text(
 def _cut_entries(text: str, block: Span) -> Iterator[Span]:
     """The entries of a log in a block, without their dates and times; else the block."""
     start = block.start
-    for stamp in _STAMP.finditer(text, block.start, block.end):
+    stamps = _STAMP.finditer(text, block.start, block.end)
+    for stamp in stamps if _STAMP.match(text, block.start, block.end) else ():
         if text[start : stamp.start()].strip():
             yield Span(start, stamp.start())
         start = stamp.end()

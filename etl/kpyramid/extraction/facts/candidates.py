@@ -270,8 +270,9 @@ def _shares_head(nouns: Sequence[Node]) -> bool:
     last = max(nouns, key=lambda noun: noun.i)
     modified = last.tag == "NNS" and any(c.dep == "compound" for c in last.children)
     modified = modified and last.tree[last.left_edge.i - 1].dep == "cc"
-    bare = {"det", "poss", "punct", "cc", "conj"}
+    bare = {"poss", "punct", "cc", "conj"}
     others = (noun for noun in nouns if noun is not last)
+    modified = modified and all(c.dep in {"compound", "prep"} for c in last.children)
     return modified and all(
         n.tag == "NN" and not n.entity and bare.issuperset(c.dep for c in n.children)
         for n in others
@@ -357,7 +358,9 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
 _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _OPEN_QUOTE = re.compile('^[^"]*"[a-z][^"]*$|\u201c[a-z][^\u201d]*$')
 _DAY_OPENS = re.compile(rf"\d{{1,2}} {MONTH}\b")
-_DATED_RELATION = re.compile(rf"\b(?!May|may|march){MONTH}\b", re.I)
+_DATED_RELATION = re.compile(
+    r"\b(january|february|april|june|july|september|october|november|december)\b"
+)
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 """Characters outside verbs and prepositions; the parser reads formulas as clauses."""
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
@@ -442,7 +445,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if _ADDRESS.match(head.text):
         return "no_words"
     first = tree[head.first]  # "Between 6 and 19 October five came"
-    opens = _DAY_OPENS.match(head.text) is not None and tree[head.root].entity != "DATE"
+    opens = _DAY_OPENS.match(head.text) is not None and tree[head.root].tag in {"NN", "NNS"}
+    opens = opens and tree[head.root].entity != "DATE"
     led = opens or (first.tag == "IN" and first.entity == "DATE")
     # not "The Letter to the Romans"
     alone = head.is_named and head.words == 1
@@ -474,7 +478,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     root = tree[head.root]  # "the older treated with it", "Last touched in May"
     bare = root.tag == "CD" and not root.children and is_known(root.word, lang="en")
     graded = head.words == 1 and (root.tag == "JJR" or bare)
-    if not head.resolved and (graded or _SELECTION.fullmatch(head.text)):
+    selected = not head.is_named and _SELECTION.fullmatch(head.text)
+    if not head.resolved and (graded or selected):
         return "empty_argument"
     if candidate.construction == "title" and _NUMERAL.fullmatch(head.text):
         return "unplaced_argument"  # "group II"

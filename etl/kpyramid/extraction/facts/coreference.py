@@ -253,9 +253,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     kinds = list_kinds(token)
     words = {w.lower().strip(".") for w in phrase.text.split()}
     genders = {g for w in sorted(kinds | words) if (g := find_gender(w)) is not None}
-    given = phrase.text.split()[0].lower()
-    if not genders and phrase.is_named and (gender := find_name_gender(given)) is not None:
-        genders = {gender}
+    given = find_name_gender(phrase.text.lower()) if phrase.is_named else None
+    genders = genders or ({given} if given else set())  # of one name: "Evelyn Waugh" may be a man
     head = token.word
     full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
     person: bool | None
@@ -757,7 +756,7 @@ class Antecedents:
         if token.word in PERSON and best.sentence < token.sentence:
             # "It took Ann an hour, as she was alone": hardly somebody before Ann
             beside = (a for a in fitting if a.sentence == token.sentence and a is not best)
-            if any(a.phrase.is_named and a.plural is not True for a in beside):
+            if any(a.phrase.is_named and a.role in {*SUBJECTS, "dobj"} for a in beside):
                 return
         if token.word in PERSON and best.sentence < token.sentence - 1:
             gender = GENDER[token.word]
@@ -824,7 +823,8 @@ class Antecedents:
             return False
         if token.word in PERSON and entity.person is None:
             # The recogniser may have missed the person of the topic, but hardly another.
-            near = (a for a in self._active if a.person and token.sentence - a.sentence <= 1)
+            near = (a for a in self._active if token.sentence - a.sentence <= 1)
+            near = (a for a in near if a.person and a.phrase.is_named)
             return (entity is self._local or entity is self.topic) and not any(near)
         if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
@@ -1105,8 +1105,11 @@ class Antecedents:
         ent.salience = faded / 2 + weight
         ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
         noun = token.head if token.dep in _PARTS else token
-        if (noun.head if noun.dep == "poss" else noun) is self._subjects[token.sentence]:
+        subject = self._subjects[token.sentence]
+        if noun is subject:
             self._mains[token.sentence] = ent
+        elif noun.dep == "poss" and noun.head is subject:
+            self._mains.setdefault(token.sentence, ent)
         ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
         ent.clause = token.head.i
 

@@ -36,7 +36,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.extraction.facts.candidates import WORDS
 from kpyramid.extraction.facts.scoring import WEIGHTS
-from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.kinds import find_kind_label, is_person_noun
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
     MAX_RELATION_WORDS,
@@ -339,6 +339,7 @@ def _find_subject(
     serial_first = _is_silent(headers.get(0, "")) or not keys.isdisjoint(
         w.strip(".") for w in first
     )
+    is_dated = types.get(0, Counter())["date"] >= 0.5 * len(rows)
     chosen: list[tuple[int, int]] = []
     repeated: set[int] = set()
     is_keyed = False  # the first column holds an identifier of each row
@@ -352,7 +353,7 @@ def _find_subject(
         noun, words = header.rpartition(" ")[2], header.split()
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         others = {c.text for row in rows for at, c in row.items() if at != column}
-        if column and len(others.intersection(texts)) > 0.5 * len({*texts}):
+        if column and is_dated and len(others.intersection(texts)) > 0.5 * len({*texts}):
             continue  # who is on duty first, second and third
         if short and distinct and named and not any(column in columns for columns in parts):
             numbered = noun in _NUMBERED and counts["text"] < 0.5 * len(rows)
@@ -403,9 +404,7 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     called = noun in _NUMBERED or (cell.text.isdigit() and _is_numbered(noun))
     if called and cell.text[0].isdigit():
         return _join_cells((header[0]._replace(text=header[0].text.lower()), cell))
-    last = lemmatise(cell.text.casefold().rpartition(" ")[2])
-    whole = " " in cell.text and find_kind_label(last) is not None  # "Quarry Lane Surgery"
-    if noun not in _WORDS["named_after"] or noun in lemmas or whole:
+    if noun not in _WORDS["named_after"] or noun in lemmas:
         return cell
     coded = " " not in cell.text and any(map(str.isdigit, cell.text))
     words = f"{noun} {cell.text}" if coded else f"{cell.text} {noun}"
@@ -435,6 +434,7 @@ def _find_repeated(rows: Sequence[_Row], types: Mapping[int, Counter[_Type]]) ->
     """The column after that of times whose few names recur with each of them: places, products."""
     labels = [row[1].text for row in rows if 1 in row]
     few = types.get(1, Counter())["text"] == len(rows) == len(labels) >= 2 * len({*labels})
+    few = few and all(label[0].isupper() for label in labels)
     keys = {(row[0].text, row[1].text) for row in rows if 0 in row and 1 in row}
     return (1,) if few and len(keys) == len(rows) and all(map(_is_short, labels)) else ()
 
@@ -513,7 +513,7 @@ def _read_header(text: str) -> _Header:
         return named._replace(unit=suffix[2].upper() if is_money else suffix[2])
     rest = _YEARS.sub("", words).strip(" ,:-–")
     unit = inside[1] if inside and not _YEARS.search(inside[1]) else ""
-    unit = unit if _UNIT.search(unit) else ""  # "Satisfaction (1-5)"
+    unit = "" if _SCALE.fullmatch(unit) else unit  # "Satisfaction (1-5)"
     return _Header(" ".join(rest.split()), unit, years[0] if len(years) == 1 and rest else "")
 
 
@@ -575,7 +575,7 @@ def _is_unit(mark: str, word: str) -> bool:
 
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
-_UNIT = re.compile(r"[^\W\d]|[%°$€£¥]")
+_SCALE = re.compile(r"[\d.,\s–-]+")
 _YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active")
 
@@ -618,10 +618,6 @@ def _word_relation(header: str, value: str, kind: _Type) -> str | None:
     if _is_participle(first) and last in _LEADING and len(words) > 1:
         done = lemmatise(first) in AFFECTING - VERBS["stative"]
         return " ".join(["was" if done else "is", *words])
-    if "_".join(plain) in _WORDS["attending"]:
-        return "was attended by"
-    if "_".join(plain) in _WORDS["absent"]:
-        return "has apologies from"
     led = first in _LEADING and not any(map(str.isdigit, header))  # "Under 26" is a price
     return " ".join(["is" if last == "of" or led else "has", *words])
 
@@ -631,8 +627,9 @@ def _word_property(words: str, value: str, kind: _Type) -> str | None:
     first, *others = words.lower().split()
     lemma = lemmatise(first)
     verbal = lemma in _IRREGULAR or is_known(f"{lemma.removesuffix('e')}ed", "en")
-    if first in AUXILIARIES | MODALS or (first.endswith("s") and first != lemma and verbal):
-        return words
+    does = first.endswith("s") and first != lemma and verbal and kind != "number"
+    if first in AUXILIARIES | MODALS or (does and not is_person_noun(lemma)):
+        return words  # "works for", and no "authors"
     fits = len(others) + 1 < MAX_RELATION_WORDS
     return _word_relation(words, value, kind) or (f"has {words}" if fits else None)
 
@@ -701,6 +698,8 @@ class _Findings:
             self._drop("no_subject", [cell for pair in pairs for cell in pair])
             return
         for key, value in pairs:
+            if "_".join(key.text.casefold().split()) in _WORDS["attending"]:
+                key = key._replace(text="Was attended by")
             named = key.text.istitle() and not is_known(key.text.lower(), "en")
             if named and value.text[0].islower():  # "Tomasz: order seeds by May"
                 self._drop("header_unclear", [key, value])
@@ -771,11 +770,16 @@ class _Findings:
         for column in counted:
             name = names[column]
             term = _read_header(name.text)
+            if not term.words or _is_silent(term.words):
+                self._drop("header_says_nothing", [name])
+                continue
             span = name.span if name.text.startswith(term.words) else None
             literal = (Span(span.start, span.start + len(term.words)),) if span else ()
             of = _Header(_AMOUNTS, term.unit, "")
             for row in rows:
-                if column in row and 0 in row and _TIME.fullmatch(row[0].text):
+                if column in row and 0 in row and not _TIME.fullmatch(row[0].text):
+                    self._drop("no_subject", row.values())
+                elif column in row and 0 in row:
                     # words that are not there as they are stand at several spans
                     head = Cell(term.words, literal or (*name.spans, *row[0].spans))
                     usual: Mapping[int, _Type] = {column: "number"}

@@ -247,15 +247,6 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
-        elif (
-            node.tag == "VBN"
-            and node.dep == "advcl"
-            and node.i > 1
-            and tree[node.i - 1].text == "("
-        ):
-            _lower_aside(node)
-        elif node.word == "in" and node.dep == "prep" and node.i and node.head.pos == "VERB":
-            _lower_fraction(node)
         elif node.dep == "mark" and node.word in _LEADING and node.head.dep == "ROOT":
             _lower_mark(node)
         elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
@@ -326,7 +317,7 @@ def repair_tree(tree: Tree) -> None:
             _join_bound(node)
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
-        elif node.word == "than" and node.i and tree[node.i - 1].word == "rather":
+        elif node.i and (tree[node.i - 1].word, node.word) in _REPLACING:
             _lower_alternative(node)
         elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
             _lift_standard(node)
@@ -401,8 +392,10 @@ _CONDITIONS = frozenset({"if", "provided", "unless"})
 _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 
 
+_REPLACING = {("rather", "than"), ("instead", "of")}
+_REPLACED = frozenset({"prep", "conj", "dobj", "attr"})
 _NEARLY = frozenset({"barely", "hardly", "scarcely"})
-_ALL = frozenset({"all", "any", "each", "every", "last", "next", "no"})
+_ALL = frozenset({"all", "any", "each", "every", "last", "next"})
 
 
 def _read_exception(but: Node) -> None:
@@ -439,7 +432,7 @@ def _drop_contrast(negation: Node) -> None:
 def _drop_after(joint: Node) -> None:
     """Detach the complements after a joint: the apron in "is 8.4 m, plus an apron"."""
     for child in joint.head.children:
-        if child.i > joint.i and child.dep in _CONTRASTED:
+        if child.i > joint.i > joint.head.i and child.dep in _CONTRASTED:
             child.dep = "dep"
 
 
@@ -635,39 +628,16 @@ def _join_stranded(prep: Node) -> None:
         prep.dep = "prt"
 
 
-def _lower_alternative(than: Node) -> None:
-    """Attach what "rather than" replaces to it: "is read daily rather than at the end"."""
-    nodes = than.tree.nodes
-    end = than.tree.sentences[than.sentence][1]
-    rest = (n for n in nodes[than.i + 1 : end] if n.dep not in {"advmod", "det"})
-    other = next(rest, None)
-    verb = than.head if than.head.pos in {"VERB", "AUX"} else than.head.head
-    replaced = other is not None and other.head in {than, verb, than.head}
-    if other is None or not replaced or (other.dep != "prep" and other.pos != "VERB"):
-        return
-    _move(other, than)
-    other.dep = than.dep = "dep"
-
-
-def _lower_aside(participle: Node) -> None:
-    """Attach a participle in brackets to the noun before: "a fine of $500 (raised in 2023)"."""
-    noun = participle.tree[participle.i - 2]
-    while noun.dep in {"nummod", "pobj", "prep", "compound", "nmod"} and noun.head.i < noun.i:
-        noun = noun.head
-    own = any(c.dep in {*_SUBJECTS, "aux", "auxpass", "mark"} for c in participle.children)
-    if noun.pos in {"NOUN", "PROPN"} and not own:
-        _move(participle, noun)
-        participle.dep = "acl"
-
-
-def _lower_fraction(prep: Node) -> None:
-    """Attach a bare number to the one that it divides: "one weekend in three"."""
-    parts, before = prep.children, prep.tree[prep.i - 1]
-    alone = len(parts) == 1 and parts[0].tag == "CD" and parts[0].text.isalpha()
-    if alone and not parts[0].children and is_counted(before):
-        _move(prep, before)
-        before.right_edge = parts[0]
-        _widen(before.head, before)
+def _lower_alternative(joint: Node) -> None:
+    """Detach what "rather than" or "instead of" replaces: "at noon rather than at night"."""
+    nodes = joint.tree.nodes
+    end = joint.tree.sentences[joint.sentence][1]
+    verb = joint.head if joint.head.pos in {"VERB", "AUX"} else joint.head.head
+    above = (joint, joint.head, verb)
+    other = next((n for n in nodes[joint.i + 1 : end] if n.head in above), None)
+    if other is not None and (other.dep in _REPLACED or other.pos == "VERB"):
+        _move(other, joint)
+        other.dep = joint.dep = "dep"
 
 
 def _lower_mark(mark: Node) -> None:

@@ -347,7 +347,8 @@ def find_condition(frame: Frame, besides: Node | None = None) -> str | None:
     top = frame.top
     for _ in range(MAX_HOPS):
         for clause in top.children:
-            if clause.word == "otherwise" and clause.i < top.i and is_general(top):
+            opens = all(clause.i < c.i for c in top.children if c.dep in SUBJECTS)
+            if clause.word == "otherwise" and clause.i < top.i and opens and is_general(top):
                 return "otherwise"
             if clause is besides or (top is not frame.top and clause.i > top.i):
                 continue
@@ -481,17 +482,17 @@ def find_reported(
         reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
         reported |= dict.fromkeys(range(first, end), Stance(source=work))
-    case = None  # the mood of a list's items: "We reject a sample if:", "Conditions"
+    demand = case = None  # the mood of items: under "Conditions", after "We reject it if:"
     for block in blocks:
         first, end = (
             bisect_left(tree.nodes, place, key=lambda node: node.idx)
             for place in (block.start, block.end)
         )
         if block.kind == "heading":
-            head = tree.text[block.start : block.end].rpartition(" ")[2].casefold()
-            case = "must" if head in WORDS["demands"] else None
+            title = tree.text[block.start : block.end].strip(" \n.:0123456789").casefold()
+            demand = case = "must" if title in WORDS["demands"] else None
         elif block.kind != "item":
-            case = "if" if _OPENS_CASES.search(tree.text, block.start, block.end) else case
+            case = "if" if _OPENS_CASES.search(tree.text, block.start, block.end) else demand
         elif case:
             reported |= dict.fromkeys(range(first, end), Stance(mood=case))
         several = first < end and tree[first].sentence != tree[end - 1].sentence
@@ -509,7 +510,7 @@ def find_reported(
     return reported
 
 
-_OPENS_CASES = re.compile(r"\b(?:if|unless|when|whenever|where)(?: [\w ]{1,30})?\s*[:,–-]?\s*$")
+_OPENS_CASES = re.compile(r"\b(?:if|unless|when|whenever|where)\s*[:,–-]?\s*$")
 """The end of the text before a list of cases."""
 
 

@@ -486,7 +486,13 @@ class Reasoner:
             NotJudgedError: as above.
         """
         if len(part[0]) <= _MOST_CLASSIFIED:
-            return self._classify(self._text.write(*part))
+            text = self._text.write(*part)
+            empty, error = self._wait(lambda left: classify(text, *self._java, seconds=left))
+            if "OutOfMemoryError" in error:
+                raise self._describe_memory()
+            if not error:
+                return None if empty is None else sorted({self._names[f"<{iri}>"] for iri in empty})
+            # owlready2 cannot hold the types that HermiT infers in some ontologies (PROV-O)
         code, output = self._run(["-k", "-U"], [part])
         if _INCONSISTENT in output:
             return None
@@ -496,15 +502,6 @@ class Reasoner:
             raise _describe_failure(output)
         names = re.findall(r"^\t<?(urn:x:[0-9]+)>?$", listed, re.MULTILINE)
         return sorted({self._names[f"<{name}>"] for name in names})
-
-    def _classify(self, text: str) -> list[str] | None:
-        """What owlready2's API to HermiT says, which classifies the whole ontology."""
-        empty, error = self._wait(lambda left: classify(text, *self._java, seconds=left))
-        if "OutOfMemoryError" in error:
-            raise self._describe_memory()
-        if error:
-            raise _describe_failure(error.encode())
-        return None if empty is None else sorted({self._names[f"<{iri}>"] for iri in empty})
 
     def _run(self, actions: list[str], parts: Iterable[Part]) -> tuple[int, bytes]:
         folder = Path(self._folder.name)
