@@ -5,8 +5,8 @@ The weights are data (`scoring.toml`). Those of propositions are fitted by
 with a fact of CaRB's annotators. Those of triples are fitted by `benchmarks/truth.py --write` to
 triples of five kinds of text that readers judged beside their sentences: what ranks is whether a
 triple is right (true, whole and specific), vague or wrong, the number is the share of triples as
-sure as it that are not false. Those of tables, cells by rows, by columns, keys of a table and pairs of lines, are
-set by hand, below the shares that were right in 60 pages of documentation.
+sure as it that are not false. Those of tables, cells by rows, by columns, keys of a table and pairs
+of lines, are set by hand, below the shares that were right in 60 pages of documentation.
 """
 
 from __future__ import annotations
