@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3615,
     "storage": 3149,
     "llm": 2671,
-    "extraction": 10090,
+    "extraction": 10092,
     "graph": 2457,
     "ontology": 6693,
     "completion": 2233,

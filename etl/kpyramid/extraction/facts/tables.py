@@ -351,6 +351,8 @@ def _find_subject(
         distinct = count >= _MOST * len(texts)
         header = headers.get(column, "").casefold().replace("_", " ").replace("(s)", "")
         noun, words = header.rpartition(" ")[2], header.split()
+        if column and header == "number":
+            continue  # how many there are
         named = counts["text"] >= 0.5 * len(rows) or noun in _NUMBERED
         others = {c.text for row in rows for at, c in row.items() if at != column}
         if column and is_dated and len(others.intersection(texts)) > 0.5 * len({*texts}):
