@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from kpyramid.documents.qualifiers import Qualifiers, list_values
-from kpyramid.documents.values import MONTH, NUMBER_WORDS, Date, find_month, find_values
+from kpyramid.documents.values import MONTH, NUMBER_WORDS, WEEKDAYS, Date, find_month, find_values
 from kpyramid.documents.words import HAVE, MODALS, lemmatise
 
 Validity = tuple[str | None, str | None]
@@ -23,7 +23,6 @@ ENDING = ("to", "until", "till", "through")
 """Prepositions before the end of a time or range: "from 1995 to 1998"."""
 _ROLES = ("from", "since", *ENDING, "between", "in", "on", "during")
 """Prepositions of dates as qualifiers."""
-WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
 _LEAD = (
     rf"(?:(?:the|year|month|of|in|on|early|late|mid|beginning|start|end|spring|summer|autumn|fall"
     rf"|winter|{'|'.join(WEEKDAYS)}),?[ -])*@"

@@ -15,6 +15,8 @@ MONTHS = tuple(
 )
 MONTH = rf"(?:{'|'.join(MONTHS)}|Sept|{'|'.join(name[:3] for name in MONTHS if len(name) > 3)})"
 """The pattern of a month's name or its abbreviation without a stop."""
+WEEKDAYS = tuple("monday tuesday wednesday thursday friday saturday sunday".split())
+WEEKDAY = rf"(?:{'|'.join(map(str.title, WEEKDAYS))})"
 DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
 YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|2100)"
 _NAMED_MONTH = rf"(?P<month>{MONTH})\b\.?"

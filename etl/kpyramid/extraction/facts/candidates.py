@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from simplemma import is_known
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.values import MONTH
+from kpyramid.documents.values import MONTH, MONTHS
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
@@ -359,7 +359,7 @@ _EMPTY_WORDS = AUXILIARIES | ARTICLES | PREPOSITIONS | {"not"}
 _OPEN_QUOTE = re.compile('^[^"]*"[a-z][^"]*$|\u201c[a-z][^\u201d]*$')
 _DAY_OPENS = re.compile(rf"\d{{1,2}} {MONTH}\b")
 _DATED_RELATION = re.compile(
-    r"\b(january|february|april|june|july|september|october|november|december)\b"
+    rf"\b(?:{'|'.join(name.lower() for name in MONTHS if name not in {'March', 'May'})})\b"
 )
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 """Characters outside verbs and prepositions; the parser reads formulas as clauses."""

@@ -289,6 +289,7 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
 
 
 _DEGREES = frozenset("as so too how more less most enough".split())
+_PLACE_ADVERBS = frozenset("above behind below downstairs inside nearby outside upstairs".split())
 _FEW = frozenset("almost barely hardly nearly rarely scarcely seldom".split())
 _STILL = frozenset("not n't never yet longer".split())
 _OPEN_STATES = frozenset(
@@ -417,6 +418,8 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
     if any(first.pos == "NOUN" and _is_beside(first, second) for first, second in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
+    if is_copula(verb) and any(s.word in _PLACE_ADVERBS for s in frame.subjects):
+        return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
     if frame.way == "antecedent" and frame.clause is not None and _means_clause(frame.clause):

@@ -266,12 +266,18 @@ def _is_coordinated(name: Node) -> bool:
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:
-    """Whether a plural verb lists items of its subject: "the criteria were age and weight"."""
-    first = noun.head if noun.dep == "conj" else noun
+    """Whether a plural verb lists items of its subject: "the criteria were age and weight".
+
+    What lists single things and several has items too: "members are nurses, a judge and two vets".
+    """
+    first = noun
+    while first.dep == "conj":
+        first = first.head
+    single = {node.tag == "NN" for node in list_conjuncts(first)}
     bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
     listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    return bare and many and listed and verb.word in {"are", "were"}
+    return (bare or len(single) > 1) and many and listed and verb.word in {"are", "were"}
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:

@@ -27,7 +27,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import SUBJECTS, find_infinitive_mark
+from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, find_infinitive_mark
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
@@ -256,7 +256,11 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     given = find_name_gender(phrase.text.lower()) if phrase.is_named else None
     genders = genders or ({given} if given else set())  # of one name: "Evelyn Waugh" may be a man
     head = token.word
-    full = phrase.label == "PERSON" and phrase.words > 1 and not any(map(find_kind_label, kinds))
+    first = phrase.text.split()[0].lower()
+    # "Orm Tavern is a historic building" and no person, whatever the recogniser has
+    thing = bool(kinds) and is_known(head, lang="en") and find_name_gender(first) is None
+    full = phrase.label == "PERSON" and phrase.words > 1 and not thing
+    full = full and not any(map(find_kind_label, kinds))
     person: bool | None
     named = LABEL_BY_NOUN.get(head) if phrase.is_named else None
     if named == "ORG":  # "Dovra Paper Company" is a manufacturer
@@ -271,10 +275,10 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     elif phrase.label != "PERSON" and any(c.word == "the" for c in token.children):
         person = False  # no person's name has an article: "the Ister Court"
     else:
-        person = True if phrase.label == "PERSON" else None
+        placed = token.dep == "pobj" and token.head.word in {"in", "near"}  # a place's name
+        person = True if phrase.label == "PERSON" and not placed else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
     labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
-    first = phrase.text.split()[0].lower()
     # "Town Hall" is no town
     alone = is_known(head, lang="en") and LABEL_BY_NOUN.get(first) != "LOC"
     for word in ({head} if alone else {head, first}) if phrase.is_named else ():
@@ -442,7 +446,11 @@ def is_expletive(token: Node) -> bool:
     """Return whether "it" is an expletive subject: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
-    verb, deps = token.head, {c.dep for c in token.head.children}
+    # "The airport is in Vermont; it is busy": a clause before "it" is no content of its verb
+    verb, deps = (
+        token.head,
+        {c.dep for c in token.head.children if c.i > token.i or c.dep != "ccomp"},
+    )
     if verb.lemma == "be" and verb.text[:1] in {"'", "\u2019"} and "attr" in deps:
         return True  # "it's a shame": often the situation, not a thing
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
@@ -490,15 +498,22 @@ def _list_main_subjects(tree: Tree) -> list[Node | None]:
     subjects: list[Node | None] = [None] * len(tree.sentences)
     for node in reversed(tree.nodes):
         if node.dep in SUBJECTS and node.head.head is node.head:
-            subjects[node.sentence] = node
+            subjects[node.sentence] = _find_reported(node.head) or node
     return subjects
+
+
+def _find_reported(verb: Node) -> Node | None:
+    """The subject of what a clause reports: in "Ann said that the van is old" the van."""
+    content = (c for c in verb.children if c.dep == "ccomp" and verb.lemma in REPORTING)
+    return next((c for each in content for c in each.children if c.dep in SUBJECTS), None)
 
 
 def _can_be_it(subject: Node) -> bool:
     """Whether "it" may refer to a subject: one thing, and nobody."""
     if subject.pos == "PRON":
         return subject.word in {"it", "this", "that"}
-    person = subject.entity == "PERSON" or is_person_noun(subject.lemma.lower())
+    person = subject.entity == "PERSON" and all(c.tag != "CD" for c in subject.children)
+    person = person or is_person_noun(subject.lemma.lower())
     return subject.pos in {"NOUN", "PROPN"} and not person and not is_many(subject)
 
 
@@ -587,6 +602,8 @@ _MAX_ALIKE = 6
 """The most entities of a kind that are remembered."""
 _MAX_ACTIVE = 24
 """The most active entities, so that a long text costs no more per word than a short one."""
+_OF_ANY_BODY = list_alike("company") | list_alike("organisation") | {"agency", "group"}
+"""Nouns for any body; "the team" is only one that is called so."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
@@ -864,10 +881,17 @@ class Antecedents:
         subject = self._subjects[before]
         rival = is_many if token.word in PLURAL else _can_be_it
         if subject is not None and rival(subject):
-            named = self.tree[entity.phrase.root].word
-            return any(c.dep == "poss" and c.word == named for c in subject.children)
+            owned = self._owners.get(subject.i) is entity  # "The population is 400. It lies"
+            return owned or any(self._means(c, entity) for c in subject.children if c.dep == "poss")
         is_topic = entity is self._local or entity is self.topic
         return is_topic or (entity.sentence == before and entity.role in _MAIN_ROLES)
+
+    def _means(self, owner: Node, entity: Antecedent) -> bool:
+        """Whether a possessor is the entity, by its name or by a pronoun."""
+        known = self._resolved.get(owner.i)
+        if known is not None:
+            return known.text == entity.phrase.text
+        return owner.word == self.tree[entity.phrase.root].word
 
     def _is_listed(self, entity: Antecedent) -> bool:
         """Return whether its last mention is in a list: "a town or city would set its own time"."""
@@ -1106,9 +1130,11 @@ class Antecedents:
         ent.repeated |= ent is self._title or (ent.last >= 0 and ent.sentence < token.sentence)
         noun = token.head if token.dep in _PARTS else token
         subject = self._subjects[token.sentence]
-        if noun is subject:
+        if token is subject:
             self._mains[token.sentence] = ent
-        elif noun.dep == "poss" and noun.head is subject:
+        elif not self._depths[token.i] and (
+            noun is subject or (noun.dep == "poss" and noun.head is subject)
+        ):
             self._mains.setdefault(token.sentence, ent)
         ent.sentence, ent.role, ent.last = token.sentence, token.dep, token.i
         ent.clause = token.head.i
@@ -1240,6 +1266,7 @@ class Antecedents:
                 and (not a.person or a.phrase.label == "PERSON")
                 and a.phrase.label != "PRODUCT"
                 and token.word in LABEL_NOUNS.get(a.phrase.label, ())
+                and (a.phrase.label != "ORG" or token.word in _OF_ANY_BODY)
                 and (
                     a.sentence < token.sentence or token.dep in SUBJECTS or a.phrase.label != "ORG"
                 )

@@ -21,7 +21,7 @@ from kpyramid.documents.blocks import NOTED, STATED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import MONTH, NUMBER, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import MONTH, NUMBER, WEEKDAY, YEAR, Date, find_values, read_value
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -36,7 +36,7 @@ from kpyramid.documents.words import (
 )
 from kpyramid.extraction.facts.candidates import WORDS
 from kpyramid.extraction.facts.scoring import WEIGHTS
-from kpyramid.extraction.syntax.kinds import find_kind_label, is_person_noun
+from kpyramid.extraction.syntax.kinds import find_kind_label, find_name_gender, is_person_noun
 from kpyramid.extraction.syntax.predicates import AFFECTING, VERBS
 from kpyramid.extraction.types import (
     MAX_RELATION_WORDS,
@@ -284,7 +284,7 @@ def _classify(text: str) -> _Type:
 _LONGEST_NUMBER = 40
 """Characters."""
 _PERIOD = re.compile(r"(?:FY|[QH][1-4])[ -]?'?\d{2,4}|[12]\d{3}[ -/]?[QH][1-4]", re.I)
-_DAY = re.compile(rf"[0-3]?\d\.? {MONTH}\.?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
+_DAY = re.compile(rf"[0-3]?\d\.? {MONTH}\.?|{WEEKDAY}")
 """A day without its year."""
 _SEASON = re.compile(rf"{YEAR}/\d\d")
 _RANGE = re.compile(r"[12]\d{3}\s?[-–—]\s?(?:\d{2,4}|present)?")
@@ -413,6 +413,21 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     return Cell(words, (*cell.spans, *header[0].spans))
 
 
+def _find_kind(names: _Row, rows: Sequence[_Row], column: int) -> Cell | None:
+    """The header as the kind of its rows, if these have names: below "Supplier" are suppliers."""
+    header = names.get(column, Cell(""))
+    *before, noun = _split_header(header.text.replace("(s)", "")) or [""]
+    noun = lemmatise(noun)
+    is_kind = noun in _WORDS["classes"] | _WORDS["named_after"] or find_kind_label(noun) in _KINDS
+    called = all(_is_name(row[column].text) for row in rows if column in row)
+    if not (is_kind and called) or len(before) > 1:
+        return None
+    return Cell(" ".join([*before, noun]), 2 * header.spans[:1])  # it does not stand there so
+
+
+_KINDS = frozenset({"FAC", "GPE", "LOC", "ORG", "PERSON", "PRODUCT", "WORK_OF_ART"})
+
+
 def _is_numbered(noun: str) -> bool:
     """Whether things of a kind may be called by numbers: in the column "Unit" 201 is a unit."""
     return noun in _WORDS["named_after"] or find_kind_label(noun) is not None
@@ -452,12 +467,15 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
     The cells of a header have the same type: where the cells of each row have one type and those
     of the columns do not, the headers belong to the rows.
     """
+    if all(cell.text.islower() for column, cell in names.items() if column):
+        return False  # "before" and "after" are no things
     inner = [
         {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
         for row in rows
     ]
     by_row = [set(types.values()) for types in inner if types]
-    even = sum(len(kinds) == 1 for kinds in by_row) >= _MOST * len(by_row)
+    alike = sum(len(kinds) == 1 for kinds in by_row)
+    even = alike >= _MOST * len(by_row)
     by_column: dict[int, set[_Type]] = {}
     for types in inner:
         for column, kind in types.items():
@@ -472,7 +490,7 @@ def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
         labels = {row[0].text for row in rows if 0 in row}
         matrix = not labels.isdisjoint(cell.text for cell in names.values())
         return None if matrix or kinds != {"number"} else False
-    return even or None
+    return even or (None if 2 * alike > len(by_row) else False)
 
 
 def _opens_with_header(rows: Sequence[_Row]) -> bool:
@@ -702,8 +720,11 @@ class _Findings:
         for key, value in pairs:
             if "_".join(key.text.casefold().split()) in _WORDS["attending"]:
                 key = key._replace(text="Was attended by")
-            named = key.text.istitle() and not is_known(key.text.lower(), "en")
-            if named and value.text[0].islower():  # "Tomasz: order seeds by May"
+            called = key.text.lower()
+            named = find_name_gender(called) is not None or not is_known(called, "en")
+            if (
+                named and key.text.istitle() and value.text[0].islower()
+            ):  # "Tomasz: order seeds by May"
                 self._drop("header_unclear", [key, value])
                 continue
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
@@ -813,6 +834,7 @@ class _Findings:
                 column: cell._replace(text=_OF_TASKS.get(cell.text.casefold(), cell.text))
                 for column, cell in header.items()
             }
+        called = None if kind or len(keys) > 1 else _find_kind(names, rows, min(keys))
         measure = None
         plain = {column: cell.text.casefold() for column, cell in header.items()}
         measured = next((c for c, text in plain.items() if text in _WORDS["measures"]), -1)
@@ -836,6 +858,8 @@ class _Findings:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self.add_member(head, kind)
+                elif called is not None and not head.text.lower().endswith(called.text.lower()):
+                    self.add_member(head, called)
                 if dated is not None or is_timed:
                     when = row[0] if is_timed else head
                     columns = {

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from simplemma import is_known
 
-from kpyramid.documents.validity import WEEKDAYS
-from kpyramid.documents.values import MONTH, Date, read_value
+from kpyramid.documents.values import MONTH, WEEKDAYS, Date, read_value
 from kpyramid.documents.words import pick_table
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
@@ -21,6 +20,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_office,
     is_person_noun,
 )
+from kpyramid.extraction.syntax.polarity import WORDS
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import LITERALS, PLACES, Node, Tree, is_counted
 
@@ -272,6 +272,7 @@ def repair_tree(tree: Tree) -> None:
         elif node.word == "between" and node.entity == "DATE" and node.dep != "prep":
             _join_period(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
+            _lower_condition(node)
             _seat_infinitive(node)
             _share_passive(node)
             _lower_later(node)
@@ -289,6 +290,8 @@ def repair_tree(tree: Tree) -> None:
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
             _seat_report(node)
+        elif node.word in _RARELY and node.dep == "advmod" and node.head.dep in {"acomp", "advmod"}:
+            _move(node, node.head.head)  # "is seldom first on scene"
         elif node.word in _PARTICLES and node.dep == "advmod" and not node.children:
             _join_particle(node)
         elif node.tag == "VBG" and 0 < node.i < len(tree) - 1 and tree[node.i - 1].lemma == "be":
@@ -332,6 +335,13 @@ def repair_tree(tree: Tree) -> None:
         elif _PATH.match(node.text) and node.i and not node.children:
             _join_path(node)
     _retype_names(tree)
+
+
+def _lower_condition(verb: Node) -> None:
+    """Make a clause with "only when" adverbial: "may attend, but only when they are led"."""
+    mark = next((c for c in verb.children if c.word in {"if", "when", "unless"}), verb)
+    if mark.i < verb.i and mark.tree[mark.i - 1].word in {"but", "only"}:
+        verb.dep = "advcl"
 
 
 def _read_task(to: Node) -> None:
@@ -395,6 +405,7 @@ _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 _REPLACING = {("rather", "than"), ("instead", "of")}
 _REPLACED = frozenset({"prep", "conj", "dobj", "attr"})
 _NEARLY = frozenset({"barely", "hardly", "scarcely"})
+_RARELY = _NEARLY | WORDS["rare"]
 _ALL = frozenset({"all", "any", "each", "every", "last", "next"})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kpyramid.documents.blocks import Block
-from kpyramid.documents.values import MONTH
+from kpyramid.documents.values import MONTH, WEEKDAY
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import (
     WORDS,
@@ -166,6 +166,8 @@ def _is_aimed(verb: Node) -> bool:
 
 
 def _read_mood(verb: Node, is_direct: bool) -> str | None:
+    if _is_mandative(verb):
+        return "must"
     embedded = verb.dep == "pcomp" or (verb.dep == "ccomp" and not is_copula(verb.head))
     for child in verb.children:
         if child.dep in {"mark", "advmod"} and child.word in _OPENING:
@@ -183,6 +185,14 @@ def _read_mood(verb: Node, is_direct: bool) -> str | None:
         c.dep == "aux" and c.word == "have" for c in verb.children
     )
     return "if" if (is_direct and perfect) or _is_inverted(verb, first) else None
+
+
+def _is_mandative(verb: Node) -> bool:
+    """Whether a clause with "that" has a bare "be": "resolved that the fund be closed"."""
+    finite = next((c for c in verb.children if c.dep == "auxpass"), verb)
+    helped = any(c.dep == "aux" for c in verb.children)
+    marked = any(c.dep == "mark" and c.word == "that" for c in verb.children)
+    return finite.word == "be" and marked and not helped
 
 
 def _is_inverted(verb: Node, first: int) -> bool:
@@ -583,7 +593,7 @@ def _is_tale(tree: Tree) -> bool:
 
 _FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
 """The least speeches of a story; a whispered or shouted speech counts twice."""
-_CALENDAR = re.compile(rf"[12]\d{{3}}|{MONTH}|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?")
+_CALENDAR = re.compile(rf"[12]\d{{3}}|{MONTH}|{WEEKDAY}s?")
 
 
 def _parts_paragraphs(tree: Tree, before: int, after: int) -> bool:

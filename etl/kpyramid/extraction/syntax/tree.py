@@ -738,6 +738,8 @@ def find_close_name(noun: Node) -> Node | None:
     for child in children:
         if child.dep != "appos" or child.pos != "PROPN" or child.i < noun.i:
             continue
+        if child.left_edge.text == "(":
+            continue
         gap = [n.text for n in nodes[noun.i + 1 : child.left_edge.i] if n.text not in QUOTATION]
         if is_partitive and nodes[child.left_edge.i - 1].text == ",":
             return child

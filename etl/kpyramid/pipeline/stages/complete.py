@@ -449,7 +449,7 @@ class Growth:
         return (
             len(proposal.facts) >= facts
             and all(len(set(ids)) >= things for ids in ends)
-            and self.graph.count_chunks(proposal.facts) >= chunks
+            and self.graph.count_places(proposal.facts) >= chunks
         )
 
     def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kpyramid.completion.types import LITERAL, GraphLayer
 from kpyramid.documents.blocks import Block, read_blocks
-from kpyramid.documents.qualifiers import CONDITION
+from kpyramid.documents.qualifiers import CONDITION, TABLE
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.graph.synonyms.words import is_usual
@@ -628,11 +628,15 @@ class Graph:
         end = self.entities["name"][tail] if tail >= 0 else self.triples["literal"][place]
         return str(end.as_py())
 
-    def count_chunks(self, places: Collection[int]) -> int:
-        """The number of chunks that state some of the facts."""
-        raw = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
-        claims = self.claims.take(_drop_missing(self._claimed[_drop_missing(raw)]))
-        return int(pc.count_distinct(claims["chunk_id"]).as_py())
+    def count_places(self, places: Collection[int]) -> int:
+        """The number of chunks, and of cells of tables, that state some of the facts."""
+        stated = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
+        raw = _drop_missing(stated)
+        qualifiers = self.raw_triples["qualifiers"].take(raw)
+        in_table = pc.is_valid(pc.map_lookup(qualifiers, TABLE, "first")).to_numpy()
+        claimed = self._claimed[raw]
+        chunks = self.claims["chunk_id"].take(_drop_missing(claimed[~in_table]))
+        return len(np.unique(claimed[in_table])) + int(pc.count_distinct(chunks).as_py())
 
     @cached_property
     def _stated(self) -> pa.LargeListArray:
