@@ -14,10 +14,10 @@ BUDGETS = {
     "root": 544,
     "numerics": 313,
     "embeddings": 359,
-    "documents": 3615,
+    "documents": 3616,
     "storage": 3149,
     "llm": 2671,
-    "extraction": 10092,
+    "extraction": 10093,
     "graph": 2457,
     "ontology": 6693,
     "completion": 2233,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8669,
+    "pipeline": 8678,
     "cli": 2979,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

@@ -25,7 +25,7 @@ from kpyramid.ontology.schema import Schema
 MOST = 30
 """Classes that a person can review."""
 _LEAST = 3
-"""Chunks, or different compounds, in which the noun of a class must occur."""
+"""Chunks and things, or different compounds, in which the noun of a class must occur."""
 _THINGS = frozenset("pgloaABFPMSU")
 """Senses (`load_nouns`) of nouns for independent things."""
 _HEADED = {"": 2, "c": 2, "t": 2, "e": 3}
@@ -40,9 +40,12 @@ _NAMED = frozenset("ORG FAC LOC PRODUCT EVENT WORK_OF_ART LAW".split())
 
 @dataclass(slots=True)
 class _Uses:
-    """The uses of a noun in a corpus: chunks, compounds and names, and how many with `of`."""
+    """The uses of a noun in a corpus: places, compounds and names, and how many with `of`.
 
-    chunks: set[str] = field(default_factory=set)
+    A place is a chunk with the noun, or a thing that is said to be of its kind.
+    """
+
+    places: set[str] = field(default_factory=set)
     compounds: set[str] = field(default_factory=set)
     words: Counter[str] = field(default_factory=Counter)
     facts: int = 0
@@ -52,8 +55,8 @@ class _Uses:
 
     @property
     def weight(self) -> int:
-        """Number of chunks, compounds and facts with it."""
-        return len(self.chunks) + len(self.compounds) + self.facts
+        """Number of places, compounds and facts with it."""
+        return len(self.places) + len(self.compounds) + self.facts
 
     def is_term(self) -> bool:
         """Whether the noun names a kind of thing that the corpus is about."""
@@ -65,7 +68,7 @@ class _Uses:
             least = _HEADED.get(senses[:1], 3)
             if _MEASURE in senses[:2] or len(self.compounds) < least:
                 return False
-        spoken = len(self.chunks) >= _LEAST or len(self.compounds) >= _LEAST
+        spoken = len(self.places) >= _LEAST or len(self.compounds) >= _LEAST
         return spoken and self.related <= _OF * self.words.total()
 
 
@@ -79,7 +82,8 @@ def draft_classes(
 ) -> list[dict[str, object]]:
     """Rows of `proposals`, without support, of the classes that a corpus needs below `schema`'s.
 
-    `phrases`: words, type and chunk of each mention; `ends`: words and type of each end of a fact.
+    `phrases`: words, type and chunk of each mention, and of each kind that a thing is said to be
+    with the thing in place of the chunk; `ends`: words and type of each end of a fact.
     Classes of `former`, the last ontology, come first, so that a growing corpus retains its names;
     then the nouns of greatest weight, `MOST` in all. Classes that `decisions` accepts are included,
     those that it rejects are left out.
@@ -161,7 +165,7 @@ def _read_uses(
         return singular and noun._replace(noun=singular.noun, plural=True)
 
     by_noun: defaultdict[str, _Uses] = defaultdict(_Uses)
-    for words, kind, chunk in phrases:
+    for words, kind, place in phrases:
         noun = read(words, kind)
         if noun is None:
             continue
@@ -173,7 +177,7 @@ def _read_uses(
         if is_written_as_name(words):  # a firm's name in many places makes no kind of firm
             use.compounds.add(words.casefold())
             continue
-        use.chunks.add(chunk)
+        use.places.add(place)
         if before and not is_quality(before[0]) and before[0] in load_nouns().keys() - MODIFIERS:
             use.compounds.add(before[0])
     for end in ends:
@@ -184,7 +188,7 @@ def _read_uses(
     alike = group_alike(by_noun, embedder) if by_noun else {}
     for word, key in alike.items():
         use_of_word, all_ = by_noun[word], joined[key]
-        all_.chunks |= use_of_word.chunks
+        all_.places |= use_of_word.places
         all_.compounds |= use_of_word.compounds
         all_.words += use_of_word.words
         all_.facts += use_of_word.facts

@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 6, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        35,
+        36,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 22, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 23, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -153,7 +153,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=23,
+        version=24,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -167,7 +167,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=29,
+        version=30,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),

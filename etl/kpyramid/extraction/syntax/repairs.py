@@ -253,8 +253,6 @@ def repair_tree(tree: Tree) -> None:
             _join_stranded(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
             _lift_period(node)
-        elif node.dep == "prep" and node.head.tag == "CD" and node.head.entity == "TIME":
-            _lift_place(node)
         elif node.dep == "prep" and node.word in _EXCEPTING and node.head.pos in _NOMINAL:
             _lift_exception(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
@@ -267,8 +265,6 @@ def repair_tree(tree: Tree) -> None:
             _lower_trait(node)
         elif node.dep == "relcl" and node.head.dep == "pobj" and node.head.pos != "PRON":
             _lift_relative(node)
-        elif node.dep == "ccomp" and node.head.tag == "VBZ":
-            _seat_plural(node)
         elif node.word == "between" and node.entity == "DATE" and node.dep != "prep":
             _join_period(node)
         elif node.dep == "conj" and node.head.pos in {"VERB", "AUX"}:
@@ -284,8 +280,6 @@ def repair_tree(tree: Tree) -> None:
             _read_exception(node)
         elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
             _join_union(node)
-        elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
-            _join_minus(node)
         elif node.dep == "aux" and node.tag == "MD" and node.head.tag in {"VBD", "VBZ"}:
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
@@ -306,8 +300,6 @@ def repair_tree(tree: Tree) -> None:
             _attach_list(node)
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
             _unname_plural(node)
-        if node.dep == "compound" and node.entity == "DATE" and node.left_edge.word in _POINTING:
-            _unseat_time(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
             _unname(node)
         if node.word == "not" and node.i + 1 < len(tree):
@@ -353,17 +345,6 @@ def _read_task(to: Node) -> None:
         to.tag, to.lemma, to.word = "MD", "will", "will"
 
 
-_POINTING = frozenset({"last", "next", "this"})
-
-
-def _unseat_time(time: Node) -> None:
-    """Make a time that opens a sentence qualify it: "Last year control was called twice"."""
-    noun, first = time.head, time.tree.sentences[time.sentence][0]
-    if noun.dep in SUBJECTS and time.left_edge.i == first and noun.i == time.i + 1:
-        _move(time, noun.head)
-        time.dep, noun.left_edge = "npadvmod", noun
-
-
 def _join_period(between: Node) -> None:
     """Make a fronted period qualify its verb: "Between 1 May and 3 June the shop is shut"."""
     nodes, last = between.tree.nodes, between.i
@@ -383,7 +364,6 @@ def _join_period(between: Node) -> None:
 
 
 _EXCEPTING = frozenset({"barring", "except", "excluding"})
-_BELOW_ZERO = re.compile(r"[-\u2212]\d+")
 
 
 def _lower_later(verb: Node) -> None:
@@ -509,19 +489,6 @@ def _forms_union(first: Node, last: Node) -> bool:
 
 
 _PARTNERS = frozenset("bros brothers co company daughters partners son sons".split())
-
-
-def _join_minus(number: Node) -> None:
-    """Make "-5" a number, and its unit the object of a preposition: "below -5 degrees"."""
-    after, prep = number.tree.nodes[number.i + 1 : number.i + 2], number.tree[number.i - 1]
-    unit = next((n for n in after if n.tag == "NNS"), None)
-    if unit is None:
-        return
-    _attach([number], unit, "nummod")
-    number.pos, number.tag, unit.left_edge = "NUM", "CD", number
-    if prep.dep == "prep" and not prep.children and unit.dep == "dobj":
-        _move(unit, prep)
-        unit.dep, prep.right_edge = "pobj", unit.right_edge
 
 
 def _unname_plural(noun: Node) -> None:
@@ -913,15 +880,10 @@ def _lower_first_time(to: Node) -> None:
 def _lift_relative(clause: Node) -> None:
     """Attach a clause with "who" to persons, one with "which" to a thing.
 
-    "Patients with lung cancer who smoked", "a film by Ann Lee, which follows a ferry", "the mill in
-    Brook, which was built by Ann Lee".
+    "Patients with lung cancer who smoked", "a film by Ann Lee, which follows a ferry".
     """
     ancestor = clause.head
     asked = {c.word for c in clause.children} & {"who", "which"}
-    placed = ancestor.head.word == "in" and ancestor.head.head.pos == "NOUN" and "which" in asked
-    if placed and ancestor.pos == "PROPN" and clause.lemma in _OF_BUILDINGS:
-        _move(clause, ancestor.head.head)
-        return
     personal = "who" in asked
     full = ancestor.entity != "PERSON" or ancestor.iob == "I"  # a river may pass for a person
     if not asked or _is_personal(ancestor) is personal or not (personal or full):
@@ -935,8 +897,6 @@ def _lift_relative(clause: Node) -> None:
             return
 
 
-_OF_BUILDINGS = frozenset("build close construct design open serve".split())
-"""Verbs of what stands in a place, not of the place."""
 _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 """Labels on the path from a person up to the thing that a clause with "which" is about."""
 
@@ -944,42 +904,6 @@ _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 def _is_personal(noun: Node) -> bool:
     people = noun.word == "people" or is_person_noun(noun.lemma.lower())
     return people or noun.entity == "PERSON"
-
-
-def _lift_place(prep: Node) -> None:
-    """Attach what follows a time of day to the verb: "at 14:00 in Room 2.04 by Ann Lee"."""
-    verb, hour = prep.head.head.head, prep.head
-    if verb.pos != "VERB" or hour.dep != "pobj" or prep.word not in {"in", "at", "from", "by"}:
-        return
-    if prep.word == "by" and any(c.dep == "auxpass" for c in verb.children):
-        prep.dep = "agent"
-    for node in prep.tree.nodes[prep.i : prep.right_edge.i + 1]:
-        if node.entity == "TIME":
-            node.entity, node.iob = "", "O"
-    _move(prep, verb)
-    hour.right_edge = hour
-
-
-def _seat_plural(clause: Node) -> None:
-    """Make a noun of what the parser took for the verb before a modal: "team leads must agree"."""
-    noun = clause.head
-    nodes, before = noun.tree.nodes, [c for c in noun.children if c.i < noun.i]
-    after = nodes[noun.i + 1] if noun.i + 1 < len(nodes) else noun
-    if after.tag != "MD" or after.head is not clause or noun.dep != "ROOT":
-        return
-    if len(before) != 1 or before[0].dep not in SUBJECTS or before[0].i != noun.i - 1:
-        return
-    if before[0].entity == "PERSON":
-        return
-    passive = any(c.dep == "auxpass" for c in clause.children)
-    for child in [c for c in noun.children if c.i > clause.i]:
-        _move(child, clause)
-    noun.children.remove(clause)
-    clause.head, clause.dep = clause, "ROOT"
-    clause.left_edge, clause.right_edge = noun.left_edge, noun.right_edge
-    _move(noun, clause)
-    noun.pos, noun.tag, noun.dep = "NOUN", "NNS", "nsubjpass" if passive else "nsubj"
-    before[0].dep, noun.right_edge = "compound", noun
 
 
 def _lift_standard(than: Node) -> None:

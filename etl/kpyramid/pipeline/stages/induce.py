@@ -10,12 +10,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Protocol, cast
 
+import numpy as np
 import pyarrow as pa
 
 from kpyramid.completion.corrections import Corrections
 from kpyramid.completion.decisions import Decisions
+from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.top import draft_classes, keep_properties
 from kpyramid.documents.sentences import Span, cut_passages
 from kpyramid.documents.words import IS_A, lemmatise, normalise_relation
@@ -429,7 +432,9 @@ def _draft(
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
     layer, support = graph.layer, defaultdict[str, set[int]](set)
-    rows = draft_classes(phrases, layer.walk_ends(), schema, old, decisions, embedder)
+    filed = np.flatnonzero(find_filing(layer)).tolist()
+    ends = ((layer.tails[i], layer.tail_types[i], layer.head_keys[i]) for i in filed)
+    rows = draft_classes(chain(phrases, ends), layer.walk_ends(), schema, old, decisions, embedder)
     find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
     names: defaultdict[str, set[str]] = defaultdict(set)
     for place, end in enumerate(layer.walk_ends()):
