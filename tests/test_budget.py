@@ -19,7 +19,7 @@ BUDGETS = {
     "llm": 2671,
     "extraction": 10093,
     "graph": 2457,
-    "ontology": 6693,
+    "ontology": 6695,
     "completion": 2233,
     "condensation": 1740,
     "snapshot": 4224,

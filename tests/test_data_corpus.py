@@ -103,10 +103,15 @@ def test_an_ontology_without_a_class_has_values_and_a_build_says_why_there_are_n
     )
     head = read_turtle("ontology_import_head") + "<https://example.org/o> a owl:Ontology .\n"
     made = ":p a owl:DatatypeProperty ; rdfs:label '{}'@en ; rdfs:domain {} ; rdfs:range xsd:{} .\n"
-    service = ":Service a owl:Class ; rdfs:label 'service'@en .\n"
+    kind = ":{} a owl:Class ; rdfs:label '{}'@en .\n".format
     for name, turtle, said in (
         ("one", made.format("launch date", "owl:Thing", "date"), "2 values of the ontology"),
-        ("two", service + made.format("owner", ":Service", "string"), "what Corvid is)\n"),
+        (
+            "two",
+            kind("Service", "service") + made.format("owner", ":Service", "string"),
+            "4 values",
+        ),
+        ("three", kind("Ship", "ship") + made.format("owner", ":Ship", "string"), "Corvid is)\n"),
     ):
         (tmp_path / f"{name}.ttl").write_text(head + turtle)
         own = ("--ontology", str(tmp_path / f"{name}.ttl"), "--warehouse", str(tmp_path / name))

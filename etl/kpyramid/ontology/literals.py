@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from kpyramid.documents.values import (
     DAY_MONTH_YEAR,
+    MONTH,
     MONTH_DAY_YEAR,
     MONTH_YEAR,
     NUMBER,
@@ -94,9 +95,12 @@ def _is_balanced(text: str) -> bool:
     return not opened
 
 
+_IN_MONTH = re.compile(rf"\b{MONTH}\b")
+
+
 def _parse_number(text: str) -> Decimal | None:
-    if len(text) > _LONGEST_VALUE:
-        return None
+    if len(text) > _LONGEST_VALUE or _IN_MONTH.search(text):
+        return None  # "9 April" is no 9
     # A bracket repeats the number in another unit: "3,189 feet (972 m)".
     plain = re.sub(r"\([^)]*\)", " ", text.lower().replace("\N{MINUS SIGN}", "-"))
     words = [word.strip(";:.,").lstrip("$€£¥~") for word in plain.split()]
