@@ -103,9 +103,9 @@ def make_documents(data: Path, count: int | None, seed: int) -> list[dict[str, s
     return [{"id": f"{at:06d}", "title": made[text], "text": text} for at, text in enumerate(drawn)]
 
 
-def run_stage(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
-    """The figures of one stage of the run that is called after the corpus."""
-    command = [sys.executable, "-m", "kpyramid", "stage", stage, "--run", corpus.stem, "--json"]
+def run_stage(stage: str, run: str, corpus: Path, warehouse: Path) -> dict[str, float]:
+    """The figures of one stage of a run."""
+    command = [sys.executable, "-m", "kpyramid", "stage", stage, "--run", run, "--json"]
     command += ["-q", "--warehouse", str(warehouse), "--workers", "2"]
     command += ["--corpus", str(corpus), "--allow-shrink"] if stage == "ingest" else []
     started = time.monotonic()
@@ -117,7 +117,7 @@ def run_stage(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     thread.join()
     if process.returncode:
-        refuse(f"stage {stage} of {corpus.stem} ended with status {process.returncode}, see above")
+        refuse(f"stage {stage} of {run} ended with status {process.returncode}, see above")
     return {
         "wall_seconds": round(time.monotonic() - started, 1),
         "seconds": round(used.ru_utime + used.ru_stime, 1),
@@ -169,13 +169,13 @@ def run_night(documents: Sequence[dict[str, str]], folder: Path) -> dict[str, di
     """The figures of each stage for these documents, behind what ran in the folder before."""
     text = "".join(f"{json.dumps(row)}\n" for row in documents)
     name = f"{len(documents)}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    corpus, log = folder / f"documents-{name}.jsonl", folder / f"figures-{name}.json"
+    corpus, log = folder / "documents.jsonl", folder / f"figures-{name}.json"  # ids name the file
     corpus.write_text(text, "utf-8")
     found: dict[str, dict[str, float]] = json.loads(log.read_text()) if log.exists() else {}
     for stage in STAGES:
         if stage not in found:
             report(f"{stage} of {len(documents)} documents")
-            found[stage] = run_stage(stage, corpus, folder / "warehouse")
+            found[stage] = run_stage(stage, f"night-{name}", corpus, folder / "warehouse")
             log.write_text(json.dumps(found))
     return found
 

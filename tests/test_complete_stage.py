@@ -323,10 +323,10 @@ def test_what_one_chunk_lists_is_accepted_only_by_a_person(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use_script(monkeypatch, [village()])
-    monkeypatch.setattr(Graph, "count_places", lambda graph, places: 2)
+    monkeypatch.setattr(Graph, "count_places", lambda graph, places: (2, 0))
     done = run_complete(KNOWN + VILLAGES)
     assert done.find("village")["state"] == "open"
-    monkeypatch.setattr(Graph, "count_places", lambda graph, places: 1)
+    monkeypatch.setattr(Graph, "count_places", lambda graph, places: (1, 0))
     use_script(monkeypatch, [village()])
     assert not run_complete(KNOWN + VILLAGES).proposals
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
+from kpyramid.pipeline import gates
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.gates import judge_ontology, repair_ontology
 from kpyramid.settings import Settings, check_settings
@@ -193,6 +194,14 @@ def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_publishe
         run(tmp_path, make_settings(publish={"max_violation_share": 0.0}))
     assert read_head(Warehouse(tmp_path / "w"), "main") is None
 
+    asked: list[str] = []
+    other = tmp_path / "other"
+    write_corpus(other / "corpus", TEXTS)
+    with monkeypatch.context() as patch:  # what was left out leaves HermiT's verdict as it was
+        patch.setattr(gates, "judge_consistency", lambda *_, **__: asked.append("HermiT") or "pass")
+        assert run(other, make_settings()).marks[-1].rejects == {"violated_check": 1}
+    assert asked == ["HermiT"]
+
     outcome = run(tmp_path, make_settings())  # one is not too many, however few there are
     mark = outcome.marks[-1]
     assert mark.details["committed"] == "yes"
@@ -219,8 +228,6 @@ def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_publishe
     again = run(tmp_path, make_settings()).marks[-1]
     assert (again.details["committed"], dict(again.gates)) == ("unchanged", {})
     assert again.rejects == mark.rejects
-    other = tmp_path / "other"
-    write_corpus(other / "corpus", TEXTS)
     assert run(other, make_settings()).snapshot == outcome.snapshot
     first, second = (
         hash_tree(folder / "w" / "snapshots" / outcome.snapshot) for folder in (tmp_path, other)

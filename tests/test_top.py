@@ -57,8 +57,9 @@ def draft(
     ends: Sequence[str] = (),
 ) -> dict[str, dict[str, object]]:
     given = Decisions(decisions, "decisions.toml")
-    facts = [(text, "NOUN") for text in ends]
-    rows = draft_classes(list_phrases(texts), facts, UPPER, former, given, EMBEDDER)
+    phrases = list_phrases(texts)
+    facts = [*[(text, kind) for text, kind, _ in phrases] * 2, *[(text, "NOUN") for text in ends]]
+    rows = draft_classes(phrases, facts, UPPER, former, given, EMBEDDER)
     return {str(row["label"]): row for row in rows}
 
 
@@ -104,7 +105,7 @@ def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None
         label: row["iri"] for label, row in grown.items()
     }.items()
     assert set(rare).isdisjoint(draft(texts))
-    about = draft(texts, ends=[f"old {noun}" for noun in rare for _ in range(4)])
+    about = draft(texts, ends=[f"old {noun}" for noun in rare for _ in range(16)])
     assert len(about) == MOST
     assert set(rare) <= set(about)  # facts are about them
 

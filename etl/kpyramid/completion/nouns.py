@@ -28,8 +28,8 @@ _COMPLEMENT = re.compile(
 _JOINED = re.compile(r"\s(?:and|or)\s")
 _RELATIVE = RELATIVES | frozenset(
     "body case collection element entity example feature figure form group home instance item kind "
-    "lot majority matter member name native number object one part piece result series set sort "
-    "source system thing title type unit variety way".split()
+    "lot majority matter member name native number object one only part piece result series set "
+    "sort source system thing title type unit variety way".split()
 ).union(FUNCTION_WORDS)
 """Nouns that need a modifier or complement to name a kind: `part of`, `governing body`."""
 _RELATED = re.compile(r"\s(?:of|to)\s(?:\S+\s){0,2}\S*[^\W\d_a-z]")

@@ -61,7 +61,7 @@ or range (`_MAIN`), and the share that a class above it must cover otherwise (`_
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, from which its domain and range are inferred."""
 _NUMBERS = tuple(XSD + name for name in ("gYear", "date", "integer", "decimal"))
-"""Datatypes tried on the literals of a cluster, the narrowest first."""
+"""Datatypes of the literals of a cluster: years and dates, whole and other numbers."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
 
@@ -172,10 +172,14 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
         return find_class(ends, schema, is_open=is_open)
-    for datatype in _NUMBERS:
-        parsed = sum(parse_literal(text, datatype) is not None for text in literals)
-        if parsed >= _MOST * len(literals):
-            return datatype
+    year, date, integer, number = (
+        sum(parse_literal(text, datatype) is not None for text in literals) for datatype in _NUMBERS
+    )
+    least = _MOST * len(literals)
+    if year >= least or date >= least:
+        return _NUMBERS[2 * date > year]
+    if number >= least:  # some prices are whole
+        return _NUMBERS[2 if integer == number else 3]
     return XSD + "string"
 
 

@@ -26,12 +26,16 @@ MOST = 30
 """Classes that a person can review."""
 _LEAST = 3
 """Chunks and things, or different compounds, in which the noun of a class must occur."""
+_FACTS = 2
+"""Facts of things of a class: what is named in passing needs none."""
 _THINGS = frozenset("pgloaABFPMSU")
 """Senses (`load_nouns`) of nouns for independent things."""
 _HEADED = {"": 2, "c": 2, "t": 2, "e": 3}
 """Compounds that a noun must head, by its first sense: none in WordNet, communication, act, event;
 3 for any other sense."""
 _MEASURE = "x"
+_MASSES = frozenset("UMB")
+"""Senses of nouns for a substance, a possession or a part of a body: without a plural, no kind."""
 _OF = 0.5
 """Share of a noun's uses with the complement `of` above which it denotes a relation."""
 _NAMED = frozenset("ORG FAC LOC PRODUCT EVENT WORK_OF_ART LAW".split())
@@ -68,6 +72,8 @@ class _Uses:
             least = _HEADED.get(senses[:1], 3)
             if _MEASURE in senses[:2] or len(self.compounds) < least:
                 return False
+        if self.facts < _FACTS or (senses[:1] in _MASSES and not self.plural):
+            return False
         spoken = len(self.places) >= _LEAST or len(self.compounds) >= _LEAST
         return spoken and self.related <= _OF * self.words.total()
 

@@ -209,13 +209,15 @@ def judge_ontology(
     seconds: float,
     strict: bool = False,
     passed: Passed | None = None,
+    before: Judgement | None = None,
 ) -> Judgement:
     """The verdicts of owlready2, HermiT, SHACL, the ontology's checks and competency questions.
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
     extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
     Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
-    before is not judged again.
+    before is not judged again, nor what it accepted with more statements, in a judgement `before`,
+    which also stands for owlready2's: `judge_readable` says it anew.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -237,23 +239,30 @@ def judge_ontology(
             return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
     with ThreadPoolExecutor(3) as pool:  # each waits for a process of its own
-        written = texts.get("ontology/ontology.nt")
-        reading = written and pool.submit(judge_reading, written, instances_nt, seconds=seconds)
+        written = before is None and "ontology/ontology.nt" in texts
+        reading = pool.submit(judge_readable, texts, seconds=seconds) if written else None
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
-            judged.gates["consistent"] = judge_consistency(
-                schema_turtle,
-                instances_nt,
-                seconds=seconds,
-                provenance_nt=provenance_nt,
-                passed=passed,
+            is_known = before is not None and before.gates["consistent"] == "pass"
+            judged.gates["consistent"] = (
+                "pass"
+                if is_known
+                else judge_consistency(
+                    schema_turtle,
+                    instances_nt,
+                    seconds=seconds,
+                    provenance_nt=provenance_nt,
+                    passed=passed,
+                )
             )
             outcome = shaped.result()
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
             if reading:
                 judged.gates["readable"] = reading.result()
+            elif before is not None:
+                judged.gates["readable"] = before.gates["readable"]
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not all(each.done() for each in (shaped, queried, reading) if each):
@@ -273,6 +282,12 @@ def judge_ontology(
         else f"not run: there is no {name}.questions.toml beside {files.turtle.name}"
     )
     return judged
+
+
+def judge_readable(texts: Mapping[str, str], *, seconds: float) -> str:
+    """The verdict of owlready2 on the files of an `ontology/` folder."""
+    written, stated = texts["ontology/ontology.nt"], texts["ontology/instances.nt"]
+    return judge_reading(written, stated, seconds=seconds)
 
 
 def repair_ontology(

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
+from kpyramid.ontology.store import write_instances
 from kpyramid.ontology.validation.checks import complete_query, read_questions
 from kpyramid.ontology.validation.consistency import find_java
 from kpyramid.pipeline.checks import judge_measured
@@ -33,6 +34,7 @@ from kpyramid.pipeline.gates import (
     judge_floor,
     judge_kept,
     judge_ontology,
+    judge_readable,
     judge_size,
     judge_standing,
     judge_traces,
@@ -198,24 +200,29 @@ def _withdraw(
         IntegrityError: a row was lost without a reject.
     """
     files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-    left, rejects = dict(inputs), load_contracts()["rejects"].build([])
-    for rounds in range(_MOST_ROUNDS + 1):
-        texts = _write_texts(run, left)
-        judged = judge_ontology(files, texts, seconds=seconds, passed=_open_passed(run))
-        if not judged.failed or rounds == _MOST_ROUNDS:
+    judge = partial(judge_ontology, files, seconds=seconds, passed=_open_passed(run))
+    statements = stage.list_statements(*(inputs[name] for name in _STATED))
+    texts = stage.write_texts(statements, inputs["proposals"], load_schema(run.settings))
+    rejects, judged = load_contracts()["rejects"].build([]), judge(texts)
+    for _ in range(_MOST_ROUNDS):
+        if not judged.failed:
             break
-        statements = stage.list_statements(*(left[name] for name in _STATED))
         withdrawals = repair_ontology(files, texts, statements, judged, seconds=seconds)
         if not withdrawals:
             break
-        more = stage.reject_withdrawn(left["instances"], withdrawals)
+        more = stage.reject_withdrawn(inputs["instances"], withdrawals)
         rejects = load_contracts()["rejects"].unite([rejects, more])
-        gone = pc.is_in(left["instances"]["instance_id"], value_set=more["row_key"])
-        left["instances"] = left["instances"].filter(pc.invert(gone))
-    if inputs["instances"].num_rows != left["instances"].num_rows + rejects.num_rows:
+        gone = {*more["row_key"].to_pylist()}
+        statements = [each for each in statements if each.instance_id not in gone]
+        texts = {**texts, stage.INSTANCES: write_instances(statements)}
+        judged = judge(texts, before=judged)
+    if inputs["instances"].num_rows != len(statements) + rejects.num_rows:
         raise IntegrityError(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
+    if rejects.num_rows:
+        texts = stage.write_texts(statements, inputs["proposals"], load_schema(run.settings))
+        judged.gates["readable"] = judge_readable(texts, seconds=seconds)
     return rejects, judged.gates, texts
 
 

@@ -380,7 +380,9 @@ def _find_subject(
         called = counted and _is_numbered(noun) and len({*numbers}) == len(rows)
         return (0,) if called else ()
     column = min(chosen)[1]
-    column = 0 if is_keyed and column in repeated else column
+    names_one = any(_is_name(row[column].text) for row in rows if column in row)
+    if is_keyed and (column in repeated or not names_one):
+        column = 0  # "4 hours" and "none" are aims of severities, which these numbers name
     # A participant of a year's event, "Winner", is not the subject of the row.
     is_event = types.get(0, Counter())["date"] and _ROLE.fullmatch(headers.get(column, ""))
     return () if is_event and column else (column,)

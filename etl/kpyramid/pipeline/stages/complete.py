@@ -336,7 +336,7 @@ class Growth:
             notes.append("what is at an end of it is not clear")
         elif p.fault or p.doubt or self._is_narrowed(p):
             notes.append(p.fault or p.doubt)
-        elif not self._has_support(p, *self._enough):
+        elif not self._has_support(p, *self._enough) or self._is_loose(p):
             notes.append("few facts, or of few things")
         elif p.kind == "property" and is_vague(p.label) and not self._names_ends(p):
             notes.append("the verb alone says too little")
@@ -399,6 +399,12 @@ class Growth:
         """Facts, different things and chunks that rules accept."""
         return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
+    def _is_loose(self, proposal: Proposal) -> bool:
+        """Whether a verb of an ontology from the corpus joins anything, `needs`, in few facts."""
+        few = len(proposal.facts) < CompleteSettings().accept_support
+        anything = proposal.domain == proposal.range == THING and self.is_open
+        return anything and few and not self.graph.count_places(proposal.facts)[1]
+
     def _is_unclear(self, proposal: Proposal) -> bool:
         """Whether an end of a property, or the parent of a class, may be anything.
 
@@ -449,7 +455,7 @@ class Growth:
         return (
             len(proposal.facts) >= facts
             and all(len(set(ids)) >= things for ids in ends)
-            and self.graph.count_places(proposal.facts) >= chunks
+            and sum(self.graph.count_places(proposal.facts)) >= chunks
         )
 
     def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:

@@ -628,15 +628,15 @@ class Graph:
         end = self.entities["name"][tail] if tail >= 0 else self.triples["literal"][place]
         return str(end.as_py())
 
-    def count_places(self, places: Collection[int]) -> int:
-        """The number of chunks, and of cells of tables, that state some of the facts."""
+    def count_places(self, places: Collection[int]) -> tuple[int, int]:
+        """The number of chunks of prose and of cells of tables that state some of the facts."""
         stated = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
         raw = _drop_missing(stated)
         qualifiers = self.raw_triples["qualifiers"].take(raw)
         in_table = pc.is_valid(pc.map_lookup(qualifiers, TABLE, "first")).to_numpy()
         claimed = self._claimed[raw]
         chunks = self.claims["chunk_id"].take(_drop_missing(claimed[~in_table]))
-        return len(np.unique(claimed[in_table])) + int(pc.count_distinct(chunks).as_py())
+        return int(pc.count_distinct(chunks).as_py()), len(np.unique(claimed[in_table]))
 
     @cached_property
     def _stated(self) -> pa.LargeListArray:

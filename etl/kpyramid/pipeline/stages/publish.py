@@ -1,6 +1,6 @@
 """Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from kpyramid.ontology.validation.repair import Withdrawal
 from kpyramid.pipeline.stages.tables import build_rejects, make_reject
 from kpyramid.storage.contracts import load_contracts, map_column
 
+INSTANCES = "ontology/instances.nt"
 _BLOCK = 4096
 """Rows that are objects at a time."""
 
@@ -41,13 +42,20 @@ def run(
     statement. `ontology.nt` holds schema and statements, for readers of OWL.
     """
     statements = list_statements(documents, chunks, entities, instances)
+    return write_texts(statements, proposals, schema)
+
+
+def write_texts(
+    statements: Sequence[InstanceStatement], proposals: pa.Table, schema: Schema
+) -> dict[str, str]:
+    """The files of the `ontology/` folder, see `run`."""
     grown = write_schema(adopt_proposals(schema, proposals.to_pylist()))
     stated = write_instances(replace(statement, places=()) for statement in statements)
     return {
         "ontology/seed.ttl": write_schema(schema),
         "ontology/schema.ttl": grown,
         "ontology/ontology.nt": write_ontology(grown, stated),
-        "ontology/instances.nt": write_instances(statements),
+        INSTANCES: write_instances(statements),
         "ontology/provenance.nt": write_provenance(statements),
     }
 
