@@ -11,13 +11,13 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etl" / "kpyramid"
 
 BUDGETS = {
-    "root": 544,
+    "root": 545,
     "numerics": 313,
     "embeddings": 359,
     "documents": 3616,
     "storage": 3149,
     "llm": 2671,
-    "extraction": 10095,
+    "extraction": 10104,
     "graph": 2457,
     "ontology": 6695,
     "completion": 2241,
@@ -27,7 +27,7 @@ BUDGETS = {
     "serve": 536,
     "integrations": 153,
     "evaluation": 1160,
-    "pipeline": 8705,
+    "pipeline": 8711,
     "cli": 2979,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""

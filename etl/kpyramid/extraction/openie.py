@@ -30,12 +30,13 @@ class DependencyExtractor:
     """Finds claims, mentions and facts by grammar; equal texts give equal extractions.
 
     `parser` names an installed spaCy package with tagger, parser and NER; it is loaded on first
-    use, so building the object is cheap. `language` is a key of `LANGUAGES`.
+    use, so building the object is cheap. `language` is a key of `LANGUAGES`. `author`: the name of
+    the organisation that "we" stands for, if any.
     """
 
-    def __init__(self, parser: str, language: str = "en") -> None:
+    def __init__(self, parser: str, language: str = "en", author: str = "") -> None:
         self._parser = Parser(parser)
-        self._language = language
+        self._language, self._author = language, author
 
     def extract(self, text: str, title: str = "") -> Extraction:
         """The extraction of one text; `extract_all` is faster for many texts."""
@@ -64,7 +65,8 @@ class DependencyExtractor:
             is_read = len(prose) < _LEAST_PROSE or (
                 detect_language(prose[:_MOST_PROSE], self._language) == self._language
             )
-            yield _extract_tree(tree, left_out, given if is_read else given._replace(blocks=()))
+            given = given if is_read else given._replace(blocks=())
+            yield _extract_tree(tree, left_out, given, self._author)
 
     def read_sentences(self, sentences: Iterable[str]) -> Iterator[tuple[Proposition, ...]]:
         """The n-ary facts of each sentence in its own words, pronouns unresolved.
@@ -80,10 +82,12 @@ class DependencyExtractor:
         return map(list_propositions, self._parser.parse_parts(lines))
 
 
-def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> Findings:
+def read_findings(
+    tree: Tree, title: str = "", blocks: Sequence[Block] = (), author: str = ""
+) -> Findings:
     """The candidates that the rules propose for one text of a document."""
     lines = blocks or [line for line, _ in list_labelled(tree.text)]
-    findings = Findings(tree, Antecedents(tree, title, lines))
+    findings = Findings(tree, Antecedents(tree, title, lines, author))
     findings.reported = find_reported(tree, findings.frames, blocks)
     find_clause_facts(findings)
     find_nominal_facts(findings)
@@ -91,8 +95,10 @@ def read_findings(tree: Tree, title: str = "", blocks: Sequence[Block] = ()) -> 
     return findings
 
 
-def _extract_tree(tree: Tree, left_out: Sequence[Dropped], given: Titled) -> Extraction:
-    findings = read_findings(tree, given.title, given.blocks)
+def _extract_tree(
+    tree: Tree, left_out: Sequence[Dropped], given: Titled, author: str
+) -> Extraction:
+    findings = read_findings(tree, given.title, given.blocks, author)
     # Cells and pairs are no prose; those without a fact are rejected with a reason of their own.
     is_read = {"table", "pair"} if given.blocks else {"pair"}
     if not given.blocks:

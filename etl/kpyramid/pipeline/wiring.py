@@ -78,7 +78,7 @@ def open_splitter(context: Context) -> CachedFunction[Titled, tuple[Piece, ...]]
 def open_extractor(context: Context) -> CachedFunction[Titled, Extraction]:
     """A cached function that extracts facts from texts, on several processes if it is worth it."""
     extract = context.settings.extract
-    chosen = (extract.parser, extract.language)
+    chosen = (extract.parser, extract.language, extract.author)
     compute = partial(share_out, workers=context.workers, load=load_extractor, chosen=chosen)
     return CachedFunction("extractor", context, compute, _EXTRACTION.validate_json)
 

@@ -129,11 +129,11 @@ def _work(batch: Sequence[R], load: Load[R], chosen: tuple[object, ...]) -> list
     return list(_loaded[0][2](batch))
 
 
-def load_extractor(parser: str, language: str) -> Compute[Titled]:
+def load_extractor(parser: str, language: str, author: str) -> Compute[Titled]:
     """The extraction of each text as JSON."""
     from kpyramid.extraction.openie import DependencyExtractor
 
-    extractor = DependencyExtractor(parser, language)
+    extractor = DependencyExtractor(parser, language, author)
     return lambda texts: map(_EXTRACTION.dump_json, extractor.extract_all(texts))
 
 

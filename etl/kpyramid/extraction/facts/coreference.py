@@ -51,6 +51,7 @@ THING = frozenset({"it", "its", "itself"})
 PRONOUNS = PERSON | THING | PLURAL
 """Pronouns of the third person."""
 FIRST_PERSON = frozenset("i me my mine myself".split())
+WE = frozenset("we us our ours ourselves".split())
 GENDER = dict.fromkeys(("he", "him", "his", "himself"), "m")
 GENDER |= dict.fromkeys(("she", "her", "hers", "herself"), "f")
 _NOT_PERSON = frozenset(
@@ -639,8 +640,10 @@ class Antecedents:
     chosen.
     """
 
-    def __init__(self, tree: Tree, title: str = "", blocks: Iterable[Block] = ()) -> None:
-        self.tree = tree
+    def __init__(
+        self, tree: Tree, title: str = "", blocks: Iterable[Block] = (), author: str = ""
+    ) -> None:
+        self.tree, self._author = tree, author
         blocks = [*blocks]
         self._speakers = list_speakers(tree.text, blocks)
         self._sections = [*list_sections(tree.text, blocks)]
@@ -693,7 +696,7 @@ class Antecedents:
                 self._learn_acronym(node)
             elif node.word in PRONOUNS and node.tag in {"PRP", "PRP$"}:
                 self._read_pronoun(node)
-            elif node.word in FIRST_PERSON and node.tag in {"PRP", "PRP$"}:
+            elif node.word in FIRST_PERSON | WE and node.tag in {"PRP", "PRP$"}:
                 self._read_speaker(node)
             elif node.dep in _PHRASE_ROLES and node.pos in {"PROPN", "NOUN"} and not _is_part(node):
                 if node.dep in SUBJECTS and node.word in ATTRIBUTES:
@@ -789,13 +792,14 @@ class Antecedents:
         self._refer(token, best)
 
     def _read_speaker(self, token: Node) -> None:
-        """Resolves "I" in a turn to the speaker; "we" may be anybody."""
+        """Resolves "I" in a turn to the speaker, "we" outside of turns to the author."""
         index = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
-        if index >= 0 and token.idx < self._speakers[index][0].end:
-            place = Span(token.idx, token.end)
-            phrase = self._speakers[index][1]
-            self._resolved[token.i] = replace(
-                phrase, span=place, root=token.i, first=token.i, last=token.i
+        in_turn = index >= 0 and token.idx < self._speakers[index][0].end
+        name = self._speakers[index][1].text if in_turn else self._author
+        if name and in_turn is (token.word in FIRST_PERSON):
+            label, place = "PERSON" if in_turn else "ORG", Span(token.idx, token.end)
+            self._resolved[token.i] = Phrase(
+                name, place, token.i, token.i, token.i, label, resolved=True, literal=False
             )
 
     def _opens(self, token: Node) -> bool:

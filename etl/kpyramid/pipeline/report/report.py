@@ -342,6 +342,11 @@ def read_figure(database: "Database") -> Figure | None:
 
 log = logging.getLogger(__name__)
 
+_OF_US = r"""
+SELECT count(*) AS rejects FROM rejects
+WHERE reason = 'unresolved_pronoun' AND regexp_matches(detail, ': ([Ww]e|[Oo]urs?|[Uu]s)$')
+"""
+"""What is said of "us", which `extract.author` makes facts."""
 _MOST_WITHDRAWN = 200
 """Withdrawn statements named in a report; the table `rejects` has all of them."""
 _MOST_CHANGES = 12
@@ -379,6 +384,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         overview = summarise_snapshot(opened, _MOST_THINGS)
         unread = database.sql("FROM rejects WHERE stage = 'ingest' ORDER BY reject_id")
         unmatched = "FROM rejects WHERE reason = 'unmatched_correction' ORDER BY reject_id"
+        of_us = select_rows(database, _OF_US) if not run.settings.extract.author else []
         withdrawn = "SELECT reason, detail FROM rejects WHERE stage = 'publish' ORDER BY detail"
         clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id LIMIT 1")
         withdrawals = select_rows(database, withdrawn)
@@ -394,6 +400,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
             "contradictions": publish.rows.get("contradictions", 0),
             "contradicting": clashes[0]["detail"] if clashes else None,
             "checks": json.loads(publish.details.get("checks", "[]")),
+            "of_us": of_us[0]["rejects"] if of_us else 0,
             "unmatched": [row["detail"] for row in select_rows(database, unmatched)],
             "changes": changes,
             "changed": changed,
