@@ -38,6 +38,7 @@ from kpyramid.extraction.syntax.tree import (
     find_title_end,
     forms_term,
     is_named_place,
+    list_conjuncts,
     list_containers,
 )
 
@@ -193,6 +194,7 @@ def find_nominal_facts(findings: Findings) -> None:
         _add_place(token, findings)
         if token.tag == "NNS":
             _add_examples(token, findings)
+            _add_members(token, findings)
         if token.pos == "PROPN":
             _add_title(token, findings)
             _add_containers(token, findings)
@@ -501,6 +503,21 @@ def _add_containers(place: Node, findings: Findings) -> None:
     chain = [phrase, *list_containers(phrase, findings.tree)]
     for inner, outer in combinations(chain, 2):
         _add(findings, inner, "is located in", outer)
+
+
+def _add_members(kind: Node, findings: Findings) -> None:
+    """Add "Ann is a duty leader" for "there are two duty leaders: Ann and Per"."""
+    listed = (c for c in kind.children if c.dep == "appos" and c.pos == "PROPN")
+    first = next((c for c in listed if findings.tree[c.left_edge.i - 1].text == ":"), None)
+    counts = [c.i for c in kind.children if c.dep == "nummod"]
+    phrase = build_phrase(findings.tree, counts[-1] + 1, kind.i, kind.i) if counts else None
+    if first is None or phrase is None or kind.tag != "NNS":
+        return
+    words = phrase.text.removesuffix(kind.text) + lemmatise(kind.word)
+    be = "was a" if kind.head.word == "were" else "is a"
+    for name in list_conjuncts(first):
+        if name.pos == "PROPN":
+            _add(findings, find_phrase(name), be, replace(phrase, text=words, literal=False))
 
 
 def _add_examples(kind: Node, findings: Findings) -> None:
