@@ -10,7 +10,8 @@ or columns is one of each.
 
 A fact states a gold cell when its head is the subject, its tail holds the value, or is part of it,
 and the header is in its evidence. `found`: gold cells all of whose words, but those in brackets,
-are in the evidence of such facts. `right`: facts from cells that state a gold cell.
+are in the evidence of such facts. `right`: facts from cells that state a gold cell. Facts that a
+row is of the kind that its header names state no cell: they are counted apart, as `kinds`.
 """
 
 import csv
@@ -38,6 +39,9 @@ KEY = Path(__file__).parent / "judged" / "tables.tsv"
 FORM = "real_files"
 FIELDS = {"file", "subject", "header", "value"}
 Grid = list[list[str]]
+
+
+KIND = re.compile(r" \| is an? \| ")
 
 
 class Cell(NamedTuple):
@@ -254,7 +258,8 @@ def main() -> None:
         keyed = {row["file"] for row in read_tsv(KEY) if (options.data / row["file"]).is_file()}
         names = sorted({cell.file for cell in gold} or keyed)[: options.limit]
         gold = [cell for cell in gold if cell.file in names]
-        facts = list(list_facts(options.data, names))
+        stated = list(list_facts(options.data, names))
+    facts = [(name, fact) for name, fact in stated if not KIND.search(fact.words)]
     by_head: dict[tuple[str, str], list[Stated]] = {}
     for name, fact in facts:
         by_head.setdefault((name, (list_words(fact.head) or [""])[0]), []).append(fact)
@@ -276,6 +281,7 @@ def main() -> None:
         "found": round(found / len(gold), 3) if gold else 0.0,
         "cells": len(gold),
         "facts": len(facts),
+        "kinds": len(stated) - len(facts),
         "files": len(names),
     }
     print_figures(figures, options.json)

@@ -299,6 +299,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band"
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
+    many = many or head == "family"
     plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -516,6 +517,11 @@ def _can_be_it(subject: Node) -> bool:
     person = subject.entity == "PERSON" and all(c.tag != "CD" for c in subject.children)
     person = person or is_person_noun(subject.lemma.lower())
     return subject.pos in {"NOUN", "PROPN"} and not person and not is_many(subject)
+
+
+def _can_be_they(subject: Node) -> bool:
+    """Whether "they" may refer to a subject: several things, or one and another."""
+    return is_many(subject) or any(c.dep == "conj" for c in subject.children)
 
 
 def list_called(entity: Antecedent) -> set[str]:
@@ -883,7 +889,9 @@ class Antecedents:
         if self._mains.get(before) is entity:
             return True
         subject = self._subjects[before]
-        rival = is_many if token.word in PLURAL else _can_be_it
+        rival = _can_be_they if token.word in PLURAL else _can_be_it
+        if subject is not None and entity.phrase.root == subject.i:
+            return True  # "Ann and Per met. They"
         if subject is not None and rival(subject):
             owned = self._owners.get(subject.i) is entity  # "The population is 400. It lies"
             return owned or any(self._means(c, entity) for c in subject.children if c.dep == "poss")

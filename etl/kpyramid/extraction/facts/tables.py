@@ -422,7 +422,7 @@ def _find_kind(names: _Row, rows: Sequence[_Row], column: int) -> Cell | None:
     noun = lemmatise(noun)
     is_kind = noun in _WORDS["classes"] | _WORDS["named_after"] or find_kind_label(noun) in _KINDS
     called = all(_is_name(row[column].text) for row in rows if column in row)
-    if not (is_kind and called) or len(before) > 1:
+    if not (is_kind and called) or len(before) > 1 or noun == "group":
         return None
     return Cell(" ".join([*before, noun]), 2 * header.spans[:1])  # it does not stand there so
 
@@ -860,7 +860,9 @@ class _Findings:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self.add_member(head, kind)
-                elif called is not None and not head.text.lower().endswith(called.text.lower()):
+                elif called is not None and not (
+                    head.text.lower().endswith((called.text.lower(), "other", "others"))
+                ):
                     self.add_member(head, called)
                 if dated is not None or is_timed:
                     when = row[0] if is_timed else head
@@ -955,7 +957,7 @@ class _Findings:
             negated = value.text.casefold() in _WORDS["denying"]
         elif kind == "flag" and value.text.casefold() not in _WORDS["boolean"]:
             relation = None  # a tick may say what the row has, or what the column has
-        elif kind == "number" and term.unit and not _LETTER.search(value.text):
+        elif kind == "number" and term.unit and not _UNIT_OF_OWN.search(value.text):
             tail = Cell(_add_unit(value.text, term.unit))
         if relation is None:
             self._drop("header_unclear", [header, value])
@@ -1005,7 +1007,7 @@ def _add_unit(number: str, unit: str) -> str:
 _CURRENCY = re.compile(r"([A-Z]{3}(?= [a-z])|[$€£¥])\s?((?:[a-z]{2,8})?|(?:per|each)\b.*)")
 _TIMES = re.compile(r"[x×*]?\s?(10\S*)")
 _UNTYPED = "NOUN"
-_LETTER = re.compile(r"[^\W\d_]|%")
+_UNIT_OF_OWN = re.compile(r"[^\W\d_]|[%$£€¥]")
 _MOST_SHOWN, _LONGEST_SHOWN = 8, 200
 
 
@@ -1070,4 +1072,4 @@ def _label_value(text: str, kind: _Type) -> str:
         return "DATE" if kind == "date" else _UNTYPED
     if "%" in text or re.search("[$€£¥]", text):
         return "PERCENT" if "%" in text else "MONEY"
-    return "QUANTITY" if _LETTER.search(text) else "CARDINAL"
+    return "QUANTITY" if _UNIT_OF_OWN.search(text) else "CARDINAL"

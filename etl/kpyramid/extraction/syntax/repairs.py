@@ -247,7 +247,7 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
-        elif node.dep == "mark" and node.word in _LEADING and node.head.dep == "ROOT":
+        elif node.word in _LEADING and node.head.dep == "ROOT" and _opens_clause(node):
             _lower_mark(node)
         elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
             _join_stranded(node)
@@ -616,6 +616,13 @@ def _lower_alternative(joint: Node) -> None:
     if other is not None and (other.dep in _REPLACED or other.pos == "VERB"):
         _move(other, joint)
         other.dep = joint.dep = "dep"
+
+
+def _opens_clause(word: Node) -> bool:
+    """Whether a preposition has no object: a conjunction, or before "1948 ice came by rail"."""
+    after = word.tree.nodes[word.i + 1 : word.i + 2]
+    bare = word.dep == "prep" and not word.children and any(map(_is_year, after))
+    return word.dep == "mark" or bare
 
 
 def _lower_mark(mark: Node) -> None:
