@@ -2,10 +2,10 @@
 
 `--data` is a folder of folders, each with the documents of an office and `verdicts.tsv`: the facts
 that pyramids of them had, with the verdict of a reader who knew the documents and neither the rules
-nor the confidence, by the rubric of `judged/README.md`. Eight organisations that do not exist lie
+nor the confidence, by the rubric of `judged/README.md`. Nine organisations that do not exist lie
 in `judged/offices/`: a laboratory, a software firm, a town's water works, a theatre, a maker of
-instruments, a housing association, a bus company, a mountain rescue team. Rules were made with all
-but the seventh before them, and the confidence is fitted to the first six.
+instruments, a housing association, a bus company, a mountain rescue team, a fish market. Rules were
+made with all but the seventh before them, and the confidence is fitted to the first six.
 
 A folder is built as it is; a judged fact counts where the pyramid still has it: the same head,
 relation, tail, polarity, modality and qualifiers in the same document. `open` are facts that nobody
@@ -24,7 +24,7 @@ from typing import Any
 from options import explain_faults, print_figures, read_options, report
 
 from kpyramid.pipeline.build import build
-from kpyramid.settings import Settings
+from kpyramid.settings import Settings, load_settings
 from kpyramid.snapshot.snapshot import Snapshot
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.copies import locate_snapshot
@@ -64,11 +64,17 @@ def list_facts(snapshot: Snapshot) -> Iterator[Row]:
             }
 
 
-def build_folder(documents: Path) -> list[Row]:
+def read_settings(folder: Path) -> Settings:
+    """The settings of a folder, which may say whose documents it has; else the defaults."""
+    path = folder / "settings.toml"
+    return load_settings(path, {}) if path.exists() else Settings()
+
+
+def build_folder(folder: Path) -> list[Row]:
     """The facts of a pyramid of the documents of a folder, sorted."""
     with tempfile.TemporaryDirectory() as place:
         warehouse = open_warehouse(f"{place}/warehouse")
-        made = build(documents, warehouse, Settings())
+        made = build(folder / "documents", warehouse, read_settings(folder))
         opened = Snapshot(locate_snapshot(warehouse, made.snapshot), scope=EVERYTHING)
         return sorted(list_facts(opened), key=lambda row: [row[name] for name in KEY])
 
@@ -101,7 +107,7 @@ def measure(data: Path, limit: int | None, opened: str | None) -> dict[str, Any]
     folders, waiting = {}, []
     for folder in sorted(path for path in data.iterdir() if path.is_dir())[:limit]:
         report(folder.name)
-        counts, unseen = judge(read_verdicts(folder), build_folder(folder / "documents"))
+        counts, unseen = judge(read_verdicts(folder), build_folder(folder))
         folders[folder.name] = counts
         waiting += [{"folder": folder.name, **row} for row in unseen]
     if opened:

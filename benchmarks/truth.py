@@ -32,7 +32,7 @@ from calibration import find_calibration, write_weights
 from convert_set import read_set
 from judged import KINDS, VERDICTS, Row, decode, read_rows
 from numpy.typing import NDArray
-from offices import read_verdicts
+from offices import read_settings, read_verdicts
 from options import BENCH, explain_faults, print_figures, read_options, refuse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
@@ -101,35 +101,35 @@ def _read_office(folder: Path, verdicts: Sequence[Row]) -> Iterator[Case]:
     sources = dict(
         zip(documents["document_id"].to_pylist(), documents["source"].to_pylist(), strict=True)
     )
-    passages = [
-        (sources[document], given, [b for b in given.blocks if b.kind != "inline_code"])
-        for document, _, given in list_passages(documents)
-    ]
-    parts = (
-        (given.text, screen_text(given.text, "en", blocks)[0]) for _, given, blocks in passages
-    )
-    for (source, given, blocks), tree in zip(
-        passages, Parser(PARSER).parse_parts(parts), strict=True
-    ):
-        for words, traits in draft_facts(read_findings(tree, given.title, blocks)):
-            if verdict := said.pop((source, " | ".join(words)), None):
-                yield Case(OFFICES, folder.name, traits, verdict)
+    passages = []
+    for document, _, given in list_passages(documents):
+        blocks = tuple(block for block in given.blocks if block.kind != "inline_code")
+        passages.append((sources[document], given._replace(blocks=blocks)))
+    for source, words, traits in _draft(passages, read_settings(folder).extract.author):
+        if verdict := said.pop((source, " | ".join(words)), None):
+            yield Case(OFFICES, folder.name, traits, verdict)
+
+
+def _draft(
+    passages: Sequence[tuple[str, Titled]], author: str = ""
+) -> Iterator[tuple[str, tuple[str, ...], dict[str, float]]]:
+    """The facts of passages and what speaks for each, with the passage's name."""
+    parts = ((given.text, screen_text(given.text, "en", given.blocks)[0]) for _, given in passages)
+    for (name, given), tree in zip(passages, Parser(PARSER).parse_parts(parts), strict=True):
+        findings = read_findings(tree, given.title, given.blocks, author)
+        yield from ((name, words, traits) for words, traits in draft_facts(findings))
 
 
 def _read_kind(kind: str, rows: Sequence[Row], texts: Mapping[str, Titled]) -> Iterator[Case]:
-    names = sorted(texts)
-    parts = ((texts[name].text, screen_text(texts[name].text, "en")[0]) for name in names)
-    for name, tree in zip(names, Parser(PARSER).parse_parts(parts), strict=True):
-        text, title, _ = texts[name]
-        found: dict[tuple[str, ...], dict[str, float]] = {}
-        for fact, traits in draft_facts(read_findings(tree, title)):
-            found.setdefault(fact, traits)
-        for row in rows:
-            if row["document"] != name:
-                continue
-            words = tuple(decode(row[part], text) for part in ("head", "relation", "tail"))
-            if words in found:
-                yield Case(kind, name, found[words], row["verdict"])
+    found: dict[tuple[str, ...], dict[str, float]] = {}
+    for name, words, traits in _draft([(name, texts[name]) for name in sorted(texts)]):
+        found.setdefault((name, *words), traits)
+    for row in rows:
+        name = row["document"]
+        text = texts[name].text if name in texts else ""
+        words = tuple(decode(row[part], text) for part in ("head", "relation", "tail"))
+        if traits := found.get((name, *words)):
+            yield Case(kind, name, traits, row["verdict"])
 
 
 def list_names(cases: Sequence[Case]) -> list[str]:
