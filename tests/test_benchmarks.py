@@ -71,11 +71,11 @@ def run_script_here(command: list[str], **_: object) -> "subprocess.CompletedPro
     return subprocess.CompletedProcess(command, 0, told.getvalue())
 
 
-def run_chunk_here(stage: str, corpus: Path, warehouse: Path) -> dict[str, float]:
+def run_chunk_here(stage: str, run: str, corpus: Path, warehouse: Path) -> dict[str, float]:
     """As `scale.run_stage`, with stages after the first in this process."""
     if stage == "ingest":
-        return run_scaled(stage, corpus, warehouse)
-    words = "stage", stage, "--run", corpus.stem, "--warehouse", warehouse, "-q"
+        return run_scaled(stage, run, corpus, warehouse)
+    words = "stage", stage, "--run", run, "--warehouse", warehouse, "-q"
     assert commands.run(*words).exit_code == 0
     return {"wall_seconds": 1.0, "seconds": 1.0, "own_mb": 1.0}
 

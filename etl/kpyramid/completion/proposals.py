@@ -176,8 +176,8 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
         sum(parse_literal(text, datatype) is not None for text in literals) for datatype in _NUMBERS
     )
     least = _MOST * len(literals)
-    if year >= least or date >= least:
-        return _NUMBERS[2 * date > year]
+    if year >= least:  # a date has a year
+        return _NUMBERS[date >= least]
     if number >= least:  # some prices are whole
         return _NUMBERS[2 if integer == number else 3]
     return XSD + "string"

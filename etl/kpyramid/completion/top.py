@@ -27,7 +27,7 @@ MOST = 30
 _LEAST = 3
 """Chunks and things, or different compounds, in which the noun of a class must occur."""
 _FACTS = 2
-"""Facts of things of a class: what is named in passing needs none."""
+"""Least facts whose ends are of a class; a noun with fewer is only mentioned."""
 _THINGS = frozenset("pgloaABFPMSU")
 """Senses (`load_nouns`) of nouns for independent things."""
 _HEADED = {"": 2, "c": 2, "t": 2, "e": 3}

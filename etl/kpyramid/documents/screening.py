@@ -219,7 +219,7 @@ def _cut_entries(text: str, block: Span) -> Iterator[Span]:
 _STAMP = re.compile(
     r"""^(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,?\ )?
     (?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}\ [A-Z][a-z]{2,8}(?:\ \d{4})?)
-    (?:[T ]\ *\d\d?[:.]\d\d(?::\d\d)?\b[ \t]*|[ \t]{2,}|\t|(?<=-\d\d)\ (?=[A-Z]))""",
+    (?:[T ]\ *\d\d?[:.]\d\d(?::\d\d)?\b[ \t]*|[ \t]{2,}|\t)""",
     re.M | re.X,
 )
 """The date and time before an entry of a log: "2025-05-02  raised memory"."""

@@ -36,7 +36,7 @@ class DependencyExtractor:
 
     def __init__(self, parser: str, language: str = "en", author: str = "") -> None:
         self._parser = Parser(parser)
-        self._language, self._author = language, author
+        self._language, self._author = language, " ".join(author.split())
 
     def extract(self, text: str, title: str = "") -> Extraction:
         """The extraction of one text; `extract_all` is faster for many texts."""

@@ -216,8 +216,8 @@ def judge_ontology(
     `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
     extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
     Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
-    before is not judged again, nor what it accepted with more statements, in a judgement `before`,
-    which also stands for owlready2's: `judge_readable` says it anew.
+    before is not judged again. `before`: the judgement of the same schema with more statements:
+    what HermiT accepted there is consistent with fewer; the verdict of owlready2 is taken over.
 
     Raises:
         InputError: the schema or a companion file cannot be read.

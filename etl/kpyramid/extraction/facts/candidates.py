@@ -361,6 +361,7 @@ _DAY_OPENS = re.compile(rf"\d{{1,2}} {MONTH}\b")
 _DATED_RELATION = re.compile(
     rf"\b(?:{'|'.join(name.lower() for name in MONTHS if name not in {'March', 'May'})})\b"
 )
+_BARE_ONE = re.compile(r" ones?\b(?! of)")
 _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 """Characters outside verbs and prepositions; the parser reads formulas as clauses."""
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
@@ -428,6 +429,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     words = candidate.relation.split()
     if _SYMBOL.search(candidate.relation):
         return "no_words"
+    if _BARE_ONE.search(candidate.relation):
+        return "empty_argument"  # "has one with room for | 90 crates"
     if _DATED_RELATION.search(candidate.relation):
         return "bare_circumstance"  # "runs july from"
     empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS

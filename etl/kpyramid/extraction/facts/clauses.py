@@ -418,7 +418,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
     if any(first.pos == "NOUN" and _is_beside(first, second) for first, second in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
-    if is_copula(verb) and any(s.word in _PLACE_ADVERBS for s in frame.subjects):
+    if is_copula(verb) and any(s.word in _PLACE_ADVERBS and not s.children for s in frame.subjects):
         return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"

@@ -268,7 +268,7 @@ def _is_coordinated(name: Node) -> bool:
 def _lists_items(verb: Node, noun: Node) -> bool:
     """Whether a plural verb lists items of its subject: "the criteria were age and weight".
 
-    What lists single things and several has items too: "members are nurses, a judge and two vets".
+    So do lists of one and of several: "members are nurses, a judge and two vets".
     """
     first = noun
     while first.dep == "conj":

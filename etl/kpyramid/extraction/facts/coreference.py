@@ -276,7 +276,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     elif phrase.label != "PERSON" and any(c.word == "the" for c in token.children):
         person = False  # no person's name has an article: "the Ister Court"
     else:
-        placed = token.dep == "pobj" and token.head.word in {"in", "near"}  # a place's name
+        placed = token.dep == "pobj" and token.head.word == "in"  # "in Corrie Beck"
         person = True if phrase.label == "PERSON" and not placed else None
     # "Harlow Bridge" is a bridge; "Aster Pictures", a company, is no picture.
     labels = {LABEL_BY_NOUN[kind] for kind in kinds & LABEL_BY_NOUN.keys()}
@@ -299,7 +299,7 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band"
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
-    many = many or head == "family"
+    many = many or (phrase.is_named and head == "family")
     plural = True if many else None if group else False
     gender = genders.pop() if len(genders) == 1 and person is not False else None
     return Antecedent(phrase, person, gender, plural, kinds, 0.0, token.sentence, token.dep, -1)
@@ -448,11 +448,9 @@ def is_expletive(token: Node) -> bool:
     """Return whether "it" is an expletive subject: "it is said that", "it takes a day to"."""
     if token.word != "it" or token.dep not in SUBJECTS:
         return False
+    verb = token.head
     # "The airport is in Vermont; it is busy": a clause before "it" is no content of its verb
-    verb, deps = (
-        token.head,
-        {c.dep for c in token.head.children if c.i > token.i or c.dep != "ccomp"},
-    )
+    deps = {c.dep for c in verb.children if c.i > token.i or c.dep != "ccomp"}
     if verb.lemma == "be" and verb.text[:1] in {"'", "\u2019"} and "attr" in deps:
         return True  # "it's a shame": often the situation, not a thing
     if verb.lemma in _WEATHER or (verb.lemma == "take" and deps & {"xcomp", "advcl"}):
@@ -500,8 +498,15 @@ def _list_main_subjects(tree: Tree) -> list[Node | None]:
     subjects: list[Node | None] = [None] * len(tree.sentences)
     for node in reversed(tree.nodes):
         if node.dep in SUBJECTS and node.head.head is node.head:
-            subjects[node.sentence] = _find_reported(node.head) or node
+            told_of = _find_reported(node.head) if _is_somebody(node) else None
+            subjects[node.sentence] = told_of or node
     return subjects
+
+
+def _is_somebody(noun: Node) -> bool:
+    """Whether a noun is of a person, by type, by kind or as a given name."""
+    kind = noun.entity == "PERSON" or is_person_noun(noun.lemma.lower())
+    return kind or find_name_gender(noun.word) is not None
 
 
 def _find_reported(verb: Node) -> Node | None:
@@ -610,7 +615,7 @@ _MAX_ALIKE = 6
 _MAX_ACTIVE = 24
 """The most active entities, so that a long text costs no more per word than a short one."""
 _OF_ANY_BODY = list_alike("company") | list_alike("organisation") | {"agency", "group"}
-"""Nouns for any body; "the team" is only one that is called so."""
+"""Nouns that may mean any organisation; "the team" means one whose name or kind says so."""
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
@@ -652,6 +657,7 @@ class Antecedents:
         self.tree, self._author = tree, author
         blocks = [*blocks]
         self._speakers = list_speakers(tree.text, blocks)
+        self._told = [Span(b.start, b.end) for b in blocks if b.kind in {"quotation", "turn"}]
         self._sections = [*list_sections(tree.text, blocks)]
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
@@ -798,10 +804,16 @@ class Antecedents:
         self._refer(token, best)
 
     def _read_speaker(self, token: Node) -> None:
-        """Resolves "I" in a turn to the speaker, "we" outside of turns to the author."""
+        """Resolves "I" in a turn to its named speaker, "we" elsewhere to the author.
+
+        Not "we at Velt Foods", nor "we humans", nor what a block quotes.
+        """
         index = bisect_right(self._speakers, token.idx, key=lambda each: each[0].start) - 1
         in_turn = index >= 0 and token.idx < self._speakers[index][0].end
-        name = self._speakers[index][1].text if in_turn else self._author
+        told = any(span.start <= token.idx < span.end for span in self._told)
+        after = self.tree.nodes[token.i + 1 : token.i + 2]
+        others = told or any(n.word == "at" or n.dep == "appos" for n in (*after, *token.children))
+        name = self._speakers[index][1].text if in_turn else "" if others else self._author
         if name and in_turn is (token.word in FIRST_PERSON):
             label, place = "PERSON" if in_turn else "ORG", Span(token.idx, token.end)
             self._resolved[token.i] = Phrase(
@@ -891,18 +903,21 @@ class Antecedents:
         subject = self._subjects[before]
         rival = _can_be_they if token.word in PLURAL else _can_be_it
         if subject is not None and entity.phrase.root == subject.i:
-            return True  # "Ann and Per met. They"
+            last = max([subject.i, *(c.i for c in subject.children if c.dep == "conj")])
+            return entity.phrase.last >= last  # "Ann and Per met. They"
         if subject is not None and rival(subject):
-            owned = self._owners.get(subject.i) is entity  # "The population is 400. It lies"
-            return owned or any(self._means(c, entity) for c in subject.children if c.dep == "poss")
+            owners = (c for c in subject.children if c.dep == "poss")
+            if subject.word in ATTRIBUTES and self._owners.get(subject.i) is entity:
+                return True  # "The population is 400. It lies"
+            return any(self._means(c, entity, subject) for c in owners)
         is_topic = entity is self._local or entity is self.topic
         return is_topic or (entity.sentence == before and entity.role in _MAIN_ROLES)
 
-    def _means(self, owner: Node, entity: Antecedent) -> bool:
-        """Whether a possessor is the entity, by its name or by a pronoun."""
+    def _means(self, owner: Node, entity: Antecedent, noun: Node) -> bool:
+        """Whether a possessor is the entity: by name, or by a pronoun before an attribute of it."""
         known = self._resolved.get(owner.i)
         if known is not None:
-            return known.text == entity.phrase.text
+            return noun.word in ATTRIBUTES and known.text == entity.phrase.text
         return owner.word == self.tree[entity.phrase.root].word
 
     def _is_listed(self, entity: Antecedent) -> bool:

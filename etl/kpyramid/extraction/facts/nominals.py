@@ -243,7 +243,8 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     if kind.entity in LITERALS or kind.tag == "NNS" or (kind is noun and is_named_place(kind)):
         return
     mark = findings.tree[appositive.left_edge.i - 1].text
-    if mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
+    labels = mark == ":" and kind is noun and not determined  # "Author: Ann Lee"
+    if labels or mark == ";" or (mark in _DASHES and _explains(noun, appositive)):
         return  # another item of the sentence
     # "Markers of growth (Ki67)", "after resection (arm A)": it may refer to more than the noun.
     aside = kind is noun and not determined and findings.tree[name.left_edge.i - 1].text == "("
@@ -511,10 +512,13 @@ def _add_members(kind: Node, findings: Findings) -> None:
     first = next((c for c in listed if findings.tree[c.left_edge.i - 1].text == ":"), None)
     counts = [c.i for c in kind.children if c.dep == "nummod"]
     phrase = build_phrase(findings.tree, counts[-1] + 1, kind.i, kind.i) if counts else None
-    if first is None or phrase is None or kind.tag != "NNS":
+    single, verb, aside = lemmatise(kind.word), kind.head, read_aside(kind)
+    stated = verb.lemma in {"be", "have", "include"} and not (aside.negated or aside.mood)
+    modal = any(c.tag == "MD" or c.dep == "neg" for c in verb.children)
+    if first is None or phrase is None or not stated or modal or single == kind.word:
         return
-    words = phrase.text.removesuffix(kind.text) + lemmatise(kind.word)
-    be = "was a" if kind.head.word == "were" else "is a"
+    words = phrase.text.removesuffix(kind.text) + single
+    be = "was a" if verb.tag == "VBD" else "is a"
     for name in list_conjuncts(first):
         if name.pos == "PROPN":
             _add(findings, find_phrase(name), be, replace(phrase, text=words, literal=False))

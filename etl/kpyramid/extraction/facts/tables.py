@@ -415,6 +415,12 @@ def _name_row(cell: Cell, header: Sequence[Cell]) -> Cell:
     return Cell(words, (*cell.spans, *header[0].spans))
 
 
+def _is_unnamed(text: str, kind: str) -> bool:
+    """Whether a cell names nothing, "vacant", or has its kind in its name: "Lund site"."""
+    words, last = text.casefold().split(), kind.casefold().split()
+    return words[-len(last) :] == last or words[-1] in _WORDS["unnamed"]
+
+
 def _find_kind(names: _Row, rows: Sequence[_Row], column: int) -> Cell | None:
     """The header as the kind of its rows, if these have names: below "Supplier" are suppliers."""
     header = names.get(column, Cell(""))
@@ -422,9 +428,11 @@ def _find_kind(names: _Row, rows: Sequence[_Row], column: int) -> Cell | None:
     noun = lemmatise(noun)
     is_kind = noun in _WORDS["classes"] | _WORDS["named_after"] or find_kind_label(noun) in _KINDS
     called = all(_is_name(row[column].text) for row in rows if column in row)
-    if not (is_kind and called) or len(before) > 1 or noun == "group":
+    plain = all(word.isupper() for word in before)  # "IT system", no "previous employer"
+    if not (is_kind and called and plain) or noun == "group":
         return None
-    return Cell(" ".join([*before, noun]), 2 * header.spans[:1])  # it does not stand there so
+    # Two spans: the words of the kind are not those of the header.
+    return Cell(" ".join([*before, noun]), 2 * header.spans[:1])
 
 
 _KINDS = frozenset({"FAC", "GPE", "LOC", "ORG", "PERSON", "PRODUCT", "WORK_OF_ART"})
@@ -463,14 +471,18 @@ _MOST = 0.8
 """The least share of distinct names among the cells of a column that names the rows."""
 
 
+_STANDS = frozenset("after before current currently new now old previous previously".split())
+"""Headers of what holds at one time and at another, which are no things."""
+
+
 def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
     """Whether the first column is the header; None where the table does not decide it.
 
     The cells of a header have the same type: where the cells of each row have one type and those
     of the columns do not, the headers belong to the rows.
     """
-    if all(cell.text.islower() for column, cell in names.items() if column):
-        return False  # "before" and "after" are no things
+    if any(cell.text.casefold() in _STANDS for column, cell in names.items() if column):
+        return False
     inner = [
         {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
         for row in rows
@@ -860,9 +872,7 @@ class _Findings:
                     head = _name_row(head, [names[column] for column in keys if column in names])
                 if kind is not None:
                     self.add_member(head, kind)
-                elif called is not None and not (
-                    head.text.lower().endswith((called.text.lower(), "other", "others"))
-                ):
+                elif called is not None and not _is_unnamed(head.text, called.text):
                     self.add_member(head, called)
                 if dated is not None or is_timed:
                     when = row[0] if is_timed else head

@@ -280,6 +280,8 @@ def repair_tree(tree: Tree) -> None:
             _read_exception(node)
         elif node.dep == "cc" and node.head.text.istitle() and node.word in {"and", "&"}:
             _join_union(node)
+        elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
+            _join_minus(node)
         elif node.dep == "aux" and node.tag == "MD" and node.head.tag in {"VBD", "VBZ"}:
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
@@ -332,7 +334,7 @@ def repair_tree(tree: Tree) -> None:
 def _lower_condition(verb: Node) -> None:
     """Make a clause with "only when" adverbial: "may attend, but only when they are led"."""
     mark = next((c for c in verb.children if c.word in {"if", "when", "unless"}), verb)
-    if mark.i < verb.i and mark.tree[mark.i - 1].word in {"but", "only"}:
+    if mark.i < verb.i and mark.tree[mark.i - 1].word == "only":
         verb.dep = "advcl"
 
 
@@ -489,6 +491,22 @@ def _forms_union(first: Node, last: Node) -> bool:
 
 
 _PARTNERS = frozenset("bros brothers co company daughters partners son sons".split())
+
+
+_BELOW_ZERO = re.compile(r"[-\u2212]\d+")
+
+
+def _join_minus(number: Node) -> None:
+    """Make "-5" a number, and its unit the object of a preposition: "below -5 degrees"."""
+    after, prep = number.tree.nodes[number.i + 1 : number.i + 2], number.tree[number.i - 1]
+    unit = next((n for n in after if n.tag == "NNS"), None)
+    if unit is None:
+        return
+    _attach([number], unit, "nummod")
+    number.pos, number.tag, unit.left_edge = "NUM", "CD", number
+    if prep.dep == "prep" and not prep.children and unit.dep == "dobj":
+        _move(unit, prep)
+        unit.dep, prep.right_edge = "pobj", unit.right_edge
 
 
 def _unname_plural(noun: Node) -> None:
@@ -887,10 +905,15 @@ def _lower_first_time(to: Node) -> None:
 def _lift_relative(clause: Node) -> None:
     """Attach a clause with "who" to persons, one with "which" to a thing.
 
-    "Patients with lung cancer who smoked", "a film by Ann Lee, which follows a ferry".
+    "Patients with lung cancer who smoked", "a film by Ann Lee, which follows a ferry", "the mill in
+    Brook, which was built by Ann Lee".
     """
     ancestor = clause.head
     asked = {c.word for c in clause.children} & {"who", "which"}
+    placed = ancestor.head.word == "in" and ancestor.head.head.pos == "NOUN" and "which" in asked
+    if placed and ancestor.pos == "PROPN" and clause.lemma in _OF_BUILDINGS:
+        _move(clause, ancestor.head.head)
+        return
     personal = "who" in asked
     full = ancestor.entity != "PERSON" or ancestor.iob == "I"  # a river may pass for a person
     if not asked or _is_personal(ancestor) is personal or not (personal or full):
@@ -904,6 +927,8 @@ def _lift_relative(clause: Node) -> None:
             return
 
 
+_OF_BUILDINGS = frozenset("build close construct design open serve".split())
+"""Verbs of what stands in a place, not of the place."""
 _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 """Labels on the path from a person up to the thing that a clause with "which" is about."""
 

@@ -400,7 +400,10 @@ class Growth:
         return self.settings.accept_support, _LEAST_SUBJECTS, _LEAST_CHUNKS
 
     def _is_loose(self, proposal: Proposal) -> bool:
-        """Whether a verb of an ontology from the corpus joins anything, `needs`, in few facts."""
+        """Whether too few facts of prose state a relation of anything to anything: `needs`.
+
+        In an ontology from the corpus three facts are enough for others.
+        """
         few = len(proposal.facts) < CompleteSettings().accept_support
         anything = proposal.domain == proposal.range == THING and self.is_open
         return anything and few and not self.graph.count_places(proposal.facts)[1]
