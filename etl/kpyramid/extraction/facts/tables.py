@@ -736,9 +736,8 @@ class _Findings:
                 key = key._replace(text="Was attended by")
             called = key.text.lower()
             named = find_name_gender(called) is not None or not is_known(called, "en")
-            if (
-                named and key.text.istitle() and value.text[0].islower()
-            ):  # "Tomasz: order seeds by May"
+            # "Tomasz: order seeds by May"
+            if named and key.text.istitle() and value.text[0].islower():
                 self._drop("header_unclear", [key, value])
                 continue
             self._add_row(subject, {0: key}, {0: value}, {}, construction)
