@@ -244,18 +244,16 @@ def judge_ontology(
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
-            is_known = before is not None and before.gates["consistent"] == "pass"
-            judged.gates["consistent"] = (
-                "pass"
-                if is_known
-                else judge_consistency(
+            if before is not None and before.gates["consistent"] == "pass":
+                judged.gates["consistent"] = "pass"
+            else:
+                judged.gates["consistent"] = judge_consistency(
                     schema_turtle,
                     instances_nt,
                     seconds=seconds,
                     provenance_nt=provenance_nt,
                     passed=passed,
                 )
-            )
             outcome = shaped.result()
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()

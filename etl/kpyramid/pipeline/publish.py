@@ -201,8 +201,9 @@ def _withdraw(
     """
     files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
     judge = partial(judge_ontology, files, seconds=seconds, passed=_open_passed(run))
+    proposals, schema = inputs["proposals"], load_schema(run.settings)
     statements = stage.list_statements(*(inputs[name] for name in _STATED))
-    texts = stage.write_texts(statements, inputs["proposals"], load_schema(run.settings))
+    texts = stage.write_texts(statements, proposals, schema)
     rejects, judged = load_contracts()["rejects"].build([]), judge(texts)
     for _ in range(_MOST_ROUNDS):
         if not judged.failed:
@@ -221,7 +222,7 @@ def _withdraw(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
     if rejects.num_rows:
-        texts = stage.write_texts(statements, inputs["proposals"], load_schema(run.settings))
+        texts = stage.write_texts(statements, proposals, schema)
         judged.gates["readable"] = judge_readable(texts, seconds=seconds)
     return rejects, judged.gates, texts
 
