@@ -1,6 +1,5 @@
 """Gaussians of layers, in log space throughout, and the space that the layers share."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -151,8 +150,7 @@ class Signed:
     @classmethod
     def of(cls, values: Array) -> "Signed":
         """Plain numbers, shape (n,)."""
-        with np.errstate(divide="ignore"):
-            return _round(cls(np.sign(values).astype(np.int8), np.log(np.abs(values))))
+        return _round(_times_log(values, np.zeros(len(values))))
 
     def order(self) -> Integers:
         """Indices from the highest number to the lowest, ties in order."""
@@ -175,7 +173,18 @@ def score_priority(kind: Priority, log_graph: Array, log_ontology: Array) -> Sig
     """
     if not (np.isfinite(log_graph).all() and np.isfinite(log_ontology).all()):
         raise ValueError("a log density is not finite")
-    return _round(_SCORES[kind](log_graph, log_ontology))
+    ratio = log_graph - log_ontology
+    match kind:
+        case "cross_entropy":
+            second = _times_log(log_graph, log_ontology)
+            minus = Signed(-second.sign, second.log_magnitude)
+            return _round(_add(_times_log(log_ontology, log_graph), minus))
+        case "kl_difference":
+            return _round(_times_log(ratio, np.logaddexp(log_graph, log_ontology)))
+        case "pointwise_kl":
+            return _round(_times_log(ratio, log_graph))
+        case "log_ratio":
+            return Signed.of(ratio)
 
 
 def measure_novelty(points: Points, known: Points) -> Array:
@@ -188,32 +197,6 @@ def measure_novelty(points: Points, known: Points) -> Array:
         [np.zeros(0), *((block @ columns).max(axis=1) for _, block in read_blocks(points))]
     )
     return round_digits(np.maximum(1.0 - nearest, 0.0))
-
-
-def _score_cross_entropy(log_graph: Array, log_ontology: Array) -> Signed:
-    first = _times_log(log_ontology, log_graph)
-    second = _times_log(log_graph, log_ontology)
-    return _add(first, Signed(-second.sign, second.log_magnitude))
-
-
-def _score_kl_difference(log_graph: Array, log_ontology: Array) -> Signed:
-    return _times_log(log_graph - log_ontology, np.logaddexp(log_graph, log_ontology))
-
-
-def _score_pointwise_kl(log_graph: Array, log_ontology: Array) -> Signed:
-    return _times_log(log_graph - log_ontology, log_graph)
-
-
-def _score_log_ratio(log_graph: Array, log_ontology: Array) -> Signed:
-    return _times_log(log_graph - log_ontology, np.zeros(len(log_graph)))
-
-
-_SCORES: Mapping[Priority, Callable[[Array, Array], Signed]] = {
-    "cross_entropy": _score_cross_entropy,
-    "kl_difference": _score_kl_difference,
-    "pointwise_kl": _score_pointwise_kl,
-    "log_ratio": _score_log_ratio,
-}
 
 
 def _times_log(factor: Array, log_number: Array) -> Signed:

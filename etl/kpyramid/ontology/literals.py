@@ -5,6 +5,8 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
+from functools import partial
+from math import inf
 
 from kpyramid.documents.values import (
     DAY_MONTH_YEAR,
@@ -50,10 +52,10 @@ _UNIT = (
 _NUMBER = re.compile(rf"(?P<number>{NUMBER})(?:-?{_UNIT})?")
 _MOST_DIGITS = 24
 """Decimal multiplication is exact up to 28 digits; no stated quantity is longer than this."""
-_INTEGER_BOUNDS: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None),
-    "nonNegativeInteger": (0, None),
-    "positiveInteger": (1, None),
+_INTEGER_BOUNDS: dict[str, tuple[float, float]] = {
+    "integer": (-inf, inf),
+    "nonNegativeInteger": (0, inf),
+    "positiveInteger": (1, inf),
     "int": (-(2**31), 2**31 - 1),
     "long": (-(2**63), 2**63 - 1),
 }
@@ -119,16 +121,11 @@ def _parse_number(text: str) -> Decimal | None:
     return Decimal(match["number"].replace(",", "")) * SCALES.get(following, 1)
 
 
-def _make_integer_parser(low: int | None, high: int | None) -> Callable[[str], str | None]:
-    def parse_integer(text: str) -> str | None:
-        number = _parse_number(text)
-        if number is None or number != number.to_integral_value():
-            return None
-        value = int(number)
-        fits = (low is None or value >= low) and (high is None or value <= high)
-        return str(value) if fits else None
-
-    return parse_integer
+def _parse_integer(low: float, high: float, text: str) -> str | None:
+    number = _parse_number(text)
+    if number is None or number != number.to_integral_value():
+        return None
+    return str(int(number)) if low <= number <= high else None
 
 
 def _parse_decimal(text: str) -> str | None:
@@ -149,8 +146,8 @@ def _parse_double(text: str) -> str | None:
     return f"{mantissa}{'0' if mantissa.endswith('.') else ''}E{int(exponent)}"
 
 
-def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
-    """The date that a text states; an unstated month or day is 1."""
+def _parse_date(length: int, patterns: Iterable[re.Pattern[str]], text: str) -> str | None:
+    """The first characters of the date that a text states; an unstated month or day is 1."""
     if len(text) > _LONGEST_VALUE:
         return None
     plain = text.lower().rstrip(".,; ")
@@ -159,18 +156,11 @@ def _match_date(text: str, patterns: Iterable[re.Pattern[str]]) -> date | None:
         if match := pattern.fullmatch(plain):
             parts = {"month": "1", "day": "1", **match.groupdict()}
             try:
-                return date(int(parts["year"]), find_month(parts["month"]), int(parts["day"]))
+                day = date(int(parts["year"]), find_month(parts["month"]), int(parts["day"]))
             except ValueError:  # 31 February, or the year 0
                 return None
+            return day.isoformat()[:length]
     return None
-
-
-def _make_date_parser(length: int, *patterns: re.Pattern[str]) -> Callable[[str], str | None]:
-    def parse_date(text: str) -> str | None:
-        day = _match_date(text, patterns)
-        return day.isoformat()[:length] if day else None
-
-    return parse_date
 
 
 def _parse_boolean(text: str) -> str | None:
@@ -187,12 +177,13 @@ _PARSERS: dict[str, Callable[[str], str | None]] = {
     XSD + "decimal": _parse_decimal,
     XSD + "double": _parse_double,
     XSD + "float": _parse_double,
-    XSD + "date": _make_date_parser(10, *_DATES),
-    XSD + "gYearMonth": _make_date_parser(7, *_DATES, *_YEAR_MONTHS),
-    XSD + "gYear": _make_date_parser(4, *_DATES, *_YEAR_MONTHS, *_YEARS),
+    XSD + "date": partial(_parse_date, 10, _DATES),
+    XSD + "gYearMonth": partial(_parse_date, 7, (*_DATES, *_YEAR_MONTHS)),
+    XSD + "gYear": partial(_parse_date, 4, (*_DATES, *_YEAR_MONTHS, *_YEARS)),
     XSD + "boolean": _parse_boolean,
     XSD + "anyURI": _parse_uri,
-} | {XSD + name: _make_integer_parser(*bounds) for name, bounds in _INTEGER_BOUNDS.items()}
+    **{XSD + name: partial(_parse_integer, *bounds) for name, bounds in _INTEGER_BOUNDS.items()},
+}
 
 DATATYPES = frozenset(_PARSERS)
 """The datatypes whose values can be checked; a schema with another range is refused."""

@@ -7,10 +7,10 @@ from itertools import islice, takewhile
 from operator import eq
 
 import numpy as np
-import numpy.typing as npt
 
 from kpyramid.documents.words import ARTICLES, JOINING, PREPOSITIONS
 from kpyramid.extraction.syntax.tree import Node, Tree
+from kpyramid.numerics.moments import Array
 from kpyramid.ontology.population.candidates import LITERALS, CandidateSpan, fold_name
 from kpyramid.ontology.population.kinds import find_kind, find_kinds, split_words, widen_kind
 from kpyramid.ontology.schema import OntologyProperty, Schema
@@ -289,7 +289,6 @@ def _find_path(first: Node, second: Node) -> str:
 
 # The wording of properties, and how well it fits a text.
 
-Matrix = npt.NDArray[np.float64]
 MEASURES = 36
 
 _EMPTY = ARTICLES | PREPOSITIONS | JOINING | frozenset("is are was were has have be its it".split())
@@ -357,26 +356,26 @@ class WordMatcher:
         for column, phrase in enumerate(phrases):
             self._share[row : row + len(phrase), column] = 1 / max(len(phrase), 1)
             row += len(phrase)
-        self._known: dict[str, Matrix] = {}
+        self._known: dict[str, Array] = {}
 
     @property
     def size(self) -> int:
         """The number of properties."""
         return len(self.wordings)
 
-    def _match(self, lemma: str) -> Matrix:
+    def _match(self, lemma: str) -> Array:
         if lemma not in self._known:
             self._known[lemma] = np.array([float(are_related(lemma, w)) for w in self._words])
         return self._known[lemma]
 
-    def _measure_words(self, lemmas: frozenset[str]) -> Matrix:
+    def _measure_words(self, lemmas: frozenset[str]) -> Array:
         """The share of each property's words among the lemmas, in its best phrasing."""
         if not lemmas:
             return np.zeros(self.size)
         hits = np.maximum.reduce([self._match(lemma) for lemma in sorted(lemmas)])
         return np.asarray(np.maximum.reduceat(hits @ self._share, self._firsts))
 
-    def measure(self, reading: TextFeatures) -> Matrix:
+    def measure(self, reading: TextFeatures) -> Array:
         """Measures of wording and kinds; shape (candidates, properties, `MEASURES`)."""
         size = (len(reading.candidates), self.size)
         if 0 in size:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from kpyramid.extraction.syntax.tree import Tree
+from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.candidates import (
@@ -37,8 +37,6 @@ from kpyramid.ontology.schema import Schema
 
 # Linear models over named features.
 
-Matrix = npt.NDArray[np.float64]
-
 # The inverse of the L2 penalty; of 0.05, 0.2, 1 and 3 the best in cross-validation.
 _STRENGTH = 1.0
 
@@ -52,7 +50,7 @@ class General:
     field's words are among them. `source` in the file names the data.
     """
 
-    role: Matrix
+    role: Array
     role_bias: float
     subject: Mapping[str, float]
     subject_bias: float
@@ -77,7 +75,7 @@ def make_vectorizer(rows: int, least: int = 2) -> Any:
     )
 
 
-def fit_weights(matrix: Any, labels: Matrix, importance: Matrix | None = None) -> Any:
+def fit_weights(matrix: Any, labels: Array, importance: Array | None = None) -> Any:
     """The logistic regression of labels (0 and 1, both present) on rows."""
     from sklearn.linear_model import LogisticRegression
 
@@ -85,7 +83,7 @@ def fit_weights(matrix: Any, labels: Matrix, importance: Matrix | None = None) -
     return model.fit(matrix, labels, sample_weight=importance)
 
 
-def squash(scores: Matrix) -> Matrix:
+def squash(scores: Array) -> Array:
     """The probabilities of log-odds."""
     return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
@@ -214,7 +212,7 @@ _LEARNT, _GENERAL = 1.0, 0.3
 _CROSSED = frozenset("kind before after dep path gap opens owner n1 leads".split())
 
 
-def _add_column(matrix: Any, column: Matrix) -> Any:
+def _add_column(matrix: Any, column: Array) -> Any:
     """A sparse matrix with one more column."""
     from scipy.sparse import csr_matrix, hstack
 
@@ -252,7 +250,7 @@ class RoleModel:
                 columns = _add_column(matrix, judged[:, p])
                 self._models[p] = fit_weights(columns, labels[:, p], importance)
 
-    def predict(self, reading: TextFeatures) -> Matrix:
+    def predict(self, reading: TextFeatures) -> Array:
         """Probabilities; shape (candidates, properties)."""
         score = self._judge(reading)
         if self._models:
@@ -263,7 +261,7 @@ class RoleModel:
             score = learnt
         return squash(score)
 
-    def _judge(self, reading: TextFeatures) -> Matrix:
+    def _judge(self, reading: TextFeatures) -> Array:
         """The log-odds that the general weights give; shape (candidates, properties)."""
         general = self._general
         score = self._words.measure(reading) @ general.role + general.role_bias
