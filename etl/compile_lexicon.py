@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
 
-from kpyramid.graph.synonyms.lexicon import KINDS, TABLE
+from kpyramid.graph.synonyms.lexicon import TABLE
 from kpyramid.graph.synonyms.meaning import read_frame
-from kpyramid.graph.synonyms.words import PREPOSITIONS
+from kpyramid.graph.synonyms.words import KINDS_OF_ENDS, PREPOSITIONS
 
 FIELDS = frozenset("ends say back role attr up contrary symmetric".split())
 
@@ -45,7 +45,7 @@ def read_declarations(folder: Path) -> Declared:
         ends = str(table.get("ends", "- -")).replace("|", " ").split()
         named = {*str(table.get("up", "")).replace("~", "").split()}
         unknown = (named | {*str(table.get("contrary", "")).split()}) - declared.keys()
-        unknown |= {*ends} - {"-", *KINDS}
+        unknown |= {*ends} - {"-", *KINDS_OF_ENDS}
         if unknown or len(str(table.get("ends", "- -")).split()) != 2:
             raise SystemExit(f"lexicon: [{name}] names unknown meanings or ends: {sorted(unknown)}")
     return declared

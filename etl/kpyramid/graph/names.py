@@ -44,18 +44,11 @@ WIVES = _WORDS["wives"]
 PERSONAL = _WORDS["personal_endings"]
 ENDINGS = _WORDS["endings"] | PERSONAL
 """Legal forms of firms, the younger generation, degrees: short forms leave them out."""
-ELDER = _WORDS["elder"]
 PLURALS = _WORDS["plurals"]
 ABBREVIATIONS = dict(pair.split(":") for pair in sorted(_WORDS["abbreviations"]))
 """Words of names with different forms: full and abbreviated."""
 
-NATIONS = {
-    "US": ["United", "States"],
-    "USA": ["United", "States"],
-    "UK": ["United", "Kingdom"],
-    "UN": ["United", "Nations"],
-    "EU": ["European", "Union"],
-}
+_NATIONS = dict(pair.split(":") for pair in _WORDS["nations"])
 """Capitals that mean the same in every text, alone and before the name of an institution."""
 
 PARTICLES = _WORDS["particles"]
@@ -147,7 +140,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _spell_nation(word: str) -> list[str]:
-    return NATIONS[word.replace(".", "")] if _NATION.fullmatch(word) else [word]
+    return _NATIONS[word.replace(".", "")].split("_") if _NATION.fullmatch(word) else [word]
 
 
 def _join_words(words: tuple[str, ...]) -> str:
@@ -212,8 +205,8 @@ def strip_words(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_distinctive(word: str) -> bool:
-    """Whether a word distinguishes bearers of the same name: a number or a word of `ELDER`."""
-    return word in ELDER or any(c.isdigit() for c in word)
+    """Whether a word distinguishes bearers of the same name: a number, or `elder` and the like."""
+    return word in _WORDS["elder"] or any(c.isdigit() for c in word)
 
 
 def _is_title(word: str) -> bool:

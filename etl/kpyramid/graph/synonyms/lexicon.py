@@ -11,26 +11,9 @@ from functools import cache
 from pathlib import Path
 
 from kpyramid.graph.synonyms.meaning import Frame
-from kpyramid.graph.synonyms.words import load_wordnet
+from kpyramid.graph.synonyms.words import KINDS_OF_ENDS, load_wordnet
 
 TABLE = Path(__file__).parent / "lexicon" / "lexicon.tsv"
-KINDS = {
-    "person": frozenset({"PERSON"}),
-    "org": frozenset({"ORG"}),
-    "agent": frozenset({"PERSON", "ORG", "NORP", "GPE"}),
-    "place": frozenset({"GPE", "LOC", "FAC"}),
-    "time": frozenset({"DATE", "TIME", "YEAR"}),
-    "number": frozenset({"CARDINAL", "QUANTITY", "MONEY", "PERCENT", "ORDINAL", "NUMBER"}),
-    "money": frozenset({"MONEY", "CARDINAL"}),
-    "work": frozenset({"WORK_OF_ART", "PRODUCT", "LAW", "TITLE"}),
-    "event": frozenset({"EVENT"}),
-    "group": frozenset({"NORP", "LANGUAGE"}),
-    "genre": frozenset({"GENRE"}),
-    "instrument": frozenset({"INSTRUMENT"}),
-    "field": frozenset({"FIELD"}),
-    "thing": frozenset({"PRODUCT", "WORK_OF_ART", "FAC", "ORG", "EVENT", "LAW", "LOC", "GPE"}),
-}
-"""The kinds of ends in declarations, as types of recognisers or of `find_kind`."""
 OPEN = frozenset({"", "NOUN", "LITERAL", "NAME", "TITLE", "PART", "CODE"})
 """Types that do not tell the kind of an end."""
 _AMOUNT = re.compile(r"[-+~$€£¥]?\d[\d.,]*(?: [a-z]+){0,2}")
@@ -170,4 +153,4 @@ def _read_sense(written: str, meanings: Mapping[str, Meaning]) -> Sense:
 def _read_kinds(kinds: str) -> frozenset[str] | None:
     if kinds == "-":
         return None
-    return frozenset().union(*(KINDS[kind] for kind in kinds.split("|")))
+    return frozenset().union(*(KINDS_OF_ENDS[kind] for kind in kinds.split("|")))

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from kpyramid.documents.words import lemmatise
 from kpyramid.graph.synonyms import words as w
-from kpyramid.graph.synonyms.words import find_verb, is_past, load_wordnet
+from kpyramid.graph.synonyms.words import WORDS, find_verb, is_past, load_wordnet
 
 
 def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
@@ -18,10 +18,10 @@ def keep_noun(modifiers: Sequence[str], noun: Sequence[str]) -> bool:
     """
     if not w.SUPERLATIVES.isdisjoint(noun[:-1]):
         return False
-    known = w.MODIFIERS | w.KINDS if noun[-1] in w.PLACED else w.MODIFIERS
+    known = w.MODIFIERS | WORDS["kinds"] if noun[-1] in WORDS["placed"] else w.MODIFIERS
     following = [*modifiers, noun[0]][1:]
     return w.PREPOSITIONS.isdisjoint(modifiers) and all(
-        word.casefold() in known or (word in w.ORDINALS and after in w.SUPERLATIVES)
+        word.casefold() in known or (word in WORDS["ordinals"] and after in w.SUPERLATIVES)
         for word, after in zip(modifiers, following, strict=True)
     )
 
@@ -59,7 +59,7 @@ def split_wording(wording: str) -> list[str]:
             words.append(word.replace("-", ""))
         elif first in {"co", "ex"}:
             words += [first, *rest.split("-")]
-        elif first in w.JOINED:
+        elif first in WORDS["joined"]:
             words.append(word.replace("-", ""))
         else:
             words += word.split("-")
@@ -72,7 +72,7 @@ def sift_tokens(tokens: list[str]) -> Draft:
     marked = False
     for index, word in enumerate(tokens):
         after = tokens[index + 1] if index + 1 < len(tokens) else ""
-        if word in w.DETERMINERS:
+        if word in WORDS["determiners"]:
             marked = True
             draft.indefinite |= word in {"a", "an"}
             continue
@@ -91,12 +91,12 @@ def sift_tokens(tokens: list[str]) -> Draft:
             continue
         if word == "to" and index and tokens[index - 1] == "used" and not draft.tokens:
             continue
-        if word == "would" and not w.LATER.isdisjoint(tokens):
+        if word == "would" and not WORDS["later"].isdisjoint(tokens):
             draft.bare = True
             continue
-        if word in w.HELD and marked and after == "of":
+        if word in WORDS["held"] and marked and after == "of":
             word = f"the {word}"
-        if word in w.NEGATIONS:
+        if word in WORDS["negations"]:
             draft.negated = not draft.negated
             continue
         quality = _find_quality(word, after, marked, draft)
@@ -115,33 +115,35 @@ def sift_tokens(tokens: list[str]) -> Draft:
 
 def _is_shared(word: str) -> bool:
     verb = find_verb(word)
-    return lemmatise(word) in w.SHARED_ROLES or (verb is not None and verb in w.SHARED_DEEDS)
+    return lemmatise(word) in WORDS["shared_roles"] or (
+        verb is not None and verb in WORDS["shared_deeds"]
+    )
 
 
 def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | None:
     """The quality that a word states, `` for a word without effect, None for any other word."""
     last = not after
-    if word in w.CONDITIONAL:
+    if word in WORDS["conditional"]:
         goes = not last and not marked and (is_past(after) or _is_adverb(after))
         return "" if goes and word != "like" else None
-    if word in w.JOINTLY:
+    if word in WORDS["jointly"]:
         return "joint"
-    if word in w.FORMER and not marked:
+    if word in WORDS["former"] and not marked:
         return "former"
-    if word in w.NEARLY:
+    if word in WORDS["nearly"]:
         return "nearly"
-    if word in w.PARTLY:
+    if word in WORDS["partly"]:
         return "partly"
-    if word in w.POSSIBLY and not last and after != "to":
+    if word in WORDS["possibly"] and not last and after != "to":
         return "possible"
-    if word in w.HARMLESS and not (last and not draft.tokens):
+    if word in WORDS["harmless"] and not (last and not draft.tokens):
         return ""
     named = bool(after) and after not in w.PREPOSITIONS
-    if word in w.FORMER_ADJECTIVES and named:
+    if word in WORDS["former_adjectives"] and named:
         return "former"
-    if word in w.GRADING and named and (marked or draft.tokens):
+    if word in WORDS["grading"] and named and (marked or draft.tokens):
         return "major" if find_verb(word) is None or marked else None
-    if word in w.EVALUATIVE and named and (marked or draft.tokens):
+    if word in WORDS["evaluative"] and named and (marked or draft.tokens):
         return "" if find_verb(word) is None or marked else None
     if _is_adverb(word):
         return word
@@ -149,8 +151,8 @@ def _find_quality(word: str, after: str, marked: bool, draft: Draft) -> str | No
 
 
 def _is_adverb(word: str) -> bool:
-    return word in w.HARMLESS or (
-        word.endswith("ly") and len(word) > 4 and word not in w.NOT_ADVERBS
+    return word in WORDS["harmless"] or (
+        word.endswith("ly") and len(word) > 4 and word not in WORDS["not_adverbs"]
     )
 
 
@@ -183,16 +185,6 @@ def read_frame(wording: str) -> Frame:
     return Frame(key, turned, draft.negated, frozenset(draft.qualities), alternates)
 
 
-_MODALITIES = {
-    "possible": "possible",
-    "hypothetical": "possible",
-    "duty": "required",
-    "former": "former",
-    "future": "planned",
-    "intended": "planned",
-    "wished": "planned",
-}
-
 _REPORTED = re.compile(
     r"\w+ (said|reported|reputed|rumoured|alleged) to |(\w+ )?(reported|alleged|reputed)ly "
 )
@@ -204,7 +196,7 @@ def read_modality(wording: str) -> str:
     if _REPORTED.match(wording.casefold()):
         return "reported"
     qualities = read_frame(wording).qualities
-    return next((modality for name, modality in _MODALITIES.items() if name in qualities), "fact")
+    return next((modality for name, modality in w.MODALITIES.items() if name in qualities), "fact")
 
 
 @lru_cache(maxsize=100_000)
@@ -347,7 +339,7 @@ def _spell(draft: Draft, passive: bool | None, start: int) -> _Spelt:
 
 def _leans_to_noun(form: str, verb: str, rest: list[str]) -> bool:
     nouns = load_wordnet().senses["n"]
-    if form == verb and rest == ["of"] and form not in w.TAKING_OF:
+    if form == verb and rest == ["of"] and form not in WORDS["taking_of"]:
         return True
     if form == verb:
         return form in nouns and (rest[-1:] == ["of"] or load_wordnet().is_mostly_noun(form))
@@ -361,7 +353,7 @@ def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
         return key, True, [(alternate, not turned) for alternate, turned in others]
     if verb == "swear" and rest[:2] == ["in", "as"] and len(rest) > 2:
         return _spell_copula(draft, rest[2:], False)
-    if verb in w.APPOINT and len(rest) > 1:
+    if verb in WORDS["appoint"] and len(rest) > 1:
         named = rest[1:] if rest[0] == "as" else rest
         if named[0] not in w.PREPOSITIONS and named[-1] in w.PREPOSITIONS:
             draft.qualities.add("elected" if verb == "elect" else "appointed")
@@ -372,7 +364,7 @@ def _spell_passive(draft: Draft, participle: str, rest: list[str]) -> _Spelt:
 def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
     if is_past(form) and form != verb and rest[-1:] == ["by"]:
         return _join(verb, rest[:-1]), True, [(_join(verb, rest), False)]
-    if verb in w.ROLE_VERBS and rest[:1] == ["as"] and len(rest) > 1:
+    if verb in WORDS["role_verbs"] and rest[:1] == ["as"] and len(rest) > 1:
         return _spell_copula(draft, rest[1:], False)
     if verb == "count" and rest[:1] == ["among"] and len(rest) > 1:
         whole = rest[-1] in w.PREPOSITIONS
@@ -383,14 +375,14 @@ def _spell_verb(draft: Draft, form: str, verb: str, rest: list[str]) -> _Spelt:
     others: list[tuple[str, bool]] = []
     if is_past(form) and form != verb and rest:
         others.append(("~" + _join(verb, rest), False))
-    if verb in w.LIGHT:
+    if verb in WORDS["light"]:
         others += _list_carried(rest)
-    if verb in w.LIGHT_PASSIVE:
+    if verb in WORDS["light_passive"]:
         others += [
             (key, True) if rest[-1] in {"by", "from"} else (f"~{key}", False)
             for key, _ in _list_carried(rest)
         ]
-    if verb in w.SHOWING:
+    if verb in WORDS["showing"]:
         others += _list_shown(rest)
     return _join(verb, rest), False, others
 
@@ -400,7 +392,7 @@ def _find_role(verb: str, rest: list[str]) -> list[str]:
     if verb == "take" and rest[:1] == ["up"]:
         verb, rest = "hold", rest[1:]
     if verb in {"hold", "occupy"} and len(rest) > 3 and rest[1] == "of":
-        return rest[2:] if rest[0] in w.OFFICES and rest[2] not in w.PREPOSITIONS else []
+        return rest[2:] if rest[0] in WORDS["offices"] and rest[2] not in w.PREPOSITIONS else []
     if verb == "take" and len(rest) > 3 and rest[0] in {"over", "office"} and rest[1] == "as":
         return rest[2:]
     if verb in {"rise", "go"} and "become" in rest:
@@ -424,13 +416,13 @@ def _list_carried(rest: list[str]) -> list[tuple[str, bool]]:
         key
         for verb in verbs
         for key in ((_join(verb, rest[1:]), False), (verb, False))
-        if verb not in w.LIGHT
+        if verb not in WORDS["light"]
     ]
 
 
 def _list_shown(rest: list[str]) -> list[tuple[str, bool]]:
     """Keys with the adjective of a noun of quality: `shows resistance to`, `is resistant to`."""
-    for noun, adjective in w.NOUN_ENDINGS:
+    for noun, adjective in w.NOUN_ENDINGS.items():
         if rest and rest[0].endswith(noun):
             return [(_join("be", [rest[0].removesuffix(noun) + adjective, *rest[1:]]), False)]
     return []
@@ -442,7 +434,7 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
     listed = rest[:2] == ["one", "of"] or (rest[0] == "among" and rest[-1] in {"of", "in"})
     if rest[:2] == ["one", "of"]:
         rest = rest[2:]
-        if rest and lemmatise(rest[0]) in w.SHARED_ROLES:
+        if rest and lemmatise(rest[0]) in WORDS["shared_roles"]:
             draft.qualities.add("joint")
         elif any(map(_is_singling, rest)):
             draft.qualities.add("among")
@@ -454,7 +446,7 @@ def _spell_copula(draft: Draft, rest: list[str], indefinite: bool) -> _Spelt:
         return "be one of", False, []
     key = _join("be", rest)
     others: list[tuple[str, bool]] = []
-    if len(rest) > 2 and rest[-2] in w.LYING and rest[-1] in w.PREPOSITIONS:
+    if len(rest) > 2 and rest[-2] in WORDS["lying"] and rest[-1] in w.PREPOSITIONS:
         others.append((_join("be", [*rest[:-2], rest[-1]]), False))
     if rest[:2] == ["home", "to"] and len(rest) > 2:
         others += _list_contained(rest[2:-1] if rest[-1] == "of" else rest[2:])

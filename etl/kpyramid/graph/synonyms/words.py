@@ -7,77 +7,38 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from kpyramid.documents.words import read_words
+from kpyramid.documents.words import pick_table, read_words
 
-_WORDS = read_words(__file__, "words.toml")
+WORDS = read_words(__file__, "words.toml")
 """`words.toml` describes the effect of each list's words on a wording."""
 
 
 def _list_groups(table: str) -> dict[str, str]:
     """The group of each word of a table; empty for the words under `nothing`."""
-    return {
-        word: name.removeprefix(f"{table}.").removesuffix("nothing")
-        for name, words in _WORDS.items()
-        if name.startswith(f"{table}.")
-        for word in words
-    }
+    groups = pick_table(WORDS, table).items()
+    return {word: name.removesuffix("nothing") for name, words in groups for word in words}
 
 
-BE, HAVE, DO = _WORDS["be"], _WORDS["have"], _WORDS["do"]
+BE, HAVE, DO = WORDS["be"], WORDS["have"], WORDS["do"]
 MODALS = _list_groups("modals")
-NEGATIONS = _WORDS["negations"]
-DETERMINERS = _WORDS["determiners"]
-PREPOSITIONS = _WORDS["prepositions"]
-FORMER = _WORDS["former"]
-FORMER_ADJECTIVES = _WORDS["former_adjectives"]
-NEARLY = _WORDS["nearly"]
-PARTLY = _WORDS["partly"]
-POSSIBLY = _WORDS["possibly"]
-WEAKENING = _WORDS["weakening"]
-JOINTLY = _WORDS["jointly"]
-HARMLESS = _WORDS["harmless"]
-GRADING = _WORDS["grading"]
-EVALUATIVE = _WORDS["evaluative"]
-LATER = _WORDS["later"]
-VAGUE = _WORDS["vague"]
-CONDITIONAL = _WORDS["conditional"]
-NOT_ADVERBS = _WORDS["not_adverbs"]
-TAKING_OF = _WORDS["taking_of"]
-INVARIANT = _WORDS["invariant"]
-SHARED_ROLES = _WORDS["shared_roles"]
-SHARED_DEEDS = _WORDS["shared_deeds"]
-PLACED_DEEDS = _WORDS["placed_deeds"]
-HELD = _WORDS["held"]
-ERGATIVE = _WORDS["ergative"]
-COPULAS = _WORDS["copulas"]
-ROLE_VERBS = _WORDS["role_verbs"]
-APPOINT = _WORDS["appoint"]
-OFFICES = _WORDS["offices"]
-LYING = _WORDS["lying"]
-LIGHT = _WORDS["light"]
-LIGHT_PASSIVE = _WORDS["light_passive"]
-SHOWING = _WORDS["showing"]
-HOLDING = _WORDS["holding"]
-ORDINALS = _WORDS["ordinals"]
-SUPERLATIVES = _WORDS["superlatives"]
-KINDS = _WORDS["kinds"]
-PLACED = _WORDS["placed"]
-MODIFIERS = SUPERLATIVES | _WORDS["nations"] | _WORDS["qualities"]
+PREPOSITIONS = WORDS["prepositions"]
+WEAKENING = WORDS["weakening"]
+VAGUE = WORDS["vague"]
+PLACED_DEEDS = WORDS["placed_deeds"]
+ERGATIVE = WORDS["ergative"]
+COPULAS = WORDS["copulas"]
+HOLDING = WORDS["holding"]
+SUPERLATIVES = WORDS["superlatives"]
+MODIFIERS = SUPERLATIVES | WORDS["nations"] | WORDS["qualities"]
 """Modifiers that do not change the kind of a noun."""
-JOINED = _WORDS["joined"]
 ALIKE = _list_groups("alike")
 IRREGULAR = _list_groups("irregular")
 RAISING = _list_groups("raising")
 RAISING_PASSIVE = _list_groups("raising_passive")
 RAISING_ADJECTIVES = _list_groups("raising_adjectives")
-NOUN_ENDINGS = (
-    ("ance", "ant"),
-    ("ence", "ent"),
-    ("ancy", "ant"),
-    ("ency", "ent"),
-    ("bility", "ble"),
-)
-"""Endings of nouns that name a quality, and of their adjectives: `resistance`, `resistant`."""
+NOUN_ENDINGS = _list_groups("noun_endings")
+MODALITIES = _list_groups("modalities")
+KINDS_OF_ENDS = pick_table(WORDS, "kinds_of_ends")
 
 # WordNet 3.0: verbs, the nouns derived from them, and adjectives.
 
@@ -149,19 +110,7 @@ def load_nouns() -> dict[str, str]:
     return dict(line.split("\t") for line in _read_lines("nouns.txt.gz"))
 
 
-_SENSES = {
-    "PERSON": "p",
-    "NORP": "gp",
-    "ORG": "ga",
-    "GPE": "lg",
-    "LOC": "lo",
-    "FAC": "alg",
-    "WORK_OF_ART": "ca",
-    "LAW": "ca",
-    "EVENT": "et",
-    "PRODUCT": "a",
-}
-"""Senses (`load_nouns`) of nouns that denote things of a recogniser's type."""
+_SENSES = pick_table(WORDS, "senses")
 
 
 def names_person(noun: str) -> bool:
@@ -241,7 +190,11 @@ def is_past(form: str) -> bool:
     verb = find_verb(form)
     if verb is None:
         return False
-    return form in INVARIANT or (form != verb and not form.endswith(("s", "ing"))) or form == "led"
+    return (
+        form in WORDS["invariant"]
+        or (form != verb and not form.endswith(("s", "ing")))
+        or form == "led"
+    )
 
 
 def _spell(verb: str) -> str:
