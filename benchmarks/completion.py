@@ -255,7 +255,6 @@ def build_layers(ontology: Ontology, hidden: set[str]) -> tuple[GraphLayer, Onto
             visible,
             tuple(line for line in schema.axioms if not any(f"<{iri}>" in line for iri in hidden)),
         ),
-        subjects=[subject for subject, _, _ in values],
         properties=[iri for _, iri, _ in values],
         pairs=[(UNKNOWN + subject, UNKNOWN + value) for subject, _, value in values],
         classes=classes | {UNKNOWN + name: iri for name, iri in classes.items()},
@@ -416,7 +415,6 @@ def know_values(
     domain = {prop.iri: prop.domain for prop in ontology.schema.properties}
     return replace(
         known,
-        subjects=[subject for subject, _, _ in values],
         properties=[iri for _, iri, _ in values],
         pairs=[(subject, value) for subject, _, value in values],
         classes={subject: domain[iri] for subject, iri, _ in values},

@@ -3,7 +3,6 @@
 from kpyramid.ontology.names import XSD
 from kpyramid.ontology.population.inducer import (
     MOST_PROPERTIES,
-    Group,
     group_properties,
     list_pairs,
 )
@@ -62,7 +61,7 @@ def make_large(classes: int, each: int) -> Schema:
 
 def test_every_property_is_in_one_group_and_of_two_inverses_one() -> None:
     for schema in (SHIPS, general_schema(), make_large(300, 3)):
-        asked = [prop.iri for group in group_properties(schema) for prop in group.properties]
+        asked = [prop.iri for group in group_properties(schema) for prop in group]
         assert len(asked) == len(set(asked))
         for prop in schema.properties:
             assert prop.iri in asked or prop.inverse_of in asked
@@ -71,14 +70,14 @@ def test_every_property_is_in_one_group_and_of_two_inverses_one() -> None:
 
 def test_small_classes_share_a_call_and_a_large_one_has_several() -> None:
     assert len(group_properties(SHIPS)) == 1
-    apart = [group.domains for group in group_properties(SHIPS, most=2)]
-    assert apart == [(PERSON,), (SHIP,), (SHIP,)]
+    apart = [{prop.domain for prop in group} for group in group_properties(SHIPS, most=2)]
+    assert apart == [{PERSON}, {SHIP}, {SHIP}]
     many = group_properties(make_large(2, MOST_PROPERTIES + 1))
-    assert [len(group.properties) for group in many] == [MOST_PROPERTIES, 1, MOST_PROPERTIES, 1]
+    assert [len(group) for group in many] == [MOST_PROPERTIES, 1, MOST_PROPERTIES, 1]
 
 
 def test_exhaustive_asks_for_every_pair_by_itself() -> None:
-    assert list_pairs(SHIPS) == tuple(Group((prop,)) for prop in SHIPS.properties)
+    assert list_pairs(SHIPS) == tuple((prop,) for prop in SHIPS.properties)
 
 
 def test_a_thousand_classes_are_asked_for_in_few_calls() -> None:

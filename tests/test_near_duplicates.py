@@ -13,11 +13,11 @@ from kpyramid.graph.duplicates import (
     Candidate,
     Disambiguator,
     Group,
-    Wording,
     ask_for_duplicates,
     find_groups,
     parse_duplicates,
 )
+from kpyramid.llm.caller import Loss
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request
 from tests.cascade_script import ScriptedAsker
 from tests.corpora import HashEmbedder
@@ -47,6 +47,10 @@ def make(*names: str, types: str = "") -> list[Candidate]:
         )
         for name in names
     ]
+
+
+def word(key: str, text: str, fact: str) -> Candidate:
+    return Candidate(key, text, frozenset(), frozenset(), fact)
 
 
 def list_texts(groups: Sequence[Group]) -> list[list[str]]:
@@ -86,8 +90,8 @@ def test_a_group_is_never_larger_than_a_reader_can_judge() -> None:
 
 def test_only_pairs_that_were_offered_together_can_be_merged() -> None:
     groups: list[Group] = [
-        (Wording("a", "A", "f"), Wording("b", "B", "f")),
-        (Wording("c", "C", "f"), Wording("d", "D", "f")),
+        (word("a", "A", "f"), word("b", "B", "f")),
+        (word("c", "C", "f"), word("d", "D", "f")),
     ]
 
     pairs = parse_duplicates('{"same": [{"first": 2, "second": 1}]}', groups)
@@ -107,10 +111,10 @@ def test_what_is_confirmed_is_merged_and_what_is_not_stays_apart() -> None:
         return {"same": [{"first": rivers[0], "second": rivers[1]}]}
 
     asker = script(answer)
-    confirmed = open_disambiguator(asker).confirm("entities", find_groups(candidates, EMBEDDER))
+    pairs, losses = open_disambiguator(asker).confirm("entities", find_groups(candidates, EMBEDDER))
 
-    assert confirmed.pairs == (("danube river", "river danube"),)
-    assert confirmed.failures == ()
+    assert pairs == [("danube river", "river danube")]
+    assert losses == []
     assert "Ltd Pictures Aster" in asker.asked[0].messages[-1].content
 
 
@@ -120,13 +124,13 @@ def test_a_batch_without_an_answer_leaves_its_groups_apart_and_says_so() -> None
 
     confirmed = open_disambiguator(ScriptedAsker(lambda _: failure)).confirm("entities", groups)
 
-    assert confirmed.pairs == ()
-    assert confirmed.failures == ((failure, tuple(groups)),)
+    left = "no; left apart: Danube river / river Danube"
+    assert confirmed == ([], [Loss("llm_refused", "k", left)])
 
 
 def test_names_cannot_close_the_data_or_begin_a_line() -> None:
     def ask(name: str) -> str:
-        group = (Wording("k", name, f"fact {name} here"), Wording("l", "other", "fact"))
+        group = (word("k", name, f"fact {name} here"), word("l", "other", "fact"))
         request = ask_for_duplicates(
             "entities", [group], domain="d", language="English", max_tokens=99
         )

@@ -84,7 +84,6 @@ def plant(missing: int, phrases: int) -> tuple[GraphLayer, OntologyLayer, list[i
     stated = [at for at in range(phrases) if relation[at] < KNOWN and at // count % 2 == 0]
     ontology = OntologyLayer(
         schema,
-        [heads[at] for at in stated],
         [f"{BASE}p{relation[at]}" for at in stated],
         [pairs[at] for at in stated],
         {},

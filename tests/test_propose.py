@@ -61,7 +61,7 @@ def make_graph(facts: Sequence[Fact]) -> GraphLayer:
 
 def make_ontology(schema: Schema = SCHEMA, stated: Sequence[Fact] = ()) -> OntologyLayer:
     pairs = [(head, tail) for head, _, _, tail, _ in stated]
-    return OntologyLayer(schema, [a for a, _ in pairs], [WORKS.iri] * len(pairs), pairs, {})
+    return OntologyLayer(schema, [WORKS.iri] * len(pairs), pairs, {})
 
 
 def run(

@@ -186,9 +186,8 @@ def scale_rows(rows: Matrix) -> Matrix:
 
 # Clusters by k-medoids.
 
-_PAIRS = 1.0
 _TYPES = 0.5
-"""Weights of the pairs that two units join and of the types of their ends; words weigh 1."""
+"""Weight of the types of the ends; words, and the pairs that two units join, weigh 1."""
 
 
 def place_units(
@@ -202,7 +201,7 @@ def place_units(
     """Unit vectors of the chosen units: words, types of both ends, and joined pairs."""
     parts = [
         profile_types(graph, units, chosen) * np.float32(np.sqrt(_TYPES)),
-        profile_pairs(graph, units, chosen, settings.seed) * np.float32(np.sqrt(_PAIRS)),
+        profile_pairs(graph, units, chosen, settings.seed),
     ]
     words = embed_finite(embedder, [units.texts[unit] for unit in chosen.tolist()])
     return scale_rows(np.concatenate([words, *parts], axis=1))

@@ -19,7 +19,6 @@ from kpyramid.completion.types import (
     OntologyLayer,
     Phrases,
     find_stated,
-    may_share,
 )
 from kpyramid.documents.words import FUNCTION_WORDS, is_filing, lemmatise, normalise_relation
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
@@ -78,18 +77,14 @@ def compare_layers(
     """The priority of each phrase of the graph, and how to measure both layers; no proposals yet.
 
     PolyRAG §III-B: "subject relation" phrases, their principal components, a Gaussian per layer
-    (Eq. 4), a priority per phrase. An empty ontology lacks everything: all phrases then have the
-    same positive priority.
+    (Eq. 4), a priority per phrase.
 
     Raises:
         InputError: the embedding of a phrase is not finite; names the phrase.
     """
     layers = [say_graph(graph, ontology), say_ontology(ontology)]
     measure = cache(partial(_measure_layers, layers, settings.dimensions, embedder))
-    if not len(layers[1].texts):
-        size = len(layers[0].texts)
-        priority = Signed(np.ones(size, dtype=np.int8), np.zeros(size))
-    elif settings.priority == "novelty":
+    if settings.priority == "novelty":
         words = [embed_finite(embedder, layer.words) for layer in layers]
         priority = _score_novelty(layers, words, ontology, graph)
     else:
@@ -118,12 +113,7 @@ def _measure_layers(layers: Sequence[_Layer], dimensions: int, embedder: Embedde
     size = max(matrix.shape[1] for matrix in vectors)  # a model may give no columns for no texts
     vectors = [matrix if len(matrix) else matrix.reshape(0, size) for matrix in vectors]
     moments = [Moments.of(points, on_grid=True) for points in vectors]
-    both = moments[0] + moments[1]
-    space = (
-        fit_space(both, dimensions)
-        if both.count
-        else Space(both.total, np.zeros((0, len(both.total))), np.zeros(0), np.zeros(0))
-    )
+    space = fit_space(moments[0] + moments[1], dimensions)
     placed = [space.project(layer) for layer in moments]
     graph, ontology = (
         Phrases(layer.texts, layer.counts, *_place(points, space, placed), layer_moments)
@@ -191,8 +181,6 @@ def say_ontology(ontology: OntologyLayer) -> _Layer:
         for parent in (cls.parents or (THING,))
         for label in (cls.label, *cls.alt_labels)
     ]
-    if not phrases:
-        return _say([], [], ends=([], np.zeros((2, 0), dtype=np.int64)))
     ends, parts = zip(*phrases, strict=True)
     columns = ([_HUMP.sub(" ", text) for text in part] for part in zip(*parts, strict=True))
     known = {end: index for index, end in enumerate(sorted({end for both in ends for end in both}))}
@@ -329,7 +317,7 @@ def _may_be(end: str | None, known: str | None, schema: Schema, *, loose: bool) 
     if end is None or THING in (end, known):
         return True
     if known in schema.class_by_iri and end in schema.class_by_iri:
-        return may_share(end, known, schema)
+        return schema.may_share(end, known)
     if loose and known == XSD + "string":
         return True
     return end == known or (end == _VALUE and known in DATATYPES)
@@ -349,7 +337,7 @@ def _say(*parts: Sequence[str], ends: tuple[Sequence[str | None], Integers]) -> 
     known, codes = ends
     (head, tail), pair_of, _ = group_rows(*codes[:, first])
     pairs = [(known[a], known[b]) for a, b in zip(head.tolist(), tail.tolist(), strict=True)]
-    wordings, lasts = columns[1], columns[2]
+    _, wordings, lasts = columns
     is_filed = np.array([is_filing(word) for word in wordings.words], dtype=bool)
     between = pc.if_else(
         pa.array(is_filed[wordings.codes[first]]),

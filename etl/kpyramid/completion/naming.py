@@ -8,10 +8,10 @@ from itertools import islice
 import numpy as np
 
 from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
-from kpyramid.completion.types import GraphLayer, Proposal, may_share
+from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
-from kpyramid.llm.caller import Asker, Loss, ask_batches, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
@@ -43,18 +43,13 @@ class Naming:
 
 
 @dataclass(slots=True, eq=False)
-class Namer:
+class Namer(BatchAsker):
     """Names the proposals of one run; a proposal named in one round is not asked about again.
 
     `model`: its name, for notes. `foresees`: in a plan, later rounds continue with the rules' names
     while the model's are pending.
     """
 
-    asker: Asker
-    domain: str
-    language: str
-    max_tokens: int
-    concurrency: int
     model: str
     foresees: bool = False
     _answers: dict[tuple[str, str, str], Named | None] = field(default_factory=dict, init=False)
@@ -118,8 +113,8 @@ class Namer:
         )
         batches = cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
         losses = []
-        for batch, answer in ask_batches(
-            self.asker, batches, lambda b: (ask(b), partial(parse_names, batch=b)), self.concurrency
+        for batch, answer in self.ask_batches(
+            batches, lambda b: (ask(b), partial(parse_names, batch=b))
         ):
             names = {} if isinstance(answer, Failure) else answer
             self._answers.update((item.key, names.get(index)) for index, item in enumerate(batch))
@@ -189,12 +184,12 @@ def _find_nearest(
 
 def _fits(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether a value could belong to both."""
-    if not may_share(proposal.domain, prop.domain, schema):
+    if not schema.may_share(proposal.domain, prop.domain):
         return False
     known = proposal.range in schema.class_by_iri or proposal.range == THING
     if prop.is_datatype or not known:
         return prop.is_datatype and not known
-    return may_share(str(proposal.range), prop.range, schema)
+    return schema.may_share(str(proposal.range), prop.range)
 
 
 def _show_known(iri: str, schema: Schema) -> Known:

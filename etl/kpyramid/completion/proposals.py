@@ -33,7 +33,6 @@ from kpyramid.completion.types import (
     OntologyLayer,
     Proposal,
     find_stated,
-    may_share,
 )
 from kpyramid.documents.words import JOINING, QUESTION_WORDS
 from kpyramid.embeddings.port import Embedder, embed_finite
@@ -391,7 +390,7 @@ def _is_past_of(new: Reading, known: Reading) -> bool:
 def _fits_ends(proposal: Proposal, prop: OntologyProperty, schema: Schema) -> bool:
     """Whether the class of each end equals the property's, or lies above or below it."""
     ends = (proposal.domain, prop.domain), (proposal.range or THING, prop.range)
-    return all(proposed == THING or may_share(proposed, known, schema) for proposed, known in ends)
+    return all(proposed == THING or schema.may_share(proposed, known) for proposed, known in ends)
 
 
 def mark_doubles(proposals: Sequence[Proposal], comparer: Comparer) -> list[Proposal]:

@@ -17,12 +17,9 @@ from kpyramid.completion.decisions import (
     read_text,
 )
 from kpyramid.errors import InputError
-from kpyramid.ontology.proposals import coin_iri
+from kpyramid.ontology.proposals import Row, coin_iri
 from kpyramid.ontology.schema import Schema
 from kpyramid.settings import CompleteSettings
-
-Row = Mapping[str, object]
-"""A row of the table `proposals`."""
 
 
 @dataclass

@@ -58,7 +58,6 @@ class OntologyLayer:
     """
 
     schema: Schema
-    subjects: Sequence[str]
     properties: Sequence[str]
     pairs: Sequence[Pair]
     classes: Mapping[str, str]
@@ -142,11 +141,6 @@ class Completion:
         """The priority of some facts together."""
         places = self.phrase_of[list(facts)]
         return float(self.sign[places] @ np.exp(self.log_magnitude[places]))
-
-
-def may_share(left: str, right: str, schema: Schema) -> bool:
-    """Whether a thing can be of both classes: they are equal, or one is above the other."""
-    return schema.is_subclass(left, right) or schema.is_subclass(right, left)
 
 
 def find_stated(graph: GraphLayer, ontology: OntologyLayer) -> Mask:

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from heapq import nsmallest
-from itertools import combinations
+from itertools import combinations, count
 
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
 from kpyramid.condensation.merging import Condensation, Merger
 from kpyramid.keys import JsonValue
-from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, Parse, cut_batches
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -117,12 +117,11 @@ def ask_what_is_same(
 ) -> Request:
     """The request for a batch of sets."""
     lines: list[str] = []
-    number = 0
+    numbers = count(1)
     for set_number, question in enumerate(batch, 1):
         lines += ["", f"Set {set_number}: {_flatten(question.about)}"]
         for fact in question.facts:
-            number += 1
-            lines.append(f"{number}. {' | '.join(map(_flatten, fact))}")
+            lines.append(f"{next(numbers)}. {' | '.join(map(_flatten, fact))}")
         if question.examples:
             further = "; ".join(f"{_flatten(a)} and {_flatten(b)}" for a, b in question.examples)
             lines.append(f"All of it is also said of {further}.")
@@ -280,15 +279,8 @@ class _Set:
         return Question(about, tuple(map(first.show, self.forms)), tuple(o.ends for o in others))
 
 
-@dataclass(frozen=True, slots=True)
-class Condenser:
-    """f_con for a graph; `concurrency` calls at a time."""
-
-    asker: Asker
-    domain: str
-    language: str
-    max_tokens: int
-    concurrency: int
+class Condenser(BatchAsker):
+    """f_con for a graph."""
 
     def condense(self, neighbourhoods: Sequence[Neighbourhood], bars: Bars) -> Condensed:
         """Merges facts within neighbourhoods; equal wordings near an anchor are asked about once.
@@ -339,7 +331,7 @@ class Condenser:
         same: set[tuple[_Anchor, _Pair]] = set()
         best: Counter[tuple[_Anchor, _Form]] = Counter()
         losses = []
-        for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
+        for batch, answer in self.ask_batches(batches, pose):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from kpyramid.condensation.graph import LITERAL, Graph, Qualifiers, Value, read_value, read_values
-from kpyramid.condensation.merging import Compare, Condensation, Fact, read_fact, says_all
+from kpyramid.condensation.merging import Compare, Condensation, Fact, read_fact, says
 from kpyramid.documents.words import normalise_name
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.numerics.arrays import Integers
@@ -57,15 +57,15 @@ def link_details(
             for row in stated
         }
 
-        def says(left: int, right: int, facts: Mapping[int, Fact] = facts) -> bool:
+        def covers(left: int, right: int, facts: Mapping[int, Fact] = facts) -> bool:
             return (
                 _has_object(left, right, graph)
                 and held.get(left, set()) >= held.get(right, set())
-                and says_all(facts[left], facts[right], compare)
+                and says(facts[left], facts[right], compare) is not None
             )
 
         more = {
-            row: [by for by in stated if by != row and says(by, row) and not says(row, by)]
+            row: [by for by in stated if by != row and covers(by, row) and not covers(row, by)]
             for row in stated
         }
         for row, fuller in more.items():
@@ -125,7 +125,7 @@ def list_lost(
             yield row, "it is about other things"
         elif by.value is not None and fact.value is not None and not by.value.says(fact.value):
             yield row, "its value is another"
-        elif not trusted[row] and not says_all(by, fact, compare):
+        elif not trusted[row] and not says(by, fact, compare):
             verdict = compare(by.wording, fact.wording, by.ends)
             yield row, f"{by.wording!r} does not say {fact.wording!r}: {verdict.reason}"
 

@@ -21,6 +21,7 @@ from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.embeddings.port import Embedder, Matrix, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Verdict
 from kpyramid.numerics.arrays import Integers
+from kpyramid.numerics.moments import Array
 from kpyramid.ontology.literals import parse_literal
 from kpyramid.ontology.names import SYMMETRIC_PROPERTY, XSD
 from kpyramid.ontology.population.checking import Kinds
@@ -112,7 +113,7 @@ def merge_facts(facts: Sequence[Fact], compare: Compare) -> list[Merger]:
     mergers: list[Merger] = []
     for fact in facts:
         for merger in mergers[:_MOST]:
-            if _says(merger.fact, fact, compare) == "equivalent" and not any(
+            if says(merger.fact, fact, compare) == "equivalent" and not any(
                 _is_contrary(member, fact, compare) for member, _ in merger.merged[1:]
             ):
                 how: How = "turned" if fact.flipped != merger.fact.flipped else "equivalent"
@@ -134,11 +135,6 @@ def list_contraries(mergers: Sequence[Merger], compare: Compare) -> list[Contrar
     ]
 
 
-def says_all(narrow: Fact, broad: Fact, compare: Compare) -> bool:
-    """Whether the first fact entails the second."""
-    return _says(narrow, broad, compare) is not None
-
-
 def _absorb(mergers: Sequence[Merger], compare: Compare) -> list[Merger]:
     """The mergers that no other entails, with the facts of those that they entail."""
     few = mergers[:_MOST]
@@ -149,8 +145,8 @@ def _absorb(mergers: Sequence[Merger], compare: Compare) -> list[Merger]:
             if wider != index
             and by.fact.anchors & merger.fact.anchors
             and not differ_in_time(by.fact.times, merger.fact.times)
-            and all(_says(by.fact, member, compare) for member, _ in merger.merged)
-            and not _says(merger.fact, by.fact, compare)
+            and all(says(by.fact, member, compare) for member, _ in merger.merged)
+            and not says(merger.fact, by.fact, compare)
         ]
         for index, merger in enumerate(few)
     }
@@ -164,7 +160,7 @@ def _absorb(mergers: Sequence[Merger], compare: Compare) -> list[Merger]:
     return left
 
 
-def _says(narrow: Fact, broad: Fact, compare: Compare) -> Literal["equivalent", "narrower"] | None:
+def says(narrow: Fact, broad: Fact, compare: Compare) -> Literal["equivalent", "narrower"] | None:
     """Whether the first fact is equivalent to the second, narrower, or neither (None)."""
     same = True
     if narrow.value is not None and broad.value is not None:
@@ -195,8 +191,6 @@ def _judge(left: Fact, right: Fact, compare: Compare) -> Verdict:
 
 # The nearest vectors.
 
-Cosines = npt.NDArray[np.float64]
-
 _DECIMALS = 6
 """Digits of a cosine that do not depend on the blocks of a product."""
 _BLOCK = 2**25
@@ -205,7 +199,7 @@ _BLOCK = 2**25
 
 def find_nearest(
     queries: Matrix, points: Matrix, k: int, least: float
-) -> Iterator[tuple[Integers, Cosines]]:
+) -> Iterator[tuple[Integers, Array]]:
     """For each query, indices and cosines of up to k points of cosine `least` or more.
 
     The best come first, ties by index. `queries` (q, d) and `points` (n, d), n > 0, have unit rows.
@@ -289,19 +283,17 @@ def find_anchors(
 
 
 def can_join(head: _Class, tail: _Class, prop: OntologyProperty, schema: Schema) -> bool:
-    """Whether a property can join things of these classes; an unknown class may fit."""
-    if not is_near(head, prop.domain, schema):
+    """Whether a property can join things of these classes; an unknown class may fit.
+
+    So may a class above the wanted: an organisation may be a school.
+    """
+    if head is not None and not schema.may_share(head, prop.domain):
         return False
     if tail is not None and tail.startswith(LITERAL):
         return prop.is_datatype and prop.range in tail.removeprefix(LITERAL).split()
     if prop.is_datatype:
         return prop.range == XSD + "string"
-    return is_near(tail, prop.range, schema)
-
-
-def is_near(known: _Class, wanted: str, schema: Schema) -> bool:
-    """Whether a thing of a known class can be of the wanted: an organisation may be a school."""
-    return known is None or schema.is_subclass(known, wanted) or schema.is_subclass(wanted, known)
+    return tail is None or schema.may_share(tail, prop.range)
 
 
 # The condensed graph: the fact that stands for each fact, and contrary facts.

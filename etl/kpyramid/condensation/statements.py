@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import count, pairwise
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, list_plain_words, stem_words
 from kpyramid.keys import JsonValue
-from kpyramid.llm.caller import Asker, Loss, Parse, ask_batches, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, Parse, cut_batches
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -71,23 +71,18 @@ def cut_groups(group: Group) -> Iterator[Group]:
         key=lambda fact: (fact.relation, fact.tail, fact.key),
     )
     if len(facts) > 1:
-        count = math.ceil(len(facts) / _MOST)
-        for first, last in pairwise(len(facts) * number // count for number in range(count + 1)):
+        parts = math.ceil(len(facts) / _MOST)
+        for first, last in pairwise(len(facts) * part // parts for part in range(parts + 1)):
             yield Group(group.head_id, group.anchor, group.about, tuple(facts[first:last]))
 
 
-@dataclass(frozen=True, slots=True)
-class Summariser:
-    """Writes statements for groups of facts; `concurrency` calls at a time.
+@dataclass(slots=True, eq=False)
+class Summariser(BatchAsker):
+    """Writes statements for groups of facts.
 
     `foresees`: in a plan, it continues where facts are still to be merged.
     """
 
-    asker: Asker
-    domain: str
-    language: str
-    max_tokens: int
-    concurrency: int
     foresees: bool = False
 
     def summarise(self, groups: Sequence[Group]) -> tuple[list[Summary], list[Loss]]:
@@ -112,7 +107,7 @@ class Summariser:
 
         summaries: list[Summary] = []
         losses: list[Loss] = []
-        for batch, answer in ask_batches(self.asker, batches, pose, self.concurrency):
+        for batch, answer in self.ask_batches(batches, pose):
             if isinstance(answer, Failure):
                 detail = f"{answer.detail}; not summarised: {'; '.join(g.name for g in batch)}"
                 losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
@@ -296,13 +291,12 @@ def ask_for_statements(
 ) -> Request:
     """The request for a batch of groups."""
     lines: list[str] = []
-    number = 0
+    numbers = count(1)
     for group_number, group in enumerate(batch, 1):
         lines += ["", f"Group {group_number}: {flatten(group.about, _CHARACTERS)}"]
         for fact in group.facts:
-            number += 1
             shown = flatten(" | ".join(fact.triple) + fact.held, 2 * _CHARACTERS)
-            lines.append(f"{number}. {shown}")
+            lines.append(f"{next(numbers)}. {shown}")
     system = _write_system(domain, language)
     return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
 

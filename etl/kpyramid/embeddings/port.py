@@ -36,8 +36,6 @@ def embed_finite(embedder: Embedder, texts: Sequence[str]) -> Matrix:
         InputError: a vector is not finite; names its text.
     """
     vectors = embedder.embed(texts)
-    if not len(vectors):
-        return vectors
     wrong = np.flatnonzero(~np.isfinite(vectors.sum(axis=1)))
     if len(wrong):
         raise InputError(

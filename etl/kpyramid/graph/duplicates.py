@@ -5,17 +5,17 @@ that they may write). It answers in numbers, so it can merge only pairs that wer
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, count
 
 import numpy as np
 from jinja2 import Environment
 
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.relations import Union
-from kpyramid.llm.caller import Asker, ask_batches, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -25,6 +25,7 @@ from kpyramid.llm.task import (
     Request,
     Strict,
     Task,
+    flatten,
     parse_json,
     strict_schema,
 )
@@ -40,28 +41,19 @@ _BATCH = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """A name or a relation phrase; `key`: its cluster's key; `fact`: a fact that contains it."""
-
-    key: str
-    text: str
-    fact: str
-
-
-Group = tuple[Wording, ...]
-"""Wordings that are near duplicates of each other."""
-KeyPair = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A cluster that may have a duplicate: its name, its words, its types, and a fact."""
+    """A cluster that may have a duplicate: its name or phrase, words, types, and a fact with it."""
 
     key: str
     text: str
     words: frozenset[str]
     types: frozenset[str]
     fact: str
+
+
+Group = tuple[Candidate, ...]
+"""Candidates that are near duplicates of each other."""
+KeyPair = tuple[str, str]
 
 
 def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Group]:
@@ -86,15 +78,7 @@ def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Gro
             a.extend(b)
             members.update(dict.fromkeys(b, a))
     groups = {min(keys): sorted(keys) for keys in members.values() if len(keys) > 1}
-    return [
-        tuple(Wording(key, by_key[key].text, by_key[key].fact) for key in groups[first])
-        for first in sorted(groups)
-    ]
-
-
-def cut_groups(groups: Iterable[Group]) -> Iterator[tuple[Group, ...]]:
-    """The groups in batches for one request each; a new group changes few batches."""
-    return cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
+    return [tuple(map(by_key.__getitem__, groups[first])) for first in sorted(groups)]
 
 
 def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
@@ -168,11 +152,10 @@ def ask_for_duplicates(
 ) -> Request:
     """The request for a batch of groups of `entities` or `relations`."""
     lines: list[str] = []
-    number = 0
+    numbers = count(1)
     for group in groups:
         for wording in group:
-            number += 1
-            lines.append(f"{number}. {_flatten(wording.text)} | {_flatten(wording.fact)}")
+            lines.append(f"{next(numbers)}. {flatten(wording.text)} | {flatten(wording.fact)}")
         lines.append("")
     system = _write_system(kind, domain, language)
     return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
@@ -206,11 +189,6 @@ def _write_system(kind: str, domain: str, language: str) -> str:
     )
 
 
-def _flatten(text: str) -> str:
-    """One line."""
-    return " ".join(text.split())
-
-
 TASK = Task(
     name="duplicates",
     version=2,
@@ -225,26 +203,13 @@ TASK = Task(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """The pairs that mean the same, and the batches without an answer."""
+class Disambiguator(BatchAsker):
+    """f_dis for a corpus."""
 
-    pairs: tuple[KeyPair, ...]
-    failures: tuple[tuple[Failure, tuple[Group, ...]], ...]
+    def confirm(self, kind: str, groups: Sequence[Group]) -> tuple[list[KeyPair], list[Loss]]:
+        """The pairs of `entities` or `relations` within each group that are the same, sorted.
 
-
-@dataclass(frozen=True, slots=True)
-class Disambiguator:
-    """f_dis for a corpus; `concurrency` calls at a time."""
-
-    asker: Asker
-    domain: str
-    language: str
-    max_tokens: int
-    concurrency: int
-
-    def confirm(self, kind: str, groups: Sequence[Group]) -> Confirmed:
-        """The pairs of `entities` or `relations` within each group that are the same.
+        A loss for each batch without an answer.
 
         Raises:
             BudgetError, EndpointError: no further call can be made; earlier answers remain.
@@ -256,17 +221,16 @@ class Disambiguator:
             language=self.language,
             max_tokens=self.max_tokens,
         )
-        answers = ask_batches(
-            self.asker,
-            cut_groups(groups),
-            lambda batch: (ask(batch), partial(parse_duplicates, groups=batch)),
-            self.concurrency,
-        )
+        batches = cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
         pairs: list[KeyPair] = []
-        failures = []
-        for batch, answer in answers:
+        losses = []
+        for batch, answer in self.ask_batches(
+            batches, lambda b: (ask(b), partial(parse_duplicates, groups=b))
+        ):
             if isinstance(answer, Failure):
-                failures.append((answer, batch))
+                shown = "; ".join(" / ".join(wording.text for wording in group) for group in batch)
+                detail = f"{answer.detail}; left apart: {shown}"
+                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
             else:
                 pairs.extend(answer)
-        return Confirmed(tuple(sorted(pairs)), tuple(failures))
+        return sorted(pairs), losses

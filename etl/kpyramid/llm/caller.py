@@ -289,17 +289,27 @@ def ask_all(
     return do_at_once(lambda question: asker.ask(*question), questions, concurrency)
 
 
-def ask_batches(
-    asker: Asker,
-    batches: Iterable[T],
-    pose: Callable[[T], tuple[Request, Parse[A]]],
-    concurrency: int,
-) -> list[tuple[T, A | Failure]]:
-    """Each batch with its answer, in order; `pose` gives its request and the reply's parser.
+@dataclass(slots=True, eq=False)
+class BatchAsker:
+    """Asks about batches of items; `concurrency` requests at a time.
 
-    Raises:
-        BudgetError, EndpointError: as `ask_all`.
+    `domain`, `language`: of the texts, for the prompts.
     """
-    asked = list(batches)
-    answers = ask_all(asker, [pose(batch) for batch in asked], concurrency)
-    return list(zip(asked, answers, strict=True))
+
+    asker: Asker
+    domain: str
+    language: str
+    max_tokens: int
+    concurrency: int
+
+    def ask_batches(
+        self, batches: Iterable[T], pose: Callable[[T], tuple[Request, Parse[A]]]
+    ) -> list[tuple[T, A | Failure]]:
+        """Each batch with its answer, in order; `pose` gives its request and the reply's parser.
+
+        Raises:
+            BudgetError, EndpointError: as `ask_all`.
+        """
+        asked = list(batches)
+        answers = ask_all(self.asker, [pose(batch) for batch in asked], self.concurrency)
+        return list(zip(asked, answers, strict=True))

@@ -145,7 +145,7 @@ class Schema:
         problems = [] if self.base.endswith(("#", "/")) else [f"base {self.base}: ends without #"]
         iris = Counter([*(c.iri for c in self.classes), *(p.iri for p in self.properties)])
         problems += [f"<{iri}>: defined twice" for iri in sorted(iris) if iris[iri] > 1]
-        _refuse(problems, "the schema")
+        refuse(problems, "the schema")
         stated = sorted((p.inverse_of, p.iri) for p in self.properties if p.inverse_of)
         inverses = {inverse: iri for inverse, iri in reversed(stated)}
         mutual = (
@@ -226,6 +226,10 @@ class Schema:
         """Whether every instance of `child` is one of `parent`; a class is its own subclass."""
         return child == parent or parent == n.THING or parent in self.find_ancestors(child)
 
+    def may_share(self, first: str, second: str) -> bool:
+        """Whether a thing can be of both classes: they are equal, or one is above the other."""
+        return self.is_subclass(first, second) or self.is_subclass(second, first)
+
     def are_disjoint(self, first: str, second: str) -> bool:
         """Whether the two classes can share no instance, by axioms on them or on classes above."""
         above, others = self.find_ancestors(first), self.find_ancestors(second)
@@ -296,7 +300,7 @@ class Schema:
         grown = Schema(
             self.base, tuple(by_class.values()), tuple(by_property.values()), self.axioms
         )
-        _refuse(_find_dangling(grown), "the extended schema")
+        refuse(_find_dangling(grown), "the extended schema")
         return grown
 
 
@@ -343,10 +347,10 @@ def read_schema(triples: Iterable[ox.Triple], *, source: str) -> Schema:
     ]
     both = sorted({*objects} & {*datatypes})
     problems += [f"<{iri}>: an object and a datatype property; choose one" for iri in both]
-    _refuse(problems, source)
+    refuse(problems, source)
     base = headers[0] if headers[0].endswith(("#", "/")) else headers[0] + "#"
     schema = Schema(base, tuple(classes), tuple(properties))
-    _refuse(_find_dangling(schema), source)
+    refuse(_find_dangling(schema), source)
     return replace(schema, axioms=_read_axioms(schema, headers[0], triples, source))
 
 
@@ -391,10 +395,11 @@ def _tag_english(triple: ox.Triple) -> ox.Triple:
     return ox.Triple(triple.subject, triple.predicate, value)
 
 
-def _refuse(problems: Sequence[str], source: str) -> None:
+def refuse(problems: Sequence[str], source: str, where: str = "in the ontology") -> None:
+    """Raises an InputError that lists the problems, if there are any."""
     if problems:
         listed = "".join(f"\n  {problem}" for problem in problems)
-        raise InputError(f"{source}: {len(problems)} to correct in the ontology:{listed}")
+        raise InputError(f"{source}: {len(problems)} to correct {where}:{listed}")
 
 
 def _find_unread(graph: Graph) -> list[str]:

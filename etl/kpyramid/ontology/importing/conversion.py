@@ -10,12 +10,11 @@ from urllib.parse import quote, unquote
 
 import pyoxigraph as ox
 
-from kpyramid.errors import InputError
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import CHARACTERISTICS, Limits, find_limits
 from kpyramid.ontology.importing.files import BASE_FILES, OutsideText
 from kpyramid.ontology.literals import DATATYPES, parse_literal
-from kpyramid.ontology.schema import Schema, find_nearest_common, read_schema, write_schema
+from kpyramid.ontology.schema import Schema, find_nearest_common, read_schema, refuse, write_schema
 from kpyramid.ontology.turtle import Graph, Node, Object, parse_turtle, walk
 
 # One mapping of datatypes for all that an ontology states: ranges, restrictions, literals.
@@ -97,14 +96,11 @@ class Datatypes:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
-    def find(self, value: Object) -> str:
+    def find(self, value: Object, seen: frozenset[Object] = frozenset()) -> str:
         """The datatype itself if its values can be checked, else its base or the nearest one.
 
-        That of what is made of several is the datatype of all values.
+        That of what is made of several is the datatype of all values. `seen`: what it is part of.
         """
-        return self._find(value, frozenset())
-
-    def _find(self, value: Object, seen: frozenset[Object]) -> str:
         if isinstance(value, ox.Literal):
             value = value.datatype
         if isinstance(value, ox.NamedNode):
@@ -114,7 +110,7 @@ class Datatypes:
                 return _NEAREST[value.value]
         if not isinstance(value, ox.NamedNode | ox.BlankNode) or value in seen:
             return TEXT
-        made = {self._find(part, seen | {value}) for part in self._list_parts(value)}
+        made = {self.find(part, seen | {value}) for part in self._list_parts(value)}
         return TEXT if not made else made.pop() if len(made) == 1 else ANY
 
     def _list_parts(self, value: ox.NamedNode | ox.BlankNode) -> list[Object]:
@@ -254,9 +250,7 @@ def import_ontology(read: OutsideText, *, name: str, source: str) -> Imported:
     words.mend_header([*classes, *properties], base)
     for iri in [*classes, *properties]:
         words.mend(iri)
-    if problems:
-        listed = "".join(f"\n  {problem}" for problem in problems)
-        raise InputError(f"{source}: {len(problems)} to correct by hand:{listed}")
+    refuse(problems, source, "by hand")
     made += words.made + _leave_out_individuals(graph, {*classes, *properties})
     schema = read_schema(graph, source=source)
     return Imported(schema, read.form, tuple(made), _write_shapes(ends.bounds, schema))
@@ -297,13 +291,12 @@ _BUILT_IN_KINDS = (
     *(*_CLASSES, n.RDF + "Property", _OBJECT, _DATA),
     *(n.ANNOTATION_PROPERTY, n.RDFS + "Datatype"),
 )
-_INCLUDES = {n.DOMAIN: "domainIncludes", n.RANGE: "rangeIncludes"}
 _OBSOLETE = "http://www.geneontology.org/formats/oboInOwl#ObsoleteClass"
 
 
 def _list_included(graph: Graph, iri: str, predicate: str) -> list[Object]:
     """The ends by schema.org's domainIncludes or rangeIncludes, any of which will do."""
-    name = _INCLUDES[predicate]
+    name = f"{_name(predicate)}Includes"
     iris = {v for base in SCHEMA_ORG for v in graph.find_iris(iri, base + name)}
     return [ox.NamedNode(iri) for iri in sorted(iris)]
 
@@ -567,7 +560,7 @@ class _Ends(_Conversion):
                 end, why = inherited[0], f"from <{inherited[1]}>"
                 end = self._datatypes.find(ox.NamedNode(end)) if is_data else end
             elif included := self._choose_included(iri, predicate, is_data=is_data):
-                end, why = included, f"by schema:{_INCLUDES[predicate]}"
+                end, why = included, f"by schema:{_name(predicate)}Includes"
             else:
                 end = self._datatypes.assume(iri) if is_data else n.THING
                 why = "none was stated"
@@ -661,7 +654,7 @@ class _Ends(_Conversion):
         most_special = [c for c in narrow if all(o in self._climb(c) for o in narrow)]
         end = min(most_special) if most_special else self._find_common(narrow)
         if stated != [ox.NamedNode(end)]:
-            includes = n.DOMAIN_INCLUDES if predicate == n.DOMAIN else n.RANGE_INCLUDES
+            includes = f"https://schema.org/{name}Includes"
             left = sorted((members or {*narrow}) - {end, n.THING})
             for member in left:
                 self._graph.add(iri, includes, ox.NamedNode(member))

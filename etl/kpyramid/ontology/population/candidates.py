@@ -6,7 +6,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from kpyramid.documents.values import DAY, MONTH
-from kpyramid.extraction.syntax.tree import Node, Tree
+from kpyramid.extraction.syntax.tree import PLACES, Node, Tree
 
 # Small words that stand inside names: "Ministry of the Interior", "Rio de la Plata".
 _INNER = frozenset(
@@ -26,7 +26,6 @@ _MIXED = re.compile(
     r"(?<!\S)(?=\S*[0-9])(?=\S*[A-Z/-])[A-Z0-9][A-Za-z0-9/.-]*[A-Za-z0-9](?=[\s.,;:)]|$)"
 )
 _JOINTS = frozenset(("-", "–", "/", ":", "&", "'s", "’s", "'", "!"))
-_PLACES = frozenset(("GPE", "LOC", "FAC"))
 _MOST_WORDS = 12
 _MOST_MODIFIERS = 4
 DATES = frozenset(("DATE", "YEAR"))
@@ -237,7 +236,7 @@ def _find_known(tree: Tree, known: Container[str]) -> Iterator[tuple[int, int]]:
 
 def _is_place_comma(tree: Tree, comma: int) -> bool:
     """Whether a larger place follows the comma: "Thurleigh, Bedfordshire"."""
-    return tree[comma].text == "," and tree[comma - 1].entity in _PLACES >= {tree[comma + 1].entity}
+    return tree[comma].text == "," and tree[comma - 1].entity in PLACES >= {tree[comma + 1].entity}
 
 
 def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
@@ -259,9 +258,8 @@ def _find_nouns(tree: Tree) -> Iterator[tuple[int, int, str]]:
         for i in range(first, node.i + 1):
             if node.i - i <= _MOST_MODIFIERS or i == first:
                 yield i, node.i, kind if i == first else "PART"
-        for i in range(
-            first, node.i
-        ):  # "doo-wop song" holds a genre, "mass media industry" a field
+        # "doo-wop song" holds a genre, "mass media industry" a field
+        for i in range(first, node.i):
             for to in range(i, min(node.i, i + _MOST_MODIFIERS)):
                 yield i, to, "PART"
         if kind == "NOUN":

@@ -46,16 +46,8 @@ MOST_PROPERTIES = 64
 A call for every class would repeat instructions and text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The properties of one call, those of one domain side by side."""
-
-    properties: tuple[OntologyProperty, ...]
-
-    @property
-    def domains(self) -> tuple[str, ...]:
-        """The distinct IRIs of the classes whose individuals are asked for."""
-        return tuple(dict.fromkeys(prop.domain for prop in self.properties))
+Group = tuple[OntologyProperty, ...]
+"""The properties of one call, those of one domain side by side."""
 
 
 def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group, ...]:
@@ -72,7 +64,7 @@ def group_properties(schema: Schema, most: int = MOST_PROPERTIES) -> tuple[Group
     for prop in asked:
         by_class.setdefault(_list_line(prop.domain, schema), []).append(prop)
     packs = _pack([by_class[line] for line in sorted(by_class)], most)
-    return tuple(Group(tuple(pack)) for pack in packs)
+    return tuple(map(tuple, packs))
 
 
 _MOST_WORDS = 40_000
@@ -85,7 +77,7 @@ def write_vocabulary(schema: Schema) -> Vocabulary:
     Comments are left out if it is too long with them; if it still is, it is cut, with a warning in
     the log.
     """
-    asked = [prop for group in group_properties(schema) for prop in group.properties]
+    asked = [prop for group in group_properties(schema) for prop in group]
     properties = [
         (name_class(p.domain, schema), p.label, name_range(p.range, schema)) for p in asked
     ]
@@ -109,7 +101,7 @@ def _find_type(iri: str, schema: Schema) -> str:
 
 def list_pairs(schema: Schema) -> tuple[Group, ...]:
     """Every class–property pair by itself, as f_ins(c, a; p) of PolyRAG's Eq. 1 asks."""
-    return tuple(Group((prop,)) for prop in schema.properties)
+    return tuple((prop,) for prop in schema.properties)
 
 
 def _list_line(iri: str, schema: Schema) -> tuple[str, ...]:
@@ -184,15 +176,15 @@ class Question:
     @cached_property
     def name(self) -> str:
         """What is asked for, in words: the property if there is one, else the classes."""
-        classes = ", ".join(name_class(iri, self.schema) for iri in self.group.domains)
-        only = self.group.properties[0] if len(self.group.properties) == 1 else None
-        return f"{classes}: {only.label}" if only else classes
+        domains = dict.fromkeys(prop.domain for prop in self.group)
+        classes = ", ".join(name_class(iri, self.schema) for iri in domains)
+        return f"{classes}: {self.group[0].label}" if len(self.group) == 1 else classes
 
     @cached_property
     def properties(self) -> dict[str, OntologyProperty]:
         """The properties by the distinct names that a reply may use."""
         named: dict[str, OntologyProperty] = {}
-        for prop in self.group.properties:
+        for prop in self.group:
             name = " ".join(prop.label.split())
             if name in named:
                 name = f"{name} of {name_class(prop.domain, self.schema)}"

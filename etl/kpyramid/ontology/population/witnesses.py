@@ -193,20 +193,20 @@ class Witnesses:
 
         `known`: the classes by other evidence; all must be related to it.
         """
-        is_below, stated = self._schema.is_subclass, evidence.ends.values()
-        claims = self._schema.list_classes_for_type(evidence.tag or "")
+        schema, stated = self._schema, evidence.ends.values()
+        claims = schema.list_classes_for_type(evidence.tag or "")
         classes = {iri for ends in stated for iri in ends} - {THING}
         others = classes.union(known)
         fitting = [
             iri
             for iri in classes
-            if sum(all(is_below(end, iri) for end in ends) for ends in stated) >= LEAST
-            and all(is_below(iri, other) or is_below(other, iri) for other in others)
-            and not any(is_below(iri, claim) or is_below(claim, iri) for claim in claims)
+            if sum(all(schema.is_subclass(end, iri) for end in ends) for ends in stated) >= LEAST
+            and all(schema.may_share(iri, other) for other in others)
+            and not any(schema.may_share(iri, claim) for claim in claims)
         ]
         if not evidence.name[:1].isupper() or self.is_common(evidence.name):
             return None
-        return max(fitting, key=lambda c: (len(self._schema.find_ancestors(c)), c), default=None)
+        return max(fitting, key=lambda c: (len(schema.find_ancestors(c)), c), default=None)
 
     def _list_labels(self, evidence: Evidence) -> list[str]:
         beside = (before for use in evidence.uses if (before := _BESIDE.search(use.before)))

@@ -207,10 +207,8 @@ class Growth:
             if row["property_iri"] is not None
         ]
         pairs: list[Pair] = [(subject, item or literal) for subject, _, item, literal in rows]
-        names = self.graph.find_names({subject for subject, _, _, _ in rows})
         return OntologyLayer(
             self.schema,
-            [names[subject] for subject, _, _, _ in rows],
             [iri for _, iri, _, _ in rows],
             pairs,
             {key: self._pick_class(classes) for key, classes in self._known.items()},

@@ -332,19 +332,10 @@ def confirm_same(
     kind: str, candidates: list[Candidate], embedder: Embedder, disambiguator: Disambiguator
 ) -> tuple[dict[str, str], list[Row]]:
     """The new key of each cluster that a model merges with another, and rejects of failures."""
-    confirmed = disambiguator.confirm(kind, find_groups(candidates, embedder))
+    pairs, losses = disambiguator.confirm(kind, find_groups(candidates, embedder))
     rank = {c.key: (-len(c.words), c.key) for c in candidates}
-    rejects = [
-        make_reject(
-            "resolve",
-            f"llm_{failure.kind}",
-            failure.key,
-            f"{failure.detail}; left apart: "
-            + "; ".join(" / ".join(wording.text for wording in group) for group in batch),
-        )
-        for failure, batch in confirmed.failures
-    ]
-    return unite_pairs(confirmed.pairs, rank), rejects
+    rejects = [make_reject("resolve", x.reason, x.key, x.detail) for x in losses]
+    return unite_pairs(pairs, rank), rejects
 
 
 def list_entities(facts: Iterable[Fact]) -> list[Candidate]:
