@@ -157,7 +157,7 @@ def test_an_alias_gives_its_wordings_and_their_facts_to_what_it_names(complete: 
 def test_a_split_states_the_whole_too(complete: Complete) -> None:
     known: list[Statement] = [(PEOPLE[0], "PERSON", "knows", PEOPLE[1], "PERSON")]
     whole = OntologyProperty(GENERAL + "opponent", "opponent", (), "", PERSON, PERSON)
-    schema = general_schema().extend([], [whole])
+    schema = general_schema().extend([whole])
     done = complete(KNOWN + MISSING + known, [suggest(CHESS, splits=whole.iri)], schema=schema)
     row = done.find(CHESS)
     assert (row["state"], row["splits"]) == ("accepted", whole.iri)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kpyramid.completion.naming import MOST, Namer, Naming
-from kpyramid.completion.task import Nameless, ask_for_names, parse_names
+from kpyramid.completion.task import TASK, Nameless, parse_names, show_proposals
 from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.llm.task import Failure, FailureKind, ReplyError
 from tests.cascade_script import ScriptedAsker
@@ -196,7 +196,7 @@ def test_later_rounds_wait_for_the_answers_of_the_first_except_in_a_plan(
 
 
 def ask(batch: Sequence[Nameless]) -> str:
-    request = ask_for_names(batch, {}, domain="d", language="English", max_tokens=99)
+    request = TASK.request("", show_proposals(batch, {}), max_tokens=99)
     return request.messages[-1].content
 
 

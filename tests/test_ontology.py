@@ -84,7 +84,7 @@ def test_entity_types_lead_to_classes() -> None:
 
 def test_subclasses_are_transitive_and_reflexive() -> None:
     place, country = KPG + "Place", OntologyClass("urn:x#C", "c", parents=(KPG + "PopulatedPlace",))
-    grown = SCHEMA.extend([country], [])
+    grown = SCHEMA.extend([country])
     assert grown.is_subclass("urn:x#C", place)
     assert grown.is_subclass(place, place)
     assert not grown.is_subclass(place, "urn:x#C")
@@ -151,7 +151,7 @@ def test_what_points_to_nothing_is_reported() -> None:
     with pytest.raises(InputError, match="6 to correct"):
         parse_schema(turtle, source="bad.ttl")
     with pytest.raises(InputError, match="no class declared here"):
-        SCHEMA.extend([], [replace(SCHEMA.properties[0], iri="urn:x", domain="urn:nowhere")])
+        SCHEMA.extend([replace(SCHEMA.properties[0], iri="urn:x", domain="urn:nowhere")])
 
 
 def test_malformed_turtle_names_source_and_line() -> None:
@@ -178,7 +178,7 @@ def test_imports_are_not_followed() -> None:
 def test_a_schema_grows_by_new_rows_and_replaces_known_ones() -> None:
     label = replace(SCHEMA.class_by_iri[KPG + "Person"], label="human being")
     studio = replace(SCHEMA.property_by_iri[KPG + "producer"], iri=KPG + "studio", inverse_of=None)
-    grown = SCHEMA.extend([label], [studio])
+    grown = SCHEMA.extend([label, studio])
     assert grown.class_by_iri[KPG + "Person"].label == "human being"
     assert len(grown.classes) == len(SCHEMA.classes)
     assert len(grown.properties) == len(SCHEMA.properties) + 1

@@ -294,10 +294,10 @@ def test_a_noun_that_a_property_holds_or_is_named_by_is_no_class() -> None:
     job = OntologyProperty(BASE + "job", "job", ("is a",), "", PERSON, XSD + "string", True)
     boss = OntologyProperty(BASE + "boss", "boss", ("is the head of",), "", PERSON, PERSON, False)
     people = [(f"Ann {i}", "PERSON", "is a", "glass blower", "NOUN") for i in range(5)]
-    (found,) = run(people, make_ontology(SCHEMA.extend((), (job,)))).proposals
+    (found,) = run(people, make_ontology(SCHEMA.extend([job]))).proposals
     assert found.fault == "a_property_says_it"
     heads = [(f"Ann {i}", "PERSON", "is a", "head", "NOUN") for i in range(5)]
-    assert run(heads, make_ontology(SCHEMA.extend((), (boss,)))).proposals == ()
+    assert run(heads, make_ontology(SCHEMA.extend([boss]))).proposals == ()
 
 
 def test_a_noun_that_says_to_what_a_thing_is_one_is_no_class_unless_names_have_it() -> None:

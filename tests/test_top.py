@@ -89,11 +89,8 @@ def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None
     )
     first = draft([text for noun in rare for text in [noun] * 3])
     former = UPPER.extend(
-        [
-            type(UPPER.classes[0])(str(r["iri"]), label, (), "", (str(r["domain"]),))
-            for label, r in first.items()
-        ],
-        [],
+        type(UPPER.classes[0])(str(r["iri"]), label, (), "", (str(r["domain"]),))
+        for label, r in first.items()
     )
     texts = [text for noun in rare for text in [noun] * 3]
     texts += [text for noun in common for text in [noun] * 6]
@@ -132,7 +129,7 @@ def test_properties_of_the_last_ontology_stay_where_their_classes_do() -> None:
         OntologyProperty(f"{BASE}leads", "leads", (), "", **ends),
     ]
     policy = type(UPPER.classes[0])(f"{BASE}Policy", "policy", (), "", (f"{BASE}Entity",))
-    former = UPPER.extend([policy], props)
+    former = UPPER.extend([policy, *props])
     refused = Decisions([Decision("reject", "property", "leads")], "decisions.toml")
     assert [r["label"] for r in keep_properties(former, UPPER, refused)] == ["works in"]
 

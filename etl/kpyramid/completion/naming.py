@@ -7,7 +7,16 @@ from itertools import islice
 
 import numpy as np
 
-from kpyramid.completion.task import Known, Named, Nameless, ask_for_names, find_fault, parse_names
+from kpyramid.completion.task import (
+    TASK,
+    Known,
+    Named,
+    Nameless,
+    find_fault,
+    parse_names,
+    show_proposals,
+    write_system,
+)
 from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
@@ -104,25 +113,17 @@ class Namer(BatchAsker):
     def _ask(self, fresh: Sequence[Nameless], schema: Schema) -> list[Loss]:
         """Asks for the names of proposals without an answer; those that get none are losses."""
         known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
-        ask = partial(
-            ask_for_names,
-            known=known,
-            domain=self.domain,
-            language=self.language,
-            max_tokens=self.max_tokens,
-        )
         batches = cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
+        system = write_system(self.domain, self.language)
+        show = partial(show_proposals, known=known)
         losses = []
-        for batch, answer in self.ask_batches(
-            batches, lambda b: (ask(b), partial(parse_names, batch=b))
-        ):
+        for batch, answer in self.ask_batches(batches, TASK, system, show, parse_names):
             names = {} if isinstance(answer, Failure) else answer
             self._answers.update((item.key, names.get(index)) for index, item in enumerate(batch))
             if isinstance(answer, Failure):
                 self._waits |= answer.kind in _WAITING and not self.foresees
                 left = "; ".join(item.label for item in batch)
-                detail = f"{answer.detail}; named by the rules: {left}"
-                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                losses.append(Loss.of(answer, f"named by the rules: {left}"))
             losses += [
                 Loss("llm_invalid", item.label, "the reply leaves it out; the rules' name stays")
                 for index, item in enumerate(batch)

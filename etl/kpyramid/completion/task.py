@@ -12,7 +12,6 @@ from kpyramid.llm.task import (
     Expected,
     FailureKind,
     ReplyError,
-    Request,
     Strict,
     Task,
     flatten,
@@ -124,15 +123,8 @@ class _Reply(Strict):
     proposals: list[_Named]
 
 
-def ask_for_names(
-    batch: Sequence[Nameless],
-    known: Mapping[str, Known],
-    *,
-    domain: str,
-    language: str,
-    max_tokens: int,
-) -> Request:
-    """The request for a batch of proposals; `known`: their nearest terms by IRI."""
+def show_proposals(batch: Sequence[Nameless], known: Mapping[str, Known]) -> str:
+    """The proposals as a model is shown them; `known`: their nearest terms by IRI."""
     listed = _list_known(batch)
     lines = ["The ontology has"]
     for number, iri in enumerate(listed, 1):
@@ -148,10 +140,11 @@ def ask_for_names(
             *(f"- {_flatten(fact)}" for fact in proposal.facts),
             f"Compare with: {', '.join(map(str, near)) or 'nothing'}",
         ]
-    return TASK.request(_write_system(domain, language), "\n".join(lines), max_tokens=max_tokens)
+    return "\n".join(lines)
 
 
-def _write_system(domain: str, language: str) -> str:
+def write_system(domain: str, language: str) -> str:
+    """The system message, the same for all batches."""
     return _INSTRUCTIONS.format(
         domain=domain, language=language, guard=GUARD, example=write_json(_EXAMPLE)
     )
@@ -210,7 +203,7 @@ TASK = Task(
     version=1,
     stage="complete",
     reply=_Reply,
-    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    system=lambda settings: write_system(settings.cascade.domain, settings.cascade.language),
     is_asked=lambda settings: settings.complete.naming == "llm",
     shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS, strict_schema(_Reply)),
     # .025 batches per chunk on the demo's 204 chunks.

@@ -10,14 +10,13 @@ from itertools import combinations, count
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
 from kpyramid.condensation.merging import Condensation, Merger
 from kpyramid.keys import JsonValue
-from kpyramid.llm.caller import BatchAsker, Loss, Parse, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import (
     GUARD,
     Expected,
     Failure,
     FailureKind,
     ReplyError,
-    Request,
     Strict,
     Task,
     flatten,
@@ -112,10 +111,8 @@ class _Reply(Strict):
     sets: list[_Answered]
 
 
-def ask_what_is_same(
-    batch: Sequence[Question], *, domain: str, language: str, max_tokens: int
-) -> Request:
-    """The request for a batch of sets."""
+def show_sets(batch: Sequence[Question]) -> str:
+    """The sets as a model is shown them."""
     lines: list[str] = []
     numbers = count(1)
     for set_number, question in enumerate(batch, 1):
@@ -125,8 +122,7 @@ def ask_what_is_same(
         if question.examples:
             further = "; ".join(f"{_flatten(a)} and {_flatten(b)}" for a, b in question.examples)
             lines.append(f"All of it is also said of {further}.")
-    system = _write_system(domain, language)
-    return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
+    return "\n".join(lines).strip()
 
 
 def _write_system(domain: str, language: str) -> str:
@@ -317,24 +313,19 @@ class Condenser(BatchAsker):
         self, sets: Sequence[_Set]
     ) -> tuple[set[tuple[_Anchor, _Pair]], Counter[tuple[_Anchor, _Form]], list[Loss]]:
         """The equivalent pairs, how often each wording was the best, and the unanswered sets."""
-        batches = cut_batches(
+        cut = cut_batches(
             sets, name=lambda s: str((s.anchor, s.forms)), weigh=lambda s: len(s.forms), size=_FACTS
         )
-
-        def pose(batch: Sequence[_Set]) -> tuple[Request, Parse[dict[int, tuple[Same, ...]]]]:
-            asked = [each.question for each in batch]
-            request = ask_what_is_same(
-                asked, domain=self.domain, language=self.language, max_tokens=self.max_tokens
-            )
-            return request, partial(parse_what_is_same, batch=asked)
-
+        batches = list(cut)
+        questions = [[each.question for each in batch] for batch in batches]
+        system = _write_system(self.domain, self.language)
+        answers = self.ask_batches(questions, TASK, system, show_sets, parse_what_is_same)
         same: set[tuple[_Anchor, _Pair]] = set()
         best: Counter[tuple[_Anchor, _Form]] = Counter()
         losses = []
-        for batch, answer in self.ask_batches(batches, pose):
+        for batch, (_, answer) in zip(batches, answers, strict=True):
             if isinstance(answer, Failure):
-                detail = f"{answer.detail}; left apart: {'; '.join(map(_show, batch))}"
-                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                losses.append(Loss.of(answer, f"left apart: {'; '.join(map(_show, batch))}"))
                 continue
             left = [_show(each) for i, each in enumerate(batch) if i not in answer]
             why = "the reply leaves it out; left apart"

@@ -6,20 +6,18 @@ A model writes it and cites facts by number; rules refuse a sentence that the fa
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import count, pairwise
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, list_plain_words, stem_words
 from kpyramid.keys import JsonValue
-from kpyramid.llm.caller import BatchAsker, Loss, Parse, cut_batches
+from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import (
     GUARD,
     Expected,
     Failure,
     FailureKind,
     ReplyError,
-    Request,
     Strict,
     Task,
     flatten,
@@ -98,19 +96,14 @@ class Summariser(BatchAsker):
             weigh=lambda g: len(g.facts),
             size=_FACTS,
         )
-
-        def pose(batch: Sequence[Group]) -> tuple[Request, Parse[Mapping[int, Claimed]]]:
-            request = ask_for_statements(
-                batch, domain=self.domain, language=self.language, max_tokens=self.max_tokens
-            )
-            return request, partial(parse_statements, batch=batch)
-
+        system = _write_system(self.domain, self.language)
+        answers = self.ask_batches(batches, TASK, system, show_groups, parse_statements)
         summaries: list[Summary] = []
         losses: list[Loss] = []
-        for batch, answer in self.ask_batches(batches, pose):
+        for batch, answer in answers:
             if isinstance(answer, Failure):
-                detail = f"{answer.detail}; not summarised: {'; '.join(g.name for g in batch)}"
-                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                left = "; ".join(group.name for group in batch)
+                losses.append(Loss.of(answer, f"not summarised: {left}"))
                 continue
             for index, group in enumerate(batch):
                 if index not in answer:
@@ -286,10 +279,8 @@ class _Reply(Strict):
     groups: list[_Row]
 
 
-def ask_for_statements(
-    batch: Sequence[Group], *, domain: str, language: str, max_tokens: int
-) -> Request:
-    """The request for a batch of groups."""
+def show_groups(batch: Sequence[Group]) -> str:
+    """The groups as a model is shown them."""
     lines: list[str] = []
     numbers = count(1)
     for group_number, group in enumerate(batch, 1):
@@ -297,8 +288,7 @@ def ask_for_statements(
         for fact in group.facts:
             shown = flatten(" | ".join(fact.triple) + fact.held, 2 * _CHARACTERS)
             lines.append(f"{next(numbers)}. {shown}")
-    system = _write_system(domain, language)
-    return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
+    return "\n".join(lines).strip()
 
 
 def _write_system(domain: str, language: str) -> str:

@@ -7,7 +7,6 @@ that they may write). It answers in numbers, so it can merge only pairs that wer
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations, count
 
 import numpy as np
@@ -22,7 +21,6 @@ from kpyramid.llm.task import (
     Failure,
     FailureKind,
     ReplyError,
-    Request,
     Strict,
     Task,
     flatten,
@@ -147,18 +145,15 @@ class _Reply(Strict):
     same: list[_Pair]
 
 
-def ask_for_duplicates(
-    kind: str, groups: Sequence[Group], *, domain: str, language: str, max_tokens: int
-) -> Request:
-    """The request for a batch of groups of `entities` or `relations`."""
+def show_groups(groups: Sequence[Group]) -> str:
+    """The groups as a model is shown them."""
     lines: list[str] = []
     numbers = count(1)
     for group in groups:
         for wording in group:
             lines.append(f"{next(numbers)}. {flatten(wording.text)} | {flatten(wording.fact)}")
         lines.append("")
-    system = _write_system(kind, domain, language)
-    return TASK.request(system, "\n".join(lines).strip(), max_tokens=max_tokens)
+    return "\n".join(lines).strip()
 
 
 def parse_duplicates(content: str, groups: Sequence[Group]) -> tuple[KeyPair, ...]:
@@ -214,23 +209,14 @@ class Disambiguator(BatchAsker):
         Raises:
             BudgetError, EndpointError: no further call can be made; earlier answers remain.
         """
-        ask = partial(
-            ask_for_duplicates,
-            kind,
-            domain=self.domain,
-            language=self.language,
-            max_tokens=self.max_tokens,
-        )
         batches = cut_batches(groups, name=_name_group, weigh=len, size=_BATCH)
+        system = _write_system(kind, self.domain, self.language)
         pairs: list[KeyPair] = []
         losses = []
-        for batch, answer in self.ask_batches(
-            batches, lambda b: (ask(b), partial(parse_duplicates, groups=b))
-        ):
+        for batch, answer in self.ask_batches(batches, TASK, system, show_groups, parse_duplicates):
             if isinstance(answer, Failure):
                 shown = "; ".join(" / ".join(wording.text for wording in group) for group in batch)
-                detail = f"{answer.detail}; left apart: {shown}"
-                losses.append(Loss(f"llm_{answer.kind}", answer.key, detail))
+                losses.append(Loss.of(answer, f"left apart: {shown}"))
             else:
                 pairs.extend(answer)
         return sorted(pairs), losses

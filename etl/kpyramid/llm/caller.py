@@ -19,6 +19,7 @@ from kpyramid.llm.task import (
     FailureKind,
     ReplyError,
     Request,
+    Task,
     ThreadCounts,
     key_request,
     read_response,
@@ -256,6 +257,11 @@ class Loss:
     key: str
     detail: str
 
+    @classmethod
+    def of(cls, failure: Failure, result: str) -> "Loss":
+        """The loss of a batch without an answer, and its result in words."""
+        return cls(f"llm_{failure.kind}", failure.key, f"{failure.detail}; {result}")
+
 
 def cut_batches(
     items: Iterable[T], *, name: Callable[[T], str], weigh: Callable[[T], int], size: int
@@ -303,13 +309,23 @@ class BatchAsker:
     concurrency: int
 
     def ask_batches(
-        self, batches: Iterable[T], pose: Callable[[T], tuple[Request, Parse[A]]]
+        self,
+        batches: Iterable[T],
+        task: Task,
+        system: str,
+        show: Callable[[T], str],
+        parse: Callable[[str, T], A],
     ) -> list[tuple[T, A | Failure]]:
-        """Each batch with its answer, in order; `pose` gives its request and the reply's parser.
+        """Each batch with its answer, in order; `show` writes it out, `parse` reads its reply.
 
         Raises:
             BudgetError, EndpointError: as `ask_all`.
         """
+
+        def pose(batch: T) -> tuple[Request, Parse[A]]:
+            request = task.request(system, show(batch), max_tokens=self.max_tokens)
+            return request, lambda content: parse(content, batch)
+
         asked = list(batches)
         answers = ask_all(self.asker, [pose(batch) for batch in asked], self.concurrency)
         return list(zip(asked, answers, strict=True))

@@ -75,7 +75,7 @@ def adopt_proposals(schema: Schema, proposals: Iterable[Row]) -> Schema:
         for row in accepted
         if row["splits"] in known
     ]
-    grown = _extend(schema, (_make_term(row, known) for row in accepted))
+    grown = schema.extend(_make_term(row, known) for row in accepted)
     axioms = tuple(sorted({*grown.axioms, *write_axioms(narrower)}))
     return _add_words(replace(grown, axioms=axioms), rows)
 
@@ -131,15 +131,7 @@ def _add_words(schema: Schema, rows: Iterable[Row]) -> Schema:
         if row["state"] == "alias" and (term := known.get(str(row["iri"]))):
             words = {*term.alt_labels, *_list_words(row)} - {term.label}
             known[term.iri] = replace(term, alt_labels=tuple(words))
-    return _extend(schema, known.values())
-
-
-def _extend(schema: Schema, terms: Iterable[OntologyClass | OntologyProperty]) -> Schema:
-    listed = list(terms)
-    return schema.extend(
-        [term for term in listed if isinstance(term, OntologyClass)],
-        [term for term in listed if isinstance(term, OntologyProperty)],
-    )
+    return schema.extend(known.values())
 
 
 def identify_proposal(row: Row) -> tuple[str, ...]:

@@ -287,16 +287,18 @@ class Schema:
                 inverses.setdefault(prop.inverse_of, set()).add(prop.iri)
         return inverses
 
-    def extend(
-        self, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
-    ) -> "Schema":
+    def extend(self, terms: Iterable[OntologyClass | OntologyProperty]) -> "Schema":
         """The schema with these added; an existing IRI's class or property is replaced.
 
         Raises:
             InputError: something added points to a class or property that is nowhere declared.
         """
-        by_class = self.class_by_iri | {c.iri: c for c in classes}
-        by_property = self.property_by_iri | {p.iri: p for p in properties}
+        by_class, by_property = self.class_by_iri.copy(), self.property_by_iri.copy()
+        for term in terms:
+            if isinstance(term, OntologyClass):
+                by_class[term.iri] = term
+            else:
+                by_property[term.iri] = term
         grown = Schema(
             self.base, tuple(by_class.values()), tuple(by_property.values()), self.axioms
         )

@@ -100,7 +100,7 @@ def infer_entity_types(
             typed.update(walk([iri], below.__getitem__))
             inferred.append(replace(entry, entity_types=types))
             reasons[iri] = f"{', '.join(types)}, by {reason}"
-    return schema.extend(inferred, ()), reasons
+    return schema.extend(inferred), reasons
 
 
 def _index_below(schema: Schema) -> defaultdict[str, list[str]]:
