@@ -69,7 +69,7 @@ def read_outside(path: Path) -> OutsideText:
     form = _find_form(data, path)
     base = BASE_FILES + quote(re.sub(r"\.\w+(\.gz)?$", "", path.name), safe="")
     memory = _MEMORY_BYTES + 4 * len(data)
-    command = list_python(f"{__name__}:serve", form, base, str(path), memory)
+    command = list_python(f"{__name__}:serve", form, base, memory)
     try:
         code, output = run_limited(command, seconds=_SECONDS + 5, given=data)
     except TimeoutError as e:
@@ -128,7 +128,7 @@ def _find_form(data: bytes, path: Path) -> str:
 _FORMATS = {"Turtle": ox.RdfFormat.TURTLE, "RDF/XML": ox.RdfFormat.RDF_XML}
 
 
-def serve(form: str, base: str, source: str, memory_bytes: int) -> None:
+def serve(form: str, base: str, memory_bytes: int) -> None:
     """Writes the statements of stdin as N-Triples; the last line is `{}` or has an error.
 
     The error follows on the file's name.

@@ -32,7 +32,7 @@ from kpyramid.llm.task import (
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.proposals import FORMS, name_class, name_range
-from kpyramid.ontology.schema import OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
 from kpyramid.storage.items import do_at_once
 
 # f_ins: which values of some classes' properties a text states; groups, prompt, reply, parser.
@@ -202,9 +202,7 @@ class Question:
             if prop.domain != last:
                 lines += ["", _show_class(prop.domain, self.schema)]
                 last = prop.domain
-            comment = _end(prop.comment) or ", ".join(prop.alt_labels[:3])
-            words = f": {comment}" if comment else ""
-            lines.append(f"- {name}{words} → {name_range(prop.range, self.schema)}")
+            lines.append(f"- {name}{_explain(prop)} → {name_range(prop.range, self.schema)}")
         for text, reply in self._list_shown():
             lines += ["", "Example", f"Text: {text}", f"Reply: {reply}"]
         return "\n".join(lines)
@@ -262,8 +260,13 @@ def _show_class(iri: str, schema: Schema) -> str:
         return f"Class {name_class(iri, schema)}"
     parents = [name_class(parent, schema) for parent in c.parents if parent != THING]
     kind = f" (a kind of {' and '.join(parents)})" if parents else ""
-    comment = _end(c.comment) or ", ".join(c.alt_labels[:3])
-    return f"Class {c.label}{kind}" + (f": {comment}" if comment else "")
+    return f"Class {c.label}{kind}{_explain(c)}"
+
+
+def _explain(term: OntologyClass | OntologyProperty) -> str:
+    """The comment on a class or property, else some of its other labels, behind a colon."""
+    comment = _end(term.comment) or ", ".join(term.alt_labels[:3])
+    return f": {comment}" if comment else ""
 
 
 def _end(comment: str) -> str:
