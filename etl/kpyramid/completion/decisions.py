@@ -74,11 +74,6 @@ class Decision:
             raise ValueError(f"a class has no {' and no '.join(unfit)}")
         return self
 
-    @property
-    def suggestion(self) -> "Suggestion":
-        """Kind, label and phrases, for comparison."""
-        return self.kind, self.label, self.phrases
-
     def is_called(self, label: str) -> bool:
         """Whether it has a label, apart from case and inflection."""
         return _reduce(self.kind, self.label) == _reduce(self.kind, label)
@@ -99,7 +94,7 @@ class Decisions:
     def __init__(self, entries: Sequence[Decision], source: str) -> None:
         self.entries = tuple(entries)
         self.source = source
-        self._index = Index((entry.suggestion, entry) for entry in entries)
+        self._index = Index(((e.kind, e.label, e.phrases), e) for e in entries)
 
     def name_place(self, entry: Decision) -> str:
         """The file and number of an entry, for messages."""
@@ -138,7 +133,7 @@ class Decisions:
             InputError: an entry does not fit the ontology; names it.
         """
         accepted = [entry for entry in self.entries if entry.decision == "accept"]
-        taken = {THING, *schema.class_by_iri, *schema.property_by_iri}
+        taken = {THING, *schema.term_by_iri}
         known: dict[tuple[str, str, str | None, str | None], str] = {}
         known |= {("class", _reduce("class", c.label), None, None): c.iri for c in schema.classes}
         for p in schema.properties:

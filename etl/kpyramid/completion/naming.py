@@ -24,7 +24,7 @@ from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
-from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, Term
 
 MOST = 60
 """Most proposals named in a round, the best first; a person reviews no more at a time."""
@@ -160,7 +160,7 @@ def _find_nearest(
     proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
 ) -> list[tuple[str, ...]]:
     """IRIs of the nearest terms of the same kind and with fitting ends, for each proposal."""
-    terms: dict[str, Sequence[OntologyClass | OntologyProperty]] = {
+    terms: dict[str, Sequence[Term]] = {
         "class": schema.classes,
         "property": schema.properties,
     }
@@ -203,10 +203,9 @@ def _show_known(iri: str, schema: Schema) -> Known:
 
 def _list_names(schema: Schema) -> dict[_Place, object]:
     """The IRI of each label and alternative label of the ontology."""
-    known: list[OntologyClass | OntologyProperty] = [*schema.classes, *schema.properties]
     return {
         ("class" if isinstance(term, OntologyClass) else "property", text.casefold()): term.iri
-        for term in known
+        for term in schema.term_by_iri.values()
         for text in (term.label, *term.alt_labels)
     }
 

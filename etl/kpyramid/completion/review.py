@@ -127,7 +127,7 @@ class _Writer:
         values: dict[str, str] = {"iri": str(row["iri"])}
         if label is not None and label != row["label"]:
             self._require_free(row, label)
-            taken = {*self.by_iri, *self.schema.class_by_iri, *self.schema.property_by_iri}
+            taken = {*self.by_iri, *self.schema.term_by_iri}
             iri = coin_iri(str(row["kind"]), label, self.schema.base, taken)
             values |= {"label": label, "iri": iri}
         values |= self._accept_needed(row)

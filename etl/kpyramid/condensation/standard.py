@@ -63,17 +63,13 @@ class _Phrase:
     has_ended: bool
 
     @property
-    def has_value(self) -> bool:
-        """Whether its tail is a value rather than a thing."""
-        return self.ends[1] == "CARDINAL" or (self.form[2] or "").startswith(LITERAL)
-
-    @property
     def group(self) -> tuple[_Key, bool, bool]:
         """Shared by phrases with one name where no property has one: a relation in one tense.
 
-        What began is not what begins, where texts say both.
+        What began is not what begins, where texts say both. Those with values as tails are apart.
         """
-        return self.read[0], self.has_value, self.has_ended
+        has_value = self.ends[1] == "CARDINAL" or (self.form[2] or "").startswith(LITERAL)
+        return self.read[0], has_value, self.has_ended
 
 
 def name_relations(

@@ -72,18 +72,6 @@ class Phrase(NamedTuple):
     is_rule: bool
 
 
-class _Read(NamedTuple):
-    """A phrase's key, quantity, shape, and whether it is capitalised.
-
-    `large`: None where any word would be capitalised, as at the start of a sentence.
-    """
-
-    key: str
-    many: str
-    shape: Shape
-    large: bool | None
-
-
 def names_kind(form: RelationForm) -> bool:
     """Whether the tail is the kind or the office of the head rather than another thing."""
     return form.key == IS_A or form.lemmas[-1] in _AS_KIND or form.lemmas == ("become",)
@@ -171,7 +159,11 @@ def _are_kinds(read: Numbers, mass: Mask, bare: Mask) -> Mask:
 
 
 @lru_cache(maxsize=1 << 16)
-def _read_phrase(name: str, text_before: str | None) -> _Read:
+def _read_phrase(name: str, text_before: str | None) -> tuple[str, str, Shape, bool | None]:
+    """A phrase's key, quantity, shape, and whether it is capitalised.
+
+    None where any word would be capitalised, as at the start of a sentence.
+    """
     words = name.split()
     before = (text_before or "").split()[-1:]
     opens = text_before is not None and (not before or before[0][-1] in ".:;?!")
@@ -194,7 +186,7 @@ def _read_phrase(name: str, text_before: str | None) -> _Read:
     if opens and large and not any(map(str.isupper, text[1:])):
         large = None
     count = last if last in _COUNTING or last.isdecimal() else ""
-    return _Read(parse_name(text.lower()).key, count, shape, large)
+    return parse_name(text.lower()).key, count, shape, large
 
 
 def _find_common(read: Numbers, keys: Numbers, place: Numbers, titled: Mask, listed: Mask) -> Mask:

@@ -11,7 +11,7 @@ import pyoxigraph as ox
 from kpyramid.ontology import names as n
 from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.names import RDFS, THING, XSD
-from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, Term
 from kpyramid.ontology.turtle import make_iri
 
 # Classes and properties in words, as a model is shown them.
@@ -101,7 +101,7 @@ def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:
     return next(each for each in chain([iri], numbered) if each not in taken)
 
 
-def _make_term(row: Row, known: Collection[str]) -> OntologyClass | OntologyProperty:
+def _make_term(row: Row, known: Collection[str]) -> Term:
     words = tuple(word for word in _list_words(row) if word != row["label"])
     first = str(row["iri"]), str(row["label"]), words, str(row["definition"])
     if row["kind"] == "class":
@@ -123,10 +123,7 @@ def _list_words(row: Row) -> list[str]:
 
 def _add_words(schema: Schema, rows: Iterable[Row]) -> Schema:
     """The terms with the phrases of their aliases as alternative labels."""
-    known: dict[str, OntologyClass | OntologyProperty] = {
-        **schema.class_by_iri,
-        **schema.property_by_iri,
-    }
+    known = schema.term_by_iri.copy()
     for row in rows:
         if row["state"] == "alias" and (term := known.get(str(row["iri"]))):
             words = {*term.alt_labels, *_list_words(row)} - {term.label}

@@ -10,6 +10,7 @@ import sys
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 
 # Commands run to their end.
 
@@ -201,7 +202,5 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            try:
+            with suppress(BrokenPipeError):  # what was still buffered has no reader any more
                 pipe.close()
-            except BrokenPipeError:  # what was still buffered has no reader any more
-                continue

@@ -60,6 +60,9 @@ class OntologyProperty:
         object.__setattr__(self, "alt_labels", tuple(sorted(set(self.alt_labels))))
 
 
+Term = OntologyClass | OntologyProperty
+
+
 def list_statements(
     base: str, classes: Iterable[OntologyClass], properties: Iterable[OntologyProperty]
 ) -> Iterator[ox.Triple]:
@@ -93,7 +96,7 @@ def list_statements(
             yield _state(p.iri, n.COMPETENCY_QUESTION, question)
 
 
-def _list_words(row: OntologyClass | OntologyProperty) -> Iterator[ox.Triple]:
+def _list_words(row: Term) -> Iterator[ox.Triple]:
     yield _state(row.iri, n.LABEL, ox.Literal(row.label, language="en"))
     for label in row.alt_labels:
         yield _state(row.iri, n.ALT_LABEL, ox.Literal(label, language="en"))
@@ -163,6 +166,11 @@ class Schema:
     def property_by_iri(self) -> dict[str, OntologyProperty]:
         """The properties by IRI."""
         return {p.iri: p for p in self.properties}
+
+    @cached_property
+    def term_by_iri(self) -> dict[str, Term]:
+        """The classes and properties by IRI."""
+        return {**self.class_by_iri, **self.property_by_iri}
 
     @cached_property
     def _ancestors(self) -> dict[str, frozenset[str]]:
@@ -287,7 +295,7 @@ class Schema:
                 inverses.setdefault(prop.inverse_of, set()).add(prop.iri)
         return inverses
 
-    def extend(self, terms: Iterable[OntologyClass | OntologyProperty]) -> "Schema":
+    def extend(self, terms: Iterable[Term]) -> "Schema":
         """The schema with these added; an existing IRI's class or property is replaced.
 
         Raises:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
@@ -63,10 +64,8 @@ def describe_quotation(place: Quotation) -> Iterator[ox.Triple]:
 
 def _name_source(source: str) -> ox.NamedNode | ox.Literal:
     if source.startswith(("http://", "https://")):
-        try:
+        with suppress(ValueError):  # it may only begin like an address
             return ox.NamedNode(source)
-        except ValueError:  # it only begins like an address
-            return ox.Literal(source)
     return ox.Literal(source)
 
 

@@ -350,7 +350,7 @@ def require_ontology(settings: Settings) -> None:
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
     schema = load_schema(settings)
-    known = {*schema.class_by_iri, *schema.property_by_iri}
+    known = schema.term_by_iri.keys()
     used = {iri for c in load_constraints(settings) for iri in (c.target, c.property_iri) if iri}
     if strange := sorted(iri for iri in used - known if iri.startswith(schema.base)):
         raise InputError(f"{files.shapes}: <{strange[0]}> is not in {files.turtle}; correct it")

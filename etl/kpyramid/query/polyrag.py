@@ -295,5 +295,5 @@ def _show(value: str, snapshot: Snapshot) -> str:
     """A value in words: an entity's or a class's name, `yes` for an ASK that is true."""
     if value == "true":
         return "yes"
-    named = snapshot.schema.class_by_iri.get(value) or snapshot.schema.property_by_iri.get(value)
+    named = snapshot.schema.term_by_iri.get(value)
     return named.label if named else snapshot.names.get(shorten(value), value)

@@ -32,7 +32,7 @@ from kpyramid.llm.task import (
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.examples import Example, Value, Words
 from kpyramid.ontology.proposals import FORMS, name_class, name_range
-from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema
+from kpyramid.ontology.schema import OntologyProperty, Schema, Term
 from kpyramid.storage.items import do_at_once
 
 # f_ins: which values of some classes' properties a text states; groups, prompt, reply, parser.
@@ -263,7 +263,7 @@ def _show_class(iri: str, schema: Schema) -> str:
     return f"Class {c.label}{kind}{_explain(c)}"
 
 
-def _explain(term: OntologyClass | OntologyProperty) -> str:
+def _explain(term: Term) -> str:
     """The comment on a class or property, else some of its other labels, behind a colon."""
     comment = _end(term.comment) or ", ".join(term.alt_labels[:3])
     return f": {comment}" if comment else ""

@@ -5,25 +5,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise, pick_table
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
 from kpyramid.ontology import names as n
 from kpyramid.ontology.population.checking import find_head
-from kpyramid.ontology.population.witnesses import ROLES
+from kpyramid.ontology.population.witnesses import ROLES, WORDS
 from kpyramid.ontology.schema import OntologyClass, Schema
 from kpyramid.ontology.turtle import walk
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACES = frozenset(("GPE", "LOC", "FAC"))
-# Class words that `find_kind_label` does not know; general English, as ontologies use them.
-_KINDS = {
-    **dict.fromkeys(("human", "people"), "PERSON"),
-    **dict.fromkeys(("place", "location"), "GPE"),
-    **dict.fromkeys(("organisation", "organization"), "ORG"),
-    **dict.fromkeys(("date", "day", "time"), "DATE"),
-    **dict.fromkeys(("demonym", "ethnicity", "nationality"), "NORP"),
-    **{"language": "LANGUAGE", "year": "YEAR", "number": "NUMBER", "work": "WORK_OF_ART"},
-}
+_KINDS = {word: kind for kind, words in pick_table(WORDS, "kinds").items() for word in words}
 _ANYBODY = frozenset("somebody someone anybody anyone".split())
 _SOFTWARE = frozenset("software program application app".split())
 _PARTITIVES = frozenset("part kind type sort piece form group set class category".split())

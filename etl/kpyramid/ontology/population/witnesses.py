@@ -22,15 +22,15 @@ from kpyramid.documents.words import (
     lemmatise,
     read_words,
 )
-from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, is_person_noun
+from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import Schema
 
-_WORDS = read_words(__file__, "witnesses.toml")
+WORDS = read_words(__file__, "witnesses.toml")
 """Lists of words; `witnesses.toml` explains each."""
 
-RELATIVES, ROLES, MEASURES = _WORDS["relatives"], _WORDS["roles"], _WORDS["measures"]
-VAGUE, FIRMS = _WORDS["vague"], _WORDS["firms"]
+RELATIVES, ROLES, MEASURES = WORDS["relatives"], WORDS["roles"], WORDS["measures"]
+VAGUE, FIRMS = WORDS["vague"], WORDS["firms"]
 LEAST = 2
 """Witnesses that a class needs."""
 _STRONG = 2
@@ -229,7 +229,7 @@ class Witnesses:
         elif label == "ORG":  # a museum and a station are bodies, too
             number += any(find_label(noun) == "FAC" for noun in evidence.stated)
         number += max((self._weigh_beside(use, label) for use in evidence.uses), default=0)
-        number += label in _AGENTS and bool(evidence.deeds & _WORDS["deeds"])
+        number += label in _AGENTS and bool(evidence.deeds & WORDS["deeds"])
         number += any(
             ends and all(self._schema.is_subclass(end, class_iri) for end in ends)
             for ends in evidence.ends.values()
@@ -257,7 +257,7 @@ class Witnesses:
         head = find_head_label(name)
         if label not in _WORKS and head is None and self.is_common(name):
             return -1
-        if head == label or (label == "GPE" and words[-1].casefold() in _WORDS["areas"]):
+        if head == label or (label == "GPE" and words[-1].casefold() in WORDS["areas"]):
             return 0 if label == "GPE" and _JOINED.search(name) else 1
         if label == "PERSON":
             return self._judge_person(name, words, head)
@@ -277,7 +277,7 @@ class Witnesses:
     def _judge_person(self, name: str, words: Sequence[str], head: str | None) -> int:
         if _JOINED.search(name) or any(c.isdigit() for c in name):
             return -1
-        if words[0].rstrip(".").casefold() in _WORDS["titles"]:
+        if words[0].rstrip(".").casefold() in WORDS["titles"]:
             return int(len(words) > 1)
         if any(not word[0].isupper() and word not in _PARTICLES for word in words):
             return -1
@@ -310,7 +310,7 @@ class Witnesses:
         if label != "PERSON":
             return 0
         title = use.before.split()[-1:]
-        is_titled = bool(title) and title[0].rstrip(".").casefold() in _WORDS["titles"]
+        is_titled = bool(title) and title[0].rstrip(".").casefold() in WORDS["titles"]
         return int(is_titled or _LIFE.match(use.after) is not None)
 
 
@@ -336,9 +336,7 @@ def find_deed(relation: str) -> str:
 
 def find_label(noun: str) -> str | None:
     """The tag of a kind noun; None for nouns of several kinds."""
-    if noun in ROLES:
-        return None
-    return LABEL_BY_NOUN.get(noun) or ("PERSON" if is_person_noun(noun) else None)
+    return None if noun in ROLES else find_kind_label(noun)
 
 
 def find_head_label(name: str) -> str | None:
@@ -350,7 +348,7 @@ def find_head_label(name: str) -> str | None:
     if len(words) == 1 and (lemmatise(head) != head or not name.startswith(f"{words[0]} of ")):
         return None
     for label, list_name in _HEADS.items():
-        if head in _WORDS[list_name]:
+        if head in WORDS[list_name]:
             return label
     return LABEL_BY_NOUN.get(lemmatise(head))
 

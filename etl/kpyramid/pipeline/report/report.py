@@ -88,7 +88,7 @@ def name_term(iri: str | None, schema: Schema) -> str | None:
         return iri and "anything"
     if iri.startswith(XSD):
         return f"xsd:{iri.removeprefix(XSD)}"
-    term = schema.class_by_iri.get(iri) or schema.property_by_iri.get(iri)
+    term = schema.term_by_iri.get(iri)
     return term.label if term else _CAMEL.sub(" ", re.split(r"[#/]", iri)[-1])
 
 

@@ -275,7 +275,7 @@ class Growth:
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows: list[dict[str, object]] = []
         passed: dict[tuple[str, ...], str] = {}
-        taken = {THING, *self.schema.class_by_iri, *self.schema.property_by_iri}
+        taken = {THING, *self.schema.term_by_iri}
         taken |= {str(row["iri"]) for row in self.rows}
         labels = {p.label for p in proposals if p.kind == "property"}
         known: set[tuple[str, ...]] = set()
@@ -650,7 +650,7 @@ def _share(ids: Collection[str], row: Row) -> float:
 
 
 def _name(iri: str, schema: Schema) -> str:
-    term = schema.property_by_iri.get(iri) or schema.class_by_iri.get(iri)
+    term = schema.term_by_iri.get(iri)
     return term.label if term else iri
 
 
