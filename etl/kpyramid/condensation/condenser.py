@@ -8,7 +8,7 @@ from heapq import nsmallest
 from itertools import combinations, count
 
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
-from kpyramid.condensation.merging import Condensation, Merger
+from kpyramid.condensation.merging import Condensation, Fact
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
 from kpyramid.llm.task import (
@@ -184,19 +184,18 @@ def list_neighbourhoods(
     """
     groups = []
     for mergers in made.apart:
-        by_anchor: dict[tuple[str, bool], list[Merger]] = defaultdict(list)
+        by_anchor: dict[tuple[str, bool], list[Fact]] = defaultdict(list)
         for merger in mergers:
             for anchor in merger.fact.anchors:
-                by_anchor[anchor].append(merger)
+                by_anchor[anchor].append(merger.fact)
         taken: set[int] = set()
         for (iri, _), around in sorted(by_anchor.items(), key=lambda e: (-len(e[1]), e[0])):
-            left = [merger for merger in around if merger.fact.place not in taken]
+            left = [fact for fact in around if fact.place not in taken]
             if len(left) > 1:
-                taken |= {merger.fact.place for merger in left}
-                kind = schema.class_for_type(left[0].fact.ends[0])
+                taken |= {fact.place for fact in left}
+                kind = schema.class_for_type(left[0].ends[0])
                 domain = schema.class_by_iri[kind].label if kind else None
-                places = [merger.fact.place for merger in left]
-                facts = tuple(Statement(ids[row], *graph.tell(row)) for row in places)
+                facts = tuple(Statement(ids[f.place], *graph.tell(f.place)) for f in left)
                 groups.append(Neighbourhood(schema.property_by_iri[iri].label, domain, facts))
     return groups
 

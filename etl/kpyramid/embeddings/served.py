@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -52,6 +52,7 @@ Connect = Callable[[Callable[[Pay], Transport], Callable[[Request, str], Call]],
 """Adds retries, limits and ledger to a transport; its second argument describes a call."""
 
 
+@dataclass(eq=False, repr=False)
 class ServedEmbedder:
     """A model behind an endpoint; threads may share it.
 
@@ -59,22 +60,16 @@ class ServedEmbedder:
     without it and `dimensions`, the first reply determines the length.
     """
 
-    def __init__(
-        self,
-        model: str,
-        dimensions: int | None,
-        source: Source,
-        *,
-        prefix: str = "",
-        stage: str = "embed",
-        size: int | None = None,
-    ) -> None:
-        self.name = model
-        self._dimensions = dimensions
-        self._source = source
-        self._prefix = prefix
-        self._stage = stage
-        self._size = size or dimensions
+    name: str
+    dimensions: int | None
+    source: Source
+    _: KW_ONLY
+    prefix: str = ""
+    stage: str = "embed"
+    size: int | None = None
+
+    def __post_init__(self) -> None:
+        self.size = self.size or self.dimensions
         self._guard = Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -100,11 +95,11 @@ class ServedEmbedder:
             EndpointError, BudgetError: see `embed`; the valid vectors of a reply with invalid ones
                 are passed first.
         """
-        sent = tuple(Message("user", _shorten(self._prefix + text)) for text in texts)
-        request = Request("embed", 1, sent, {}, max_tokens=0, stage=self._stage)
-        key = hash_value([self.name, self._dimensions, [message.content for message in sent]])
+        sent = tuple(Message("user", _shorten(self.prefix + text)) for text in texts)
+        request = Request("embed", 1, sent, {}, max_tokens=0, stage=self.stage)
+        key = hash_value([self.name, self.dimensions, [message.content for message in sent]])
         try:
-            raw = self._source.obtain(key, request)
+            raw = self.source.obtain(key, request)
         except ReplyError as e:
             raise EndpointError(
                 f"the endpoint did not embed {len(texts)} texts with {self.name!r}: {e.detail}. "
@@ -146,16 +141,16 @@ class ServedEmbedder:
         """The length that vectors must have: that of earlier vectors, else of most of these."""
         ((size, count),) = Counter(map(len, vectors)).most_common(1) or [(0, 0)]
         if 2 * count > len(vectors):
-            if self._size not in (None, size):
+            if self.size not in (None, size):
                 raise EndpointError(
-                    f"{self.name!r} made vectors of {size} numbers where {self._size} were "
+                    f"{self.name!r} made vectors of {size} numbers where {self.size} were "
                     "expected: the endpoint leaves embed.dimensions aside (take the setting "
                     "out), or serves another model under that name than the one whose vectors "
                     "are stored (below cache/rows/embedder of the warehouse): when that is "
                     "mended, run the same command"
                 )
-            self._size = size
-        return self._size
+            self.size = size
+        return self.size
 
     def _refuse(self, problem: str, stored: int = 0) -> EndpointError:
         return EndpointError(

@@ -82,10 +82,11 @@ def find_groups(candidates: Sequence[Candidate], embedder: Embedder) -> list[Gro
 def unite_pairs(pairs: Iterable[KeyPair], rank: Mapping[str, tuple[int, str]]) -> dict[str, str]:
     """The root of each merged key: the key of smallest rank in its set."""
     pairs = sorted(pairs)
-    joined = Union((key for pair in pairs for key in pair), lambda key: rank[key])
+    keys = sorted({key for pair in pairs for key in pair})
+    joined = Union(keys, rank.__getitem__)
     for left, right in pairs:
         joined.join(left, right)
-    return joined.list_roots()
+    return {key: joined.find(key) for key in keys}
 
 
 def _list_pairs(candidates: Iterable[Candidate]) -> set[KeyPair]:

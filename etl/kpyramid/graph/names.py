@@ -321,7 +321,7 @@ def is_possible(
         return short.bare == full.bare[::-1] and len(short.bare) == _OF_A_PERSON
     if by.how == "order":
         if _drop_links(short.bare) == _drop_links(full.bare):
-            return agree and len(_drop_links(full.bare)) > 1
+            return len(_drop_links(full.bare)) > 1
         return ("of" in short.bare) != ("of" in full.bare)
     if by.how == "frame":
         return short.words == short.bare or full.words == full.bare or len(short.bare) > 1

@@ -71,10 +71,6 @@ class Union:
             key = self._parent[key]
         return key
 
-    def list_roots(self) -> dict[str, str]:
-        """The root of each key, by key in order."""
-        return {key: self.find(key) for key in sorted(self._parent)}
-
 
 def cluster_relations(statements: Mapping[Statement, int]) -> dict[str, str]:
     """The cluster of each statement's key, named by its most frequent member.

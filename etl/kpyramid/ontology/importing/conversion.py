@@ -168,8 +168,7 @@ class Datatypes:
                 ranges = [v for p in _RESTRICTED for v in self._graph.find(node, p)]
                 given = self._graph.find(node, n.OWL + "hasValue")
                 used[iri] |= {self.find(v) for v in (*ranges, *given)}
-        for narrow in self._graph.list_subjects():
-            for iri in self._graph.find_iris(narrow, n.SUBPROPERTY):
+            for iri in self._graph.find_iris(node, n.SUBPROPERTY):
                 used[iri].add(ANY)
         return used
 

@@ -259,6 +259,10 @@ class Witnesses:
             return -1
         if head == label or (label == "GPE" and words[-1].casefold() in WORDS["areas"]):
             return 0 if label == "GPE" and _JOINED.search(name) else 1
+        if label in ("PERSON", "GPE", "LOC") and (
+            _JOINED.search(name) or any(c.isdigit() for c in name)
+        ):
+            return -1
         if label == "PERSON":
             return self._judge_person(name, words, head)
         if head is not None and not (
@@ -266,7 +270,9 @@ class Witnesses:
         ):
             return -1
         if label in ("GPE", "LOC"):
-            return self._judge_place(name, words, head)
+            if head is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
+                return 0
+            return -1 if self._is_common(words[-1]) else 1
         if label in ("NORP", "LANGUAGE"):
             return -1 if _CAPITALS.fullmatch(name) else 1
         if label in ("ORG", "FAC"):
@@ -275,8 +281,6 @@ class Witnesses:
         return int(label == "EVENT" and bool(_YEAR.search(name)))
 
     def _judge_person(self, name: str, words: Sequence[str], head: str | None) -> int:
-        if _JOINED.search(name) or any(c.isdigit() for c in name):
-            return -1
         if words[0].rstrip(".").casefold() in WORDS["titles"]:
             return int(len(words) > 1)
         if any(not word[0].isupper() and word not in _PARTICLES for word in words):
@@ -287,13 +291,6 @@ class Witnesses:
             return 0 if head in _PLACES and len(words) == 2 else -1
         is_odd = " of " in name or len(words[-1]) == 1
         return int(not (is_odd or any(map(self._is_common, (words[-1], words[0])))))
-
-    def _judge_place(self, name: str, words: Sequence[str], head: str | None) -> int:
-        if _JOINED.search(name) or any(c.isdigit() for c in name):
-            return -1
-        if head is not None or (_CAPITALS.fullmatch(words[-1]) and len(words) == 1):
-            return 0
-        return -1 if self._is_common(words[-1]) else 1
 
     def _weigh_beside(self, use: Use, label: str) -> int:
         """The weight of the words beside a mention: 0, 1, or 2 for `games like X`."""
