@@ -145,10 +145,7 @@ def say_graph(graph: GraphLayer, ontology: OntologyLayer) -> _Layer:
 
 
 def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | None], Integers]:
-    """The distinct kinds of ends, and the index of each head's and tail's kind, shape (2, n).
-
-    The kind is the class of the end, else that of its type; `value` for a literal.
-    """
+    """The distinct kinds of ends, and the index of each head's and tail's kind, shape (2, n)."""
     keys = encode(join_columns(graph.head_keys, graph.tail_keys))
     types = encode(join_columns(graph.head_types, graph.tail_types))
     (key, kind), ends, _ = group_rows(keys.codes, types.codes)
@@ -156,8 +153,7 @@ def _find_kinds(graph: GraphLayer, ontology: OntologyLayer) -> tuple[list[str | 
     of_end = np.empty(len(key), dtype=np.int64)
     both = zip(pick_rows(keys.words, key), pick_rows(types.words, kind), strict=True)
     for index, (key_text, entity_type) in enumerate(both):
-        known = ontology.classes.get(key_text) or ontology.schema.class_for_type(entity_type)
-        end_kind = _VALUE if entity_type == LITERAL else known
+        end_kind = _find_kind(ontology.classes.get(key_text), entity_type, ontology.schema)
         of_end[index] = places.setdefault(end_kind, len(places))
     return list(places), of_end[ends].reshape(2, -1)
 
@@ -190,6 +186,11 @@ def say_ontology(ontology: OntologyLayer) -> _Layer:
     known = {end: index for index, end in enumerate(sorted({end for both in ends for end in both}))}
     places = np.array([[known[end] for end in column] for column in zip(*ends, strict=True)])
     return _say(*columns, ends=(list(known), places))
+
+
+def _find_kind(known: str | None, entity_type: str, schema: Schema) -> str | None:
+    """The kind of an end: its class, else that of its type; `value` for a literal."""
+    return _VALUE if entity_type == LITERAL else known or schema.class_for_type(entity_type)
 
 
 def _label(kind: str | None, schema: Schema) -> str:

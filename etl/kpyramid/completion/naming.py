@@ -160,10 +160,7 @@ def _find_nearest(
     proposals: Sequence[Proposal], schema: Schema, embedder: Embedder
 ) -> list[tuple[str, ...]]:
     """IRIs of the nearest terms of the same kind and with fitting ends, for each proposal."""
-    terms: dict[str, Sequence[Term]] = {
-        "class": schema.classes,
-        "property": schema.properties,
-    }
+    terms: dict[str, Sequence[Term]] = {"class": schema.classes, "property": schema.properties}
     labels = {
         kind: [(t.iri, text) for t in terms[kind] for text in (t.label, *t.alt_labels)]
         for kind in sorted({p.kind for p in proposals})

@@ -48,7 +48,7 @@ PLURALS = _WORDS["plurals"]
 ABBREVIATIONS = dict(pair.split(":") for pair in sorted(_WORDS["abbreviations"]))
 """Words of names with different forms: full and abbreviated."""
 
-_NATIONS = dict(pair.split(":") for pair in _WORDS["nations"])
+_NATIONS = {k: v.split("_") for k, v in (pair.split(":") for pair in _WORDS["nations"])}
 """Capitals that mean the same in every text, alone and before the name of an institution."""
 
 PARTICLES = _WORDS["particles"]
@@ -140,7 +140,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _spell_nation(word: str) -> list[str]:
-    return _NATIONS[word.replace(".", "")].split("_") if _NATION.fullmatch(word) else [word]
+    return _NATIONS[word.replace(".", "")] if _NATION.fullmatch(word) else [word]
 
 
 def _join_words(words: tuple[str, ...]) -> str:

@@ -60,11 +60,10 @@ def find_clusters(
     chosen = _draw_sample(mass, sample, seed)
     distances = _measure(vectors[chosen])
     apart = np.flatnonzero(np.argmax(distances == 0.0, axis=1) == np.arange(len(chosen)))
-    chosen_apart = apart
     if len(apart) > 2:
         limit = max(2, min(most, len(apart) - 1))
-        chosen_apart = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
-    medoids = np.sort(chosen[_weigh_medoids(distances, chosen_apart, mass[chosen])])
+        apart = apart[_choose_medoids(distances[np.ix_(apart, apart)], limit, seed)]
+    medoids = np.sort(chosen[_weigh_medoids(distances, apart, mass[chosen])])
     labels = np.zeros(len(vectors), dtype=np.int64)
     for place, block in read_blocks(vectors):
         labels[place] = np.argmin(_subtract_cosines(block, vectors[medoids]), axis=1)
