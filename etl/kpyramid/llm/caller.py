@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -284,17 +284,6 @@ def cut_batches(
         yield tuple(batch)
 
 
-def ask_all(
-    asker: Asker, questions: Sequence[tuple[Request, Parse[A]]], concurrency: int
-) -> list[A | Failure]:
-    """The answers in order, several requests in flight at a time.
-
-    Raises:
-        BudgetError, EndpointError: no further call can be made; the answers so far are kept.
-    """
-    return do_at_once(lambda question: asker.ask(*question), questions, concurrency)
-
-
 @dataclass(slots=True, eq=False)
 class BatchAsker:
     """Asks about batches of items; `concurrency` requests at a time.
@@ -319,13 +308,12 @@ class BatchAsker:
         """Each batch with its answer, in order; `show` writes it out, `parse` reads its reply.
 
         Raises:
-            BudgetError, EndpointError: as `ask_all`.
+            BudgetError, EndpointError: no further call can be made; the answers so far are kept.
         """
 
-        def pose(batch: T) -> tuple[Request, Parse[A]]:
+        def ask(batch: T) -> A | Failure:
             request = task.request(system, show(batch), max_tokens=self.max_tokens)
-            return request, lambda content: parse(content, batch)
+            return self.asker.ask(request, lambda content: parse(content, batch))
 
         asked = list(batches)
-        answers = ask_all(self.asker, [pose(batch) for batch in asked], self.concurrency)
-        return list(zip(asked, answers, strict=True))
+        return list(zip(asked, do_at_once(ask, asked, self.concurrency), strict=True))
