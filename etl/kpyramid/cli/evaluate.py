@@ -127,11 +127,7 @@ def evaluate(
     `out`: folder for answers, figures and comparisons as Parquet, and a page; local or at
     s3://bucket/prefix.
     """
-    from kpyramid.evaluation.harness import (
-        answer_all,
-        open_measures,
-        parse_arm,
-    )
+    from kpyramid.evaluation.harness import answer_all, open_measures, parse_arm
     from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.console import shorten
 from kpyramid.cli.options import Natural, open_seen
-from kpyramid.cli.render import (
-    Result,
-    count_things,
-    describe,
-    lay_out,
-    name_first,
-)
+from kpyramid.cli.render import Result, count_things, describe, lay_out, name_first
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:

@@ -21,13 +21,7 @@ from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Context, open_converter
 from kpyramid.pipeline.fingerprints import walk_stored
-from kpyramid.pipeline.models import (
-    Looker,
-    Model,
-    fetch_books,
-    open_collector,
-    open_replies,
-)
+from kpyramid.pipeline.models import Looker, Model, fetch_books, open_collector, open_replies
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, UnknownError, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
 from kpyramid.pipeline.stages.tables import title_chunks

@@ -17,13 +17,7 @@ from typing import Any
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, read_recorded
-from kpyramid.storage.layout import (
-    Warehouse,
-    explain_damage,
-    is_dead,
-    name_place,
-    name_process,
-)
+from kpyramid.storage.layout import Warehouse, explain_damage, is_dead, name_place, name_process
 from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")

@@ -40,12 +40,7 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.stages.instances import index_phrases
-from kpyramid.pipeline.stages.tables import (
-    build_rejects,
-    build_vectors,
-    make_reject,
-    state_facts,
-)
+from kpyramid.pipeline.stages.tables import build_rejects, build_vectors, make_reject, state_facts
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import find_rows, load_contracts, map_column

@@ -7,13 +7,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.conversion import CONVERTED, Convert
 from kpyramid.documents.corpus import SourceFile, Unread
-from kpyramid.documents.formats import (
-    Record,
-    Refusal,
-    group_unread,
-    name_ending,
-    read_records,
-)
+from kpyramid.documents.formats import Record, Refusal, group_unread, name_ending, read_records
 from kpyramid.keys import content_id, hash_bytes
 from kpyramid.ontology.importing.data import read_data
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
