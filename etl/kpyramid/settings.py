@@ -630,21 +630,15 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if isinstance(publish, dict):
         values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
     where = {"file": str(path or "no file")}
-    unknown = [
-        name
-        for name in sorted(environment)
-        if name.startswith(_PREFIX) and _SEPARATOR not in name and name not in _PLACES
-    ]
-    if unknown:
+    variables = sorted(name for name in environment if name.startswith(_PREFIX))
+    if unknown := [n for n in variables if _SEPARATOR not in n and n not in _PLACES]:
         raise SettingsError(
             f"unknown variables: {', '.join(unknown)}; a setting is KPYRAMID_<SECTION>__<NAME>, "
             "with two underscores between"
         )
-    for variable in sorted(environment):
+    for variable in variables:
         section, _, name = variable.removeprefix(_PREFIX).lower().partition(_SEPARATOR)
-        if not variable.startswith(_PREFIX) or not name:
-            continue
-        table = values.setdefault(section, {})
+        table = values.setdefault(section, {}) if name else None
         if isinstance(table, dict):
             table[name] = _parse_value(environment[variable])
             where[f"{section}.{name}"] = f"variable {variable}"

@@ -77,14 +77,13 @@ class Asked(Result):
         yield f"Layer: {answer.layer or 'none'}"
         if answer.text:
             yield f"Probability that it is right: {answer.confidence:.2f}"
-        if not self.explain:
-            yield from (f"  tried {step}" for step in answer.trace)
         if self.explain:
             yield from _show_paths(answer)
-            statements = [item.statement for item in answer.context if item.statement]
-            yield from (
-                f"  in short: {each}" for each in (statements if answer.text else ())[:_SHOWN]
-            )
+            known = answer.context if answer.text else ()
+            statements = [item.statement for item in known if item.statement]
+            yield from (f"  in short: {each}" for each in statements[:_SHOWN])
+        else:
+            yield from (f"  tried {step}" for step in answer.trace)
         if answer.evidence:
             yield "Evidence:"
         words = [text for text in (*answer.choices, answer.text) if text]

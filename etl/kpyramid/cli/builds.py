@@ -206,7 +206,7 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
         "to compute": "what changes above" if rows is None else rows - cached,
         "calls": row["calls"] or None,
         "tokens": row["tokens"] or None,
-        "dollars": _show_range(_add_ranges([row["cost"]]), 4) if row["calls"] else None,
+        "dollars": _show_dollars(row["cost"]) if row["calls"] else None,
         "replies there": model.get("hits") or None,
         "given up": model.get("failed") or None,
         "in open batches": model.get("waiting") or None,
@@ -217,7 +217,7 @@ def _show_step(step: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "task": step["task"],
         "calls": step["calls"],
-        "dollars": _show_range(_add_ranges([step["cost"]]), 4),
+        "dollars": _show_dollars(step["cost"]),
         "without it, and what is lost": step["without"],
     }
 
@@ -258,10 +258,11 @@ def _add_ranges(ranges: Iterable[Mapping[str, Any]]) -> "Range | None":
     return None if any(part.high is None for part in parts) else sum(parts, Range())
 
 
-def _show_range(amount: "Range | None", digits: int = 0) -> str:
+def _show_dollars(cost: Mapping[str, Any]) -> str:
+    amount = _add_ranges([cost])
     if amount is None:
         return "unknown"
-    low, expected, high = (f"{n:.{digits}f}" for n in (amount.low, amount.expected, amount.high))
+    low, expected, high = (f"{n:.4f}" for n in (amount.low, amount.expected, amount.high))
     return expected if low == high else f"{expected} ({low}–{high})"
 
 

@@ -102,10 +102,6 @@ def rejects(
     stages = [each.name for each in PIPELINE]
     if stage not in (None, *stages):
         raise InputError(f"--stage {stage!r}: no such stage; there are {', '.join(stages)}")
-    chunks = map_column(opened.table("chunks"), "chunk_id", "document_id")
-    rows = [
-        {**row, "document_id": row["document_id"] or chunks.get(row["chunk_id"])} for row in rows
-    ]
     chosen = [
         {**row, "source": sources.get(row["document_id"])}
         for row in rows
@@ -157,16 +153,18 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
-    """The rejects of visible documents, and the number of the others."""
+    """The rejects of visible documents, each with its document if any, and the number of others."""
     from kpyramid.storage.contracts import load_contracts, map_column, read_table
 
     path = snapshot.folder / "tables" / "rejects.parquet"
-    rows = read_table(path, load_contracts()["rejects"]).to_pylist()
+    rows: list[dict[str, Any]] = read_table(path, load_contracts()["rejects"]).to_pylist()
+    document_of = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
+    for row in rows:
+        row["document_id"] = row["document_id"] or document_of.get(row["chunk_id"])
     if not snapshot.describe_scope():
         return rows, 0
     seen = {*snapshot.table("documents")["document_id"].to_pylist()}
-    document_of = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
-    mine = [row for row in rows if (row["document_id"] or document_of.get(row["chunk_id"])) in seen]
+    mine = [row for row in rows if row["document_id"] in seen]
     return mine, len(rows) - len(mine)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpyramid.errors import SettingsError
-from kpyramid.keys import JsonValue
+from kpyramid.keys import JsonValue, hash_file
 
 if TYPE_CHECKING:  # a snapshot is read without settings
     from kpyramid.settings import EmbedSettings
@@ -178,7 +178,5 @@ def _find_package(package: str) -> Path | None:
 def hash_files(name: str, files: Mapping[str, Path]) -> Identity:
     digest = hashlib.sha256()
     for relative in sorted(files):
-        with files[relative].open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{content}  {relative}\n".encode())
+        digest.update(f"{hash_file(files[relative])}  {relative}\n".encode())
     return Identity(name, digest.hexdigest(), files)

@@ -437,15 +437,15 @@ def _keep_runs(
     return retained
 
 
-def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
-    """The stored results that runs name, as STAGE/KEY; `place`: the folder of the runs.
+def read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
+    """The stored results that runs name, as STAGE/KEY.
 
     Raises:
         IntegrityError: a mark cannot be read.
     """
     marks = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
-        names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
+        names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
             with explain_damage(
                 f"mark {warehouse.locate(name)}",
