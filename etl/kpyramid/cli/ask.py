@@ -341,12 +341,12 @@ def learn(
     """
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import learn as run_learn
-    from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
+    from kpyramid.pipeline.learning.statements import Generator, Stater
     from kpyramid.pipeline.models import open_backends, require_model
     from kpyramid.query import EVERYTHING, open_snapshot
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
-    reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
+    extractor = DependencyExtractor(loaded.extract.parser, loaded.extract.language)
     domain = "" if loaded.cascade.domain == "general" else loaded.cascade.domain
     with ExitStack() as held:
         asker = None
@@ -358,7 +358,7 @@ def learn(
             corpus,
             snapshot,
             lambda scoped: (
-                Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
+                Stater(scoped, extractor) if asker is None else Generator(asker, extractor, domain)
             ),
             evolve_when,
             h,
