@@ -26,7 +26,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.contracts import hash_contract, load_contracts
+from kpyramid.storage.contracts import flatten, hash_contract, load_contracts
 from kpyramid.storage.former import Former, find_former
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
@@ -358,5 +358,4 @@ def _check_output(
 
 def _column(tables: Mapping[str, pa.Table], column: str) -> pa.ChunkedArray:
     table, name = column.split(".")
-    values = tables[table][name]
-    return pc.list_flatten(values) if pa.types.is_list(values.type) else values
+    return flatten(tables[table][name])
