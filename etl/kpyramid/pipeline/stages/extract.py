@@ -220,7 +220,7 @@ class _Made:
         """Packs the rows into tables if there are `least`; no later row has their ids."""
         if len(self.mentions) + len(self.rejects) < least:
             return
-        self._spoken.update(str(row["chunk_id"]) for row in self.triples.values())
+        self._spoken.update(row["chunk_id"] for row in self.triples.values())
         for name, rows in (
             *(("claims", self.claims), ("mentions", self.mentions)),
             ("raw_triples", self.triples),
@@ -245,12 +245,12 @@ class _Made:
         """Adds the rows of an extraction, bound to its passage."""
         parts = passage.list_parts() if extraction.claims else []
         bound = [_bind_claim(passage, claim, claims_by, parts) for claim in extraction.claims]
-        self.claims.update((str(row["claim_id"]), row) for row in bound)
+        self.claims.update((row["claim_id"], row) for row in bound)
         for mention in extraction.mentions:
             claim = bound[mention.claim]
             span = _shift(mention.span, passage.start)
             mention_id = content_id(
-                "mention", str(claim["claim_id"]), mention.text, mention.type, *span.values()
+                "mention", claim["claim_id"], mention.text, mention.type, *span.values()
             )
             self.mentions[mention_id] = {
                 "mention_id": mention_id,
@@ -271,7 +271,7 @@ class _Made:
                 resolved = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
                 placed = replace(placed, tail=resolved or fact.tail, tail_span=None)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
-            self.triples[str(row["raw_triple_id"])] = row
+            self.triples[row["raw_triple_id"]] = row
         for dropped in extraction.dropped:
             chunk = passage.find_chunk(dropped.span)
             place = _shift(dropped.span, passage.start)
@@ -408,7 +408,7 @@ def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
     words = [fact.head, fact.relation, fact.tail]
     stance = (fact.negated, fact.modality, fact.attribution, dict(fact.qualifiers))
     return {
-        "raw_triple_id": content_id("raw", str(claim["claim_id"]), words, spans, *stance),
+        "raw_triple_id": content_id("raw", claim["claim_id"], words, spans, *stance),
         "claim_id": claim["claim_id"],
         "chunk_id": claim["chunk_id"],
         "head": fact.head,

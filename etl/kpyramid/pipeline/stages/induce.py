@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -260,7 +260,7 @@ def ask_model(
 
 
 def _refuse(reason: str, key: str, detail: str, chunk: Row) -> Row:
-    ids = {name: str(chunk[name]) for name in ("document_id", "chunk_id")}
+    ids = {name: chunk[name] for name in ("document_id", "chunk_id")}
     return make_reject("induce", reason, key, detail, **ids)
 
 
@@ -407,7 +407,7 @@ def run(
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)
-    stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
+    stated = {row[key] for row in rows for key in ("subject_id", "object_id") if row[key]}
     made = [row for row in linker.list_made() if row["entity_id"] in stated]
     return {
         "entities": build_table("entities", made),
@@ -466,7 +466,7 @@ _OF_DATES = frozenset({"date", "year"})
 """Words of a property's name that its wordings may lack: `year built`."""
 
 
-def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
+def _keep_words(row: dict[str, Any], stated: Collection[str]) -> bool:
     """Reduces a proposal's phrases to words of its facts; whether its label has only such words.
 
     Whoever sees these facts sees the words. A person's proposal stays as it is.
@@ -474,8 +474,8 @@ def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
     if row["decided_by"] == "file":
         return True
     words = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
-    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if words.issuperset(p.split())]
-    return bool(stated) and (words | _OF_DATES).issuperset(str(row["label"]).split())
+    row["phrases"] = [p for p in row["phrases"] if words.issuperset(p.split())]
+    return bool(stated) and (words | _OF_DATES).issuperset(row["label"].split())
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:

@@ -57,8 +57,8 @@ def run(
                     rejects.append(make_reject("ingest", *refused))
                     continue
                 document = _make_document(record, settings)
-                if erased.holds(record.source, str(document["sha256"])):
-                    key = str(document["document_id"])  # a source may be a name as well
+                if erased.holds(record.source, document["sha256"]):
+                    key = document["document_id"]  # a source may be a name as well
                     rejects.append(make_reject("ingest", "erased", key, _ERASED))
                 else:
                     documents.append(document)

@@ -207,14 +207,14 @@ def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
     """The values that rows of `instances` state, without places."""
     return [
         Finding(
-            str(row["instance_id"]),
-            schema.property_by_iri[str(row["property_iri"])],
-            str(row["class_iri"]),
-            str(row["subject_id"]),
-            None if row["object_id"] is None else str(row["object_id"]),
+            row["instance_id"],
+            schema.property_by_iri[row["property_iri"]],
+            row["class_iri"],
+            row["subject_id"],
+            row["object_id"],
             None,
-            None if row["literal"] is None else str(row["literal"]),
-            float(str(row["confidence"])),
+            row["literal"],
+            row["confidence"],
             (),
         )
         for row in instances
@@ -228,12 +228,12 @@ def state_values(
     """Ids and wordings, `subject property value`, of the instances that state a value."""
     valued = [row for row in rows if row["property_iri"] is not None]
     texts = [
-        f"{names[str(row['subject_id'])]} "
-        f"{schema.property_by_iri[str(row['property_iri'])].label} "
-        f"{names[str(row['object_id'])] if row['object_id'] else row['literal']}"
+        f"{names[row['subject_id']]} "
+        f"{schema.property_by_iri[row['property_iri']].label} "
+        f"{names[row['object_id']] if row['object_id'] else row['literal']}"
         for row in valued
     ]
-    return [str(row["instance_id"]) for row in valued], texts
+    return [row["instance_id"] for row in valued], texts
 
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
@@ -312,26 +312,18 @@ def list_facts(
     return facts
 
 
-def _place(
-    raw: Mapping[str, object], claim: list[dict[str, int]], triple_id: str, places: Places
-) -> Place:
+def _place(raw: Row, claim: list[dict[str, int]], triple_id: str, places: Places) -> Place:
     """The sentences of a raw triple's words; of its claim if no span is known."""
-    parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
-    spans = [span for span in parts.values() if span] or [
-        Span(span["start"], span["end"]) for span in claim[:1]
-    ]
+    read = [_read_span(raw[name]) for name in ("head_span", "relation_span", "tail_span")]
+    spans = [span for span in read if span]
+    spans = spans or [Span(span["start"], span["end"]) for span in claim[:1]]
     return places.make(
-        str(raw["chunk_id"]),
-        spans,
-        (parts["head"], parts["tail"]),
-        float(str(raw["confidence"])),
-        str(raw["producer"]),
-        triple_id,
+        raw["chunk_id"], spans, (read[0], read[2]), raw["confidence"], raw["producer"], triple_id
     )
 
 
-def _read_span(span: object) -> Span | None:
-    return Span(span["start"], span["end"]) if isinstance(span, dict) else None
+def _read_span(span: Mapping[str, int] | None) -> Span | None:
+    return Span(span["start"], span["end"]) if span else None
 
 
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:

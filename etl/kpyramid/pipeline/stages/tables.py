@@ -1,6 +1,7 @@
 """What every stage shares: making a table of its contract, making rejects."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,7 +12,7 @@ from kpyramid.keys import content_id
 from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import load_contracts, map_column
 
-Row = Mapping[str, object]
+Row = Mapping[str, Any]
 
 
 def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
@@ -25,7 +26,7 @@ def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
 
 def build_rejects(rows: Iterable[Row]) -> pa.Table:
     """The distinct rejects as a table."""
-    return build_table("rejects", {str(row["reject_id"]): row for row in rows}.values())
+    return build_table("rejects", {row["reject_id"]: row for row in rows}.values())
 
 
 def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
