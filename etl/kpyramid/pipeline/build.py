@@ -100,17 +100,13 @@ def find_repeat(
         marks[-1] = replace(publish, details=details, gates={})
         figure = (run.folder / FIGURE).read_text("utf-8")
         took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
+        unasked: Mapping[str, JsonValue] = {"asked": 0, "hits": 0}  # all replies were stored
         done = (
-            replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model=_ask_nothing(m))
+            replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model=m.model and unasked)
             for m in marks
         )
         return Repeat(tuple(done), report, figure)
     return None
-
-
-def _ask_nothing(mark: StageMark) -> Mapping[str, JsonValue]:
-    """A stage's account of its model when all replies were stored."""
-    return {"asked": 0, "hits": 0} if mark.model else {}
 
 
 def repeat_run(run: Run, repeat: Repeat) -> dict[str, Any]:

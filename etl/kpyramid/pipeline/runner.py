@@ -1,6 +1,5 @@
 """The runner: all side effects of stages. It reads, checks, calls, checks, writes, marks."""
 
-import hashlib
 import logging
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.formats import require_readable
 from kpyramid.documents.qualifiers import CORRECTED
 from kpyramid.errors import InputError, IntegrityError, PyramidError
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
@@ -46,7 +45,7 @@ class Shard:
 
     def holds(self, value: str) -> bool:
         """Whether the part has rows with this key or document."""
-        return int(hashlib.sha256(value.encode()).hexdigest()[:8], 16) % self.count == self.index
+        return int(hash_bytes(value.encode())[:8], 16) % self.count == self.index
 
 
 def run_stage(

@@ -18,7 +18,7 @@ from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, read_recorded
 from kpyramid.storage.layout import Warehouse, explain_damage, is_dead, name_place, name_process
-from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_movable
+from kpyramid.storage.refs import RefEntry, check_ref_name, name_now, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
@@ -159,9 +159,8 @@ def note_state(run: Run, status: str, **noted: JsonValue) -> None:
     `status`: running, waiting (for its next stage), done, refused (by gates), failed or killed.
     `noted`: error, exit_code, refused_by (the gates), figures (results in numbers).
     """
-    name, now = f"runs/{run.name}/run.json", datetime.now(UTC).isoformat(timespec="seconds")
+    name, ended = f"runs/{run.name}/run.json", None if status == "running" else name_now()
     whose: dict[str, JsonValue] = {"host": socket.gethostname(), "process": name_process()}
-    ended = None if status == "running" else now
     try:
         record = json.loads(run.warehouse.store.read(name) or b"")
         cleared = dict.fromkeys(("error", "exit_code", "refused_by"))

@@ -428,7 +428,8 @@ def _draft(
 ) -> Sequence[Row]:
     """The classes that a corpus needs, and the properties that it had, each with its facts."""
     columns = mentions.select(["text", "type", "chunk_id"])
-    phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
+    blocks = (block.to_pydict().values() for block in columns.to_batches(_BLOCK))
+    phrases = (row for block in blocks for row in zip(*block, strict=True))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
     layer, support = graph.layer, defaultdict[str, set[int]](set)
@@ -456,10 +457,6 @@ def _draft(
         key = content_id("proposal", *identify_proposal(row))
         row |= {"proposal_id": key, "support": len(ids), "triple_ids": ids, "agreement": 1.0}
     return drafts
-
-
-def _walk_columns(block: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
-    yield from zip(*block.to_pydict().values(), strict=True)
 
 
 _OF_DATES = frozenset({"date", "year"})
