@@ -341,15 +341,14 @@ def require_ontology(settings: Settings) -> None:
         SettingsError: there is none of that name, or it lacks what columns of tables are to mean.
         InputError: one of the files is wrong; names it.
     """
-    files = locate_files(settings)
-    decisions = load_decisions(settings.complete)
-    accepted = decisions.list_accepted(load_schema(settings)) if decisions.entries else []
-    load_corrections(settings.publish.corrections, load_schema(settings))
+    files, decisions = locate_files(settings), load_decisions(settings.complete)
+    schema = load_schema(settings)
+    accepted = decisions.list_accepted(schema) if decisions.entries else []
+    load_corrections(settings.publish.corrections, schema)
     if settings.ingest.columns is not None:
-        _require_columns(settings.ingest.columns, load_schema(settings), accepted)
+        _require_columns(settings.ingest.columns, schema, accepted)
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
-    schema = load_schema(settings)
     known = {*schema.class_by_iri, *schema.property_by_iri}
     used = {iri for c in load_constraints(settings) for iri in (c.target, c.property_iri) if iri}
     if strange := sorted(iri for iri in used - known if iri.startswith(schema.base)):

@@ -21,7 +21,7 @@ from kpyramid.storage.bucket import BucketStore
 from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging, explain_damage
 from kpyramid.storage.leases import list_held, lock_bucket
-from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing
+from kpyramid.storage.refs import RefEntry, list_entries, list_heads, list_standing
 from kpyramid.storage.results import MARKER
 from kpyramid.storage.runs import find_damaged, list_runs
 from kpyramid.storage.snapshots import MANIFEST, date_snapshots
@@ -361,7 +361,7 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
     """A function that tells whether an item of the warehouse or its trash is needed."""
     runs, known = list_runs(warehouse), date_snapshots(warehouse)
-    refs = [ref for ref in list_refs(warehouse) if ref not in policy.ended]
+    refs = [ref for ref in list_heads(warehouse) if ref not in policy.ended]
     logs = {ref: list_entries(warehouse, ref) for ref in refs}
     snapshots = {*held.values(), *_keep_snapshots(logs, policy, runs, known)}
     named = _keep_runs(logs, policy, runs, snapshots)

@@ -89,12 +89,9 @@ def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> T
         for end in ("head_id", "tail_id")
     )
     rows = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
-    verbs = relations["name"].take(rows)
-    denied = pc.array_filter(verbs.combine_chunks(), triples["negated"].combine_chunks())
-    verbs = pc.replace_with_mask(
-        verbs.combine_chunks(),
-        triples["negated"].combine_chunks(),
-        pa.array(map(deny, denied.to_pylist()), pa.string()),
-    )
+    verbs = relations["name"].take(rows).combine_chunks()
+    negated = triples["negated"].combine_chunks()
+    denials = map(deny, pc.array_filter(verbs, negated).to_pylist())
+    verbs = pc.replace_with_mask(verbs, negated, pa.array(denials, pa.string()))
     tails = pc.coalesce(tails, triples["literal"])
     return TextColumn(pc.binary_join_element_wise(heads, verbs, tails, " "))
