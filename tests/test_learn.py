@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.cli.answers import Asked, ask_pyramid
+from kpyramid.cli.answers import ask_pyramid, describe_answer
 from kpyramid.cli.console import SafeConsole
 from kpyramid.errors import ConflictError, InputError
 from kpyramid.extraction.openie import DependencyExtractor
@@ -222,7 +222,7 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     assert found.evidence[0].source.startswith(f"{EXPERIENCE}#experience-")
     assert '"learnt": "gold"' in json.dumps(found.to_dict())
     console = SafeConsole(record=True, width=200)
-    for part in Asked(answer=found, explain=True).show():
+    for part in describe_answer(found, explain=True).show():
         console.print(part)
     assert "learnt from a gold answer" in console.export_text()
     also = ask_pyramid(str(studied["question"]), place.root, "main", Settings())
