@@ -581,20 +581,16 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"])
 """Variables that say where things are and are no settings."""
 
-RETIRED = ("mode", "triples", "chunks")
-"""Of [query], which records of runs have; they are options of strategies now."""
-
-_KNOWN = tomllib.loads(Path(__file__).with_name("retired.toml").read_text("utf-8"))
-_REMOVED: Mapping[str, str] = _KNOWN["removed"]
-"""Settings of earlier versions, with what to do about them."""
-FIXED = frozenset(f"{of}.{name}" for of, names in _KNOWN["fixed"].items() for name in names.split())
+_RETIRED = tomllib.loads(Path(__file__).with_name("retired.toml").read_text("utf-8"))
+"""Settings of earlier versions: `removed` ones, with what to do about them, and `fixed` ones."""
+FIXED = frozenset(f"{of}.{n}" for of, names in _RETIRED["fixed"].items() for n in names.split())
 """What studies vary and nobody can choose by reason: no settings, their defaults are the values."""
 
 
 def read_recorded(values: dict[str, Any], place: str) -> Settings:
     """The settings that a run was recorded with, those that are none any more left out."""
     values.pop("engine", None)
-    for name in RETIRED:
+    for name in ("mode", "triples", "chunks"):  # options of strategies now
         values.get("query", {}).pop(name, None)
     ingest = values.get("ingest", {})
     if ingest.get("text_fields") == ["text", "content", "body"]:  # tried in turn, as by default
@@ -670,7 +666,7 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            words = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
+            words = _RETIRED["removed"].get(name) or _WORDS.get(error["type"]) or error["msg"]
             words = words.removeprefix("Value error, ")
             if not shown:
                 words += _suggest(error["loc"])

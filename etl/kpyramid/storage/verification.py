@@ -69,10 +69,7 @@ def check_bytes(folder: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as e:
         return [f"{folder}: {e}"]
     problems = [f"{SUMS}: its last line has no end"] if end else []
-    listed = {}
-    for line in lines:
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     if hash_bytes(manifest)[:SNAPSHOT_DIGITS] != identify_folder(folder):
         problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
     else:  # the manifest is what the id vouches for; the sums have to repeat it

@@ -221,10 +221,8 @@ class _Made:
         if len(self.mentions) + len(self.rejects) < least:
             return
         self._spoken.update(row["chunk_id"] for row in self.triples.values())
-        for name, rows in (
-            *(("claims", self.claims), ("mentions", self.mentions)),
-            ("raw_triples", self.triples),
-        ):
+        made = {"claims": self.claims, "mentions": self.mentions, "raw_triples": self.triples}
+        for name, rows in made.items():
             self._packed[name].append(build_table(name, rows.values()))
             rows.clear()
         self._packed["rejects"].append(build_rejects(self.rejects))
@@ -319,14 +317,12 @@ class _Made:
         """Rejects the chunks without a fact, unless they have a reject already."""
         self.pack(0)
         spoken = self._spoken | self._unanswered
-        for chunk in chunks:
-            if chunk.chunk_id not in spoken:
-                detail = (
-                    "no fact was found that an earlier chunk does not hold; it stays in the text"
-                )
-                self.rejects.append(
-                    make_reject("extract", "no_fact", chunk.chunk_id, detail, **chunk.place)
-                )
+        detail = "no fact was found that an earlier chunk does not hold; it stays in the text"
+        self.rejects += [
+            make_reject("extract", "no_fact", chunk.chunk_id, detail, **chunk.place)
+            for chunk in chunks
+            if chunk.chunk_id not in spoken
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,14 +393,8 @@ def _bind_claim(passage: _Passage, claim: Claim, producer: str, parts: list[Span
 
 
 def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
-    spans = {
-        part: _shift(span, passage.start) if span else None
-        for part, span in (
-            ("head_span", fact.head_span),
-            ("relation_span", fact.relation_span),
-            ("tail_span", fact.tail_span),
-        )
-    }
+    stated = {name: getattr(fact, name) for name in ("head_span", "relation_span", "tail_span")}
+    spans = {name: span and _shift(span, passage.start) for name, span in stated.items()}
     words = [fact.head, fact.relation, fact.tail]
     stance = (fact.negated, fact.modality, fact.attribution, dict(fact.qualifiers))
     return {

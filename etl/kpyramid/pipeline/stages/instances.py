@@ -196,9 +196,8 @@ def _span(span: Span | None) -> dict[str, int] | None:
 def list_known(instances: pa.Table) -> dict[str, set[str]]:
     """The classes of individuals that rows of `instances` state."""
     known: dict[str, set[str]] = defaultdict(set)
-    for subject, class_iri in zip(
-        instances["subject_id"].to_pylist(), instances["class_iri"].to_pylist(), strict=True
-    ):
+    columns = (instances[name].to_pylist() for name in ("subject_id", "class_iri"))
+    for subject, class_iri in zip(*columns, strict=True):
         known[subject].add(class_iri)
     return known
 
@@ -521,14 +520,8 @@ class Graph:
         """The facts as completion reads them: literals follow the entities."""
         literals, size = self.triples["literal"], len(self.entities)
         of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
-        name, key, kind = (
-            _append(self.entities[column], behind)
-            for column, behind in (
-                ("name", literals),
-                ("entity_id", literals),
-                ("type", pa.chunked_array([[LITERAL]], pa.string())),
-            )
-        )
+        name, key = (_append(self.entities[column], literals) for column in ("name", "entity_id"))
+        kind = _append(self.entities["type"], pa.chunked_array([[LITERAL]], pa.string()))
         return GraphLayer(
             heads=TextColumn(name, self._heads),
             head_types=TextColumn(kind, self._heads),

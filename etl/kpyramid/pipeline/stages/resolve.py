@@ -426,10 +426,9 @@ def run(
     of its statements in the `former` snapshot, a relation the id and the name of most of its
     wordings.
     """
-    mentions, raw_triples = (  # rows of facts ascend as their ids do
-        load_contracts()[name].finish(table)
-        for name, table in (("mentions", mentions), ("raw_triples", raw_triples))
-    )
+    # Rows of facts ascend as their ids do.
+    mentions = load_contracts()["mentions"].finish(mentions)
+    raw_triples = load_contracts()["raw_triples"].finish(raw_triples)
     facts, rejects = read_facts(mentions, raw_triples, chunks)
     facts.set_keys(
         np.ones((len(facts), 2), dtype=bool), _find_nouns(facts, raw_triples, chunks, documents)
