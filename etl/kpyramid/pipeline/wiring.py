@@ -130,7 +130,6 @@ class Ports:
         self.former = context.former
         self._context = context
         self._stage = stage
-        self._progress = context.progress
         self._opener = opener
         self._functions: list[CachedFunction[Any, Any]] = []
 
@@ -231,7 +230,7 @@ class Ports:
             model=self.settings.llm.model or self.settings.llm.provider,
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
-            progress=self._progress,
+            progress=self._context.progress,
             seed=self.settings.llm.seed,
         )
 
@@ -245,7 +244,7 @@ class Ports:
         """f_ins by a language model, chunk by chunk; None if windows are read."""
         if self.model is None:
             return None
-        return open_inducer(self.settings, self.model.caller, self._progress)
+        return open_inducer(self.settings, self.model.caller, self._context.progress)
 
     @cached_property
     def namer(self) -> Namer | None:

@@ -97,23 +97,21 @@ def start_run(
     now = datetime.now(UTC)
     require_movable(warehouse, ref)
     head = read_head(warehouse, ref)
-    given = order is not None
-    order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
     name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
     record_name = f"runs/{check_ref_name(name)}/run.json"
+    place = warehouse, name, name_place(corpus)
     if warehouse.store.read(record_name) is not None:
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
-        asked = Run(warehouse, name, name_place(corpus), shaping, ref, order, allow_shrink)
-        if replace(asked, order=known.order, former=known.former) != known or (
-            given and order != known.order
-        ):
+        asked = known.order if order is None else order
+        if Run(*place, shaping, ref, asked, allow_shrink, known.former) != known:
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
-    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink, head)
+    order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
+    run = Run(*place, settings, ref, order, allow_shrink, head)
     record = {
         "run": name,
         "corpus": run.corpus,

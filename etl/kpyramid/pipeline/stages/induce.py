@@ -68,6 +68,7 @@ from kpyramid.pipeline.stages.instances import (
     index_phrases,
     list_copulas,
     make_instances,
+    make_member,
     make_rejects,
     part_rejects,
     read_facts,
@@ -159,7 +160,7 @@ class Checker:
             fault = check_name(linked, self.kinds)
             if fault is None:
                 place = self.places.make(chunk_id, [span], (span, None), CONFIDENCE, producer, key)
-                return Candidate(None, iri, linked.entity_id, None, None, None, place)
+                return make_member(iri, linked.entity_id, place)
         ids = {"document_id": document_id, "chunk_id": chunk_id}
         detail = f"{words} is a {kind}: {fault.detail if fault else ''}"
         return make_reject("induce", fault.reason if fault else "", key, detail, **ids)
@@ -546,9 +547,7 @@ def _list_members(
         wanted = individual.type if any(m.type == individual.type for m in mentions) else None
         for class_iri, weight in sorted(weights.items()):
             place = _find_mention(mentions, wanted, weight, places)
-            candidates.append(
-                Candidate(None, class_iri, individual.entity_id, None, None, None, place)
-            )
+            candidates.append(make_member(class_iri, individual.entity_id, place))
     return candidates, rejects
 
 

@@ -119,6 +119,11 @@ def make_instances(
     return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
+def make_member(class_iri: str, individual: str, place: Place) -> Candidate:
+    """The membership of an individual in a class."""
+    return Candidate(None, class_iri, individual, None, None, None, place)
+
+
 def _is_stated(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
     return any(schema.is_subclass(iri, class_iri) for iri in stated)
 
@@ -129,7 +134,7 @@ def _list_members(
     for place in finding.places:
         span = place.object if of_object else place.subject
         shown = replace(place, subject=span, object=None)
-        yield Candidate(None, class_iri, individual, None, None, None, shown)
+        yield make_member(class_iri, individual, shown)
 
 
 def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
@@ -474,7 +479,7 @@ def list_copulas(
             for place in fact.places:
                 sure = confirm(place.confidence) if is_known else place.confidence
                 shown = replace(place, confidence=sure)
-                yield Candidate(None, class_iri, fact.head_id, None, None, None, shown)
+                yield make_member(class_iri, fact.head_id, shown)
 
 
 # The knowledge graph as columns, and in words with its evidence where a stage asks for it.
