@@ -134,16 +134,15 @@ def rejects(
 
 def _find_sentence(row: Mapping[str, Any], text: str | None) -> str | None:
     """The sentence of a document around the characters of a reject, where it says more."""
-    from kpyramid.documents.sentences import split_sentences
+    from kpyramid.pipeline.report.words import cut_sentence
 
     place = _SPAN.search(row["detail"])
     if place is None or text is None:
         return None
     start = max(0, int(place[0]) - _AROUND)
     nearby = text[start : int(place[0]) + _AROUND]
-    spans = (s for s in split_sentences(nearby) if s.start <= int(place[0]) - start < s.end)
-    sentence = next((nearby[s.start : s.end] for s in spans), None)
-    return None if sentence is None or sentence in row["detail"] else sentence
+    sentence = cut_sentence(nearby, int(place[0]) - start)
+    return None if sentence in row["detail"] else sentence
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.documents.qualifiers import write_qualifiers
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.report.course import add_trend, describe_course, write_pages
-from kpyramid.pipeline.report.words import cut, load_template
+from kpyramid.pipeline.report.words import cut, cut_sentence, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.snapshot.diff import Change, compare
@@ -218,16 +217,10 @@ def describe_rejects(database: "Database") -> list[Row]:
     for row in run_query(database, "rejects", most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST):
         kind = {name: row[name] for name in ("stage", "reason", "count")}
         known = groups.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
-        sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
+        sentence = row["sentence"] or cut_sentence(row["passage"] or "", row["place"] or 0)
         example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
         known["examples"].append({**example, "source": row["source"]})
     return sorted(groups.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
-
-
-def _cut_sentence(text: str, position: int) -> str:
-    """The sentence of a text around a character; empty if there is none."""
-    spans = [span for span in split_sentences(text) if span.start <= position < span.end]
-    return text[spans[0].start : spans[0].end] if spans else ""
 
 
 def _describe_merges(database: "Database", schema: Schema) -> list[Row]:

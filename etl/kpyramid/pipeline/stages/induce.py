@@ -248,21 +248,18 @@ def ask_model(
     for row, reading in zip(rows, inducer.induce(passages), strict=True):
         stretch = Stretch(row["document_id"], row["start"], row["text"])
         chunk_id = row["chunk_id"]
+        ids = {"document_id": row["document_id"], "chunk_id": chunk_id}
         for value in reading.values:
             yield checker.check(value, stretch, chunk_id)
         for dropped in reading.dropped:
             location = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
             detail = f"characters {location}: {dropped.text}"
-            yield _refuse(dropped.reason, f"{chunk_id} {location}", detail, row)
+            key = f"{chunk_id} {location}"
+            yield make_reject("induce", dropped.reason, key, detail, **ids)
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
-            yield _refuse(reason, key, detail, row)
-
-
-def _refuse(reason: str, key: str, detail: str, chunk: Row) -> Row:
-    ids = {name: chunk[name] for name in ("document_id", "chunk_id")}
-    return make_reject("induce", reason, key, detail, **ids)
+            yield make_reject("induce", reason, key, detail, **ids)
 
 
 def _shift(words: Words, stretch: Stretch) -> Span:
