@@ -148,7 +148,7 @@ class Checker:
     ) -> Candidate | Row:
         """The membership that a mention's class states, or the reject."""
         document_id, words = stretch.document_id, mention.text
-        span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
+        span = _shift(mention.span, stretch)
         key = content_id("kind", document_id, kind, span.start, span.end, producer)
         linked = self.linker.find(document_id, words, span)
         iri = self._class_of.get(kind.casefold())
@@ -262,7 +262,7 @@ def ask_model(
             yield make_reject("induce", reason, key, detail, **ids)
 
 
-def _shift(words: Words, stretch: Stretch) -> Span:
+def _shift(words: Words | Span, stretch: Stretch) -> Span:
     return Span(words.start + stretch.start, words.end + stretch.start)
 
 
