@@ -178,6 +178,11 @@ class LLMSettings:
         """Whether an endpoint is asked: over a network, with a key, at a price."""
         return self.provider == "openai"
 
+    @property
+    def name(self) -> str:
+        """The name under which rows and figures show the model; a recording may have none."""
+        return self.model or self.provider
+
     @model_validator(mode="after")
     def _endpoint_is_complete(self) -> "LLMSettings":
         if self.provider == "openai" and not self.model:

@@ -152,11 +152,10 @@ def evaluate(
             require_model(loaded, "--reader llm asks")
             opened = open_backends(loaded, warehouse=warehouse, books=books, patience=float("inf"))
             asker = held.enter_context(opened).asker
-        model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
             if name == "rules"
-            else Reader(model, Backends("llm", "llm", "llm", "llm", asker))
+            else Reader(loaded.llm.name, Backends("llm", "llm", "llm", "llm", asker))
             for name in dict.fromkeys(names)
         ]
         arms = tuple(

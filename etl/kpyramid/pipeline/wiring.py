@@ -227,7 +227,7 @@ class Ports:
             model.caller,
             settings,
             vocabulary=write_vocabulary(load_schema(self.settings)) if windows else NO_VOCABULARY,
-            model=self.settings.llm.model or self.settings.llm.provider,
+            model=self.settings.llm.name,
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
             progress=self._context.progress,
@@ -251,8 +251,7 @@ class Ports:
         """Names of proposals by a language model, batch by batch."""
         if self.model is None:
             return None
-        model = self.settings.llm.model or self.settings.llm.provider
-        return Namer(self.model.caller, *self._batching, model, self._foresees)
+        return Namer(self.model.caller, *self._batching, self.settings.llm.name, self._foresees)
 
     @cached_property
     def condenser(self) -> Condenser | None:
@@ -312,8 +311,8 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
     groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
     shown = read_examples(examples) if examples else ()
     questions = [Question(group, schema, shown) for group in groups]
-    model = llm.model or llm.provider
-    return Inducer(asker, questions, TASKS[mode], model, llm.max_tokens, llm.concurrency, progress)
+    limits = llm.max_tokens, llm.concurrency
+    return Inducer(asker, questions, TASKS[mode], llm.name, *limits, progress)
 
 
 @contextmanager
