@@ -605,7 +605,7 @@ def read_recorded(values: dict[str, Any], place: str) -> Settings:
     return check_settings(values, {"file": place})
 
 
-def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(file: str | Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
 
     An ontology of one's own may lie beside the file, as checks and corrections do; these lie in the
@@ -616,6 +616,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
             that were settings and are fixed now.
     """
     values: dict[str, object] = {}
+    path = Path(file) if file else None
     if path is not None:
         try:
             values = tomllib.loads(path.read_text("utf-8"))

@@ -148,7 +148,7 @@ def stage(
             run=run,
             warehouse=warehouse,
             corpus=corpus,
-            settings_file=str(settings) if settings else None,
+            settings_file=settings,
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,

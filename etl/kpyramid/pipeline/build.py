@@ -222,7 +222,7 @@ def call_stage(
     run: str,
     warehouse: str,
     corpus: str | None = None,
-    settings_file: str | None = None,
+    settings_file: str | Path | None = None,
     ref: str = "main",
     order: str | None = None,
     allow_shrink: bool = False,
@@ -244,11 +244,10 @@ def call_stage(
     if name == PIPELINE[0].name:
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
-        settings = load_settings(Path(settings_file) if settings_file else None)
         current = start_run(
             place,
             corpus,
-            settings,
+            load_settings(settings_file),
             ref=ref,
             name=run,
             order=order,
@@ -257,7 +256,7 @@ def call_stage(
     else:
         current = open_run(place, run)
         if settings_file:
-            now = load_settings(Path(settings_file))
+            now = load_settings(settings_file)
             current = replace(current, settings=current.settings.with_operations(now))
             if current.settings != now:
                 log.warning(

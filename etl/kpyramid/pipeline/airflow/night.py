@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from kpyramid.errors import (
     ConflictError,
@@ -94,7 +93,7 @@ def plan(
         SettingsError: the settings cannot be used; all that is wrong is said.
     """
     file = corpus.settings
-    settings = load_settings(Path(file) if file else None)
+    settings = load_settings(file)
     night = plan_night(corpus, dag_run, params, settings=repr(settings))
     place = ["--run", night.run, "--warehouse", warehouse]
     given = ["--corpus", night.source, "--ref", night.ref, "--order", night.order]
