@@ -27,7 +27,6 @@ from kpyramid.extraction.cascade.grounding import CONFIDENCE
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
-from kpyramid.extraction.types import Chunk
 from kpyramid.extraction.types import Mention as Mentioned
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -81,8 +80,8 @@ from kpyramid.pipeline.stages.tables import (
     build_table,
     build_vectors,
     make_reject,
+    read_chunks,
 )
-from kpyramid.storage.contracts import map_column
 from kpyramid.storage.former import Former
 
 # Values that readers and models find in the documents' text, as candidates.
@@ -242,10 +241,9 @@ def ask_model(
 
     Unsupported values and requests without a usable reply are rejects too.
     """
-    title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
-    passages = [Chunk(row["text"], title[row["document_id"]], row["document_id"]) for row in rows]
-    for row, reading in zip(rows, inducer.induce(passages), strict=True):
+    readings = inducer.induce(read_chunks(documents, chunks))
+    for row, reading in zip(rows, readings, strict=True):
         stretch = Stretch(row["document_id"], row["start"], row["text"])
         chunk_id = row["chunk_id"]
         ids = {"document_id": row["document_id"], "chunk_id": chunk_id}

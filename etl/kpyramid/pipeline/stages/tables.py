@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.words import deny
 from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import content_id
 from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import load_contracts, map_column
@@ -34,6 +35,15 @@ def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
     title = map_column(documents, "document_id", "title")
     return [
         f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
+        for row in chunks.select(["document_id", "text"]).to_pylist()
+    ]
+
+
+def read_chunks(documents: pa.Table, chunks: pa.Table) -> list[Chunk]:
+    """The chunks, each with its document's title, as a model is asked about them."""
+    title = map_column(documents, "document_id", "title")
+    return [
+        Chunk(row["text"], title[row["document_id"]], row["document_id"])
         for row in chunks.select(["document_id", "text"]).to_pylist()
     ]
 
