@@ -12,13 +12,12 @@ from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import DEFAULT_WAREHOUSE, Corpus, Ref
 from kpyramid.cli.render import Result, lay_out
 from kpyramid.documents.corpus import Unread
-from kpyramid.errors import GateError, InputError, SettingsError
+from kpyramid.errors import GateError, SettingsError
 from kpyramid.pipeline.report.words import word_plan, word_report
 from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.llm.estimates import Range
-    from kpyramid.pipeline.runner import Shard
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
 
@@ -153,22 +152,11 @@ def stage(
             order=order,
             allow_shrink=allow_shrink,
             workers=workers,
-            shard=_parse_shard(shard),
+            shard=shard,
             progress=progress,
         )
     named = {"stage": mark.stage, "run": run, "shard": shard}
     return Result(values={**named, **describe_mark(mark), **mark.details})
-
-
-def _parse_shard(text: str | None) -> "Shard | None":
-    from kpyramid.pipeline.runner import Shard
-
-    if text is None:
-        return None
-    index, _, count = text.partition("/")
-    if not (index.isdecimal() and count.isdecimal()):
-        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
-    return Shard(int(index), int(count))
 
 
 def describe_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Result:

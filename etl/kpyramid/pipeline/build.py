@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.errors import GateError, InputError, PyramidError
@@ -45,10 +45,6 @@ from kpyramid.storage.runs import (
 )
 from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import write_durably
-
-if TYPE_CHECKING:
-    from kpyramid.pipeline.runner import Shard
-
 
 # A build that would repeat its ref's snapshot: its marks and its report, at little cost.
 
@@ -227,19 +223,22 @@ def call_stage(
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int = 1,
-    shard: "Shard | None" = None,
+    shard: str | None = None,
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> StageMark:
     """Runs one stage of the named run; the first stage starts the run, then calls `check`.
 
+    `shard`: the part whose caches are filled, such as 0/4, instead of the stage.
+
     Raises:
-        InputError: the first stage has no corpus, or a later one no run.
+        InputError: the first stage has no corpus, a later one no run, or there is no such shard.
         GateError: publish was refused by a gate.
         PyramidError: whatever else the stage found wrong.
     """
-    from kpyramid.pipeline.runner import run_stage
+    from kpyramid.pipeline.runner import read_shard, run_stage
 
+    part = None if shard is None else read_shard(shard)
     place = open_warehouse(warehouse)
     if name == PIPELINE[0].name:
         if corpus is None:
@@ -273,7 +272,7 @@ def call_stage(
             check()
             _write_plan(current, workers)
         watch = progress or Progress()
-        mark = run_stage(current, name, workers=workers, progress=watch, shard=shard)
+        mark = run_stage(current, name, workers=workers, progress=watch, shard=part)
         if name == PIPELINE[-1].name:
             report = _finish(current, None)
             changes = {"changes": report["changes"]} if report["changes"] else {}

@@ -48,6 +48,18 @@ class Shard:
         return int(hash_bytes(value.encode())[:8], 16) % self.count == self.index
 
 
+def read_shard(text: str) -> Shard:
+    """The part that a text such as 0/4 names.
+
+    Raises:
+        InputError: it names none.
+    """
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal()):
+        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
+    return Shard(int(index), int(count))
+
+
 def run_stage(
     run: Run, name: str, *, workers: int, progress: Progress, shard: Shard | None = None
 ) -> StageMark:

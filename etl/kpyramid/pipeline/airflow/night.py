@@ -33,7 +33,7 @@ from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import Looker
 from kpyramid.pipeline.report.course import describe_mark
-from kpyramid.pipeline.runner import Shard, read_parts
+from kpyramid.pipeline.runner import read_parts
 from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.stages.extract import list_passages
 from kpyramid.pipeline.stages.ingest import list_unread
@@ -263,7 +263,7 @@ def _call(
             warehouse=warehouse,
             settings_file=corpus.settings,
             workers=corpus.declared.workers,
-            shard=Shard(*map(int, shard.split("/"))) if shard else None,
+            shard=shard,
         )
 
 
