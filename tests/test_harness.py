@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from kpyramid import query
-from kpyramid.cli.evaluate import describe_results
+from kpyramid.cli.evaluate import Evaluated
 from kpyramid.cli.render import print_result
 from kpyramid.errors import EndpointError, InputError
 from kpyramid.evaluation import harness
@@ -116,7 +116,7 @@ def test_metrics_apply_by_the_kind_of_question() -> None:
 def draw(results: Results) -> str:
     out = StringIO()
     with redirect_stdout(out):
-        print_result(describe_results(results, (), None))
+        print_result(Evaluated(results=results, sheets=(), out=None))
     return out.getvalue()
 
 

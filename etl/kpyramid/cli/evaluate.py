@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kpyramid.cli.console import open_bars
 from kpyramid.cli.render import Result, lay_out, name_first
@@ -24,65 +24,67 @@ _REASONS = 3
 """Failures and missing documents in words; --json has them all."""
 
 
-def describe_results(results: "Results", sheets: "Sequence[Sheet]", out: str | None) -> Result:
-    """The figures of each arm, a row per arm and metric, the requested tables, the written files.
+@dataclass(frozen=True, kw_only=True)
+class Evaluated(Result):
+    """The figures of each arm, the requested tables, and the written files."""
 
-    The command ends with the error that stopped the questions, if one did.
-    """
-    tables = [{"title": sheet.title, "rows": _name_cells(sheet)} for sheet in sheets]
-    values = {**results.to_dict(), **({"tables": tables} if tables else {}), "out": out}
-    words = _word_results(results, sheets, out)
-    return Result(values=values, words=words, fault=results.answers.stopped)
+    results: "Results"
+    sheets: Sequence["Sheet"]
+    out: str | None
 
+    def to_dict(self) -> dict[str, Any]:
+        """A row per arm and metric."""
+        tables = [{"title": sheet.title, "rows": _name_cells(sheet)} for sheet in self.sheets]
+        return {**self.results.to_dict(), **({"tables": tables} if tables else {}), "out": self.out}
 
-def _word_results(results: "Results", sheets: "Sequence[Sheet]", out: str | None) -> Iterator[str]:
-    """The tables, else a line per metric and a column per arm; then the cost."""
-    for sheet in sheets:
-        yield sheet.title
-        yield from lay_out(_name_cells(sheet))
-        yield ""
-    if not sheets:
-        yield from lay_out(_list_metrics(results))
-    names = ("arm", "questions", "failures", "calls", "tokens", "cost", "p50", "p95")
-    expenses = [asdict(e) for e in results.expenses]
-    yield from lay_out(({n: e[n] for n in names} for e in expenses), cost="dollars")
-    answers = results.answers
-    if answers.missing:
-        yield (
-            f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
-            f"such as {', '.join(answers.missing[:_REASONS])}: answers that need them "
-            "cannot be found."
-        )
-    if failed := answers.failures:
-        yield f"{len(failed)} answers failed and count as empty:"
-        lines = [f"{r.arm.name}, {r.question.id}: {r.failure}" for r in failed]
-        yield from name_first(lines, _REASONS)
-    if answers.stopped is not None:
-        count = len(answers.questions) * len(answers.arms)
-        yield f"Stopped after {len(answers.rows)} of {count} answers."
-    if out:
-        yield f"Page: {out.rstrip('/')}/evaluation.html; tables beside it"
+    def show(self) -> Iterator[str]:
+        """The tables, else a line per metric and a column per arm; then the cost."""
+        for sheet in self.sheets:
+            yield sheet.title
+            yield from lay_out(_name_cells(sheet))
+            yield ""
+        if not self.sheets:
+            yield from lay_out(self._list_metrics())
+        names = ("arm", "questions", "failures", "calls", "tokens", "cost", "p50", "p95")
+        expenses = [asdict(e) for e in self.results.expenses]
+        yield from lay_out(({n: e[n] for n in names} for e in expenses), cost="dollars")
+        answers = self.results.answers
+        if answers.missing:
+            yield (
+                f"{len(answers.missing)} gold documents are not in the corpus of this snapshot, "
+                f"such as {', '.join(answers.missing[:_REASONS])}: answers that need them "
+                "cannot be found."
+            )
+        if failed := answers.failures:
+            yield f"{len(failed)} answers failed and count as empty:"
+            lines = [f"{r.arm.name}, {r.question.id}: {r.failure}" for r in failed]
+            yield from name_first(lines, _REASONS)
+        if answers.stopped is not None:
+            count = len(answers.questions) * len(answers.arms)
+            yield f"Stopped after {len(answers.rows)} of {count} answers."
+        if self.out:
+            yield f"Page: {self.out.rstrip('/')}/evaluation.html; tables beside it"
 
+    def _list_metrics(self) -> Iterator[dict[str, str]]:
+        """Means with 95 % intervals; * differs from the baseline, after Holm's correction."""
+        from kpyramid.evaluation.results import SHARE, SURE
 
-def _list_metrics(results: "Results") -> Iterator[dict[str, str]]:
-    """Means with 95 % intervals; * differs from the baseline, after Holm's correction."""
-    from kpyramid.evaluation.results import SHARE, SURE
-
-    differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
-    for metric in results.metrics:
-        figures = {arm: results.find(arm, metric) for arm in results.rows_by_arm}
-        there = {arm: figure for arm, figure in figures.items() if figure}
-        if metric.startswith(SHARE) and not any(figure.mean for figure in there.values()):
-            continue
-        yield {
-            "metric": metric,
-            "n": str(min(figure.questions for figure in there.values())),
-            **{
-                arm: f"{f.mean:.3f}{'*' if (arm, metric) in differing else ' '} "
-                f"{f.low:.2f}–{f.high:.2f}"
-                for arm, f in there.items()
-            },
-        }
+        results = self.results
+        differing = {(c.arm, c.metric) for c in results.comparisons if c.p_holm < SURE}
+        for metric in results.metrics:
+            figures = {arm: results.find(arm, metric) for arm in results.rows_by_arm}
+            there = {arm: figure for arm, figure in figures.items() if figure}
+            if metric.startswith(SHARE) and not any(figure.mean for figure in there.values()):
+                continue
+            yield {
+                "metric": metric,
+                "n": str(min(figure.questions for figure in there.values())),
+                **{
+                    arm: f"{f.mean:.3f}{'*' if (arm, metric) in differing else ' '} "
+                    f"{f.low:.2f}–{f.high:.2f}"
+                    for arm, f in there.items()
+                },
+            }
 
 
 def _name_cells(sheet: "Sheet") -> list[dict[str, str]]:
@@ -103,7 +105,7 @@ def evaluate(
     out: str | None = None,
     loaded: "Settings",
     quiet: bool,
-) -> Result:
+) -> Evaluated:
     """Ask a pyramid questions whose answers are known, and compare strategies on them.
 
     The metrics follow from the kind of question. Every figure has a 95 % interval, and every arm
@@ -178,7 +180,7 @@ def evaluate(
     sheets = lay_out(results, readers) if tables else ()
     if out is not None:
         _write(results, sheets, out)
-    return describe_results(results, sheets, out)
+    return Evaluated(results=results, sheets=sheets, out=out, fault=results.answers.stopped)
 
 
 def _write(results: "Results", sheets: "Sequence[Sheet]", out: str) -> None:
