@@ -31,7 +31,7 @@ from kpyramid.evaluation.results import bootstrap
 from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, learn
-from kpyramid.pipeline.learning.statements import Reader, Stater, Triple
+from kpyramid.pipeline.learning.statements import Stater, Triple
 from kpyramid.query import EVERYTHING, Snapshot, open_snapshot
 from kpyramid.settings import check_settings
 from kpyramid.storage.layout import Warehouse
@@ -158,9 +158,9 @@ def measure(data: Path, limit: int | None, seed: int, kept: Path) -> dict[str, A
     rows = [{"question": first.text, "gold": list(first.values)} for _, first, _ in pairs]
     feedback = kept / "feedback.jsonl"
     feedback.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    reader = Reader(DependencyExtractor(settings.extract.parser, settings.extract.language))
+    extractor = DependencyExtractor(settings.extract.parser, settings.extract.language)
     report(f"learning from {len(rows)} questions")
-    told = learn(feedback, corpus, before, lambda scoped: Stater(scoped, reader))
+    told = learn(feedback, corpus, before, lambda scoped: Stater(scoped, extractor))
     report("building again")
     build(corpus, warehouse, settings, ref="after")
     after = open_snapshot("after", warehouse.root, scope=EVERYTHING)

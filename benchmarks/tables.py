@@ -32,7 +32,7 @@ from kpyramid.documents.corpus import SourceFile
 from kpyramid.documents.formats import Record, name_ending, read_records
 from kpyramid.extraction.facts.tables import read_tables
 from kpyramid.extraction.types import Titled
-from kpyramid.pipeline.cache import Converter
+from kpyramid.pipeline.cache import convert_all
 from kpyramid.settings import IngestSettings
 
 KEY = Path(__file__).parent / "judged" / "tables.tsv"
@@ -209,7 +209,7 @@ def list_facts(folder: Path, names: Iterable[str]) -> Iterator[tuple[str, Stated
         ending = name_ending(name)
         converted = None
         if ending in CONVERTED:
-            (converted,) = Converter(1).convert_all([(ending, file.data)])
+            (converted,) = convert_all([(ending, file.data)], 1)
         for record in read_records(name, file.data, settings, converted=converted):
             if not isinstance(record, Record):
                 continue

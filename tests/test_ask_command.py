@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 import kpyramid
-from kpyramid.cli.answers import Asked
+from kpyramid.cli.answers import describe_answer
 from kpyramid.cli.render import print_result
 from kpyramid.errors import SettingsError
 from kpyramid.pipeline.fingerprints import fingerprint_stage
@@ -84,14 +84,14 @@ def test_without_answer_nearest_that_was_found_is_shown(capsys: pytest.CaptureFi
     place = Evidence("d", "c", 3, 9, "passage", "a.txt")
     items = tuple(Item(f"c{n}", f"passage {n} \x1b[31m", "text", 1.0, (place,)) for n in range(7))
 
-    print_result(Asked(answer=Answer("", (), items, None, (), ()), explain=False))
+    print_result(describe_answer(Answer("", (), items, None, (), ()), explain=False))
 
     said = capsys.readouterr().out
     assert "not known; nearest:" in said
     assert [f"passage {n} \\x1b[31m" in said for n in range(7)] == [True] * 5 + [False] * 2
     assert "a.txt, characters 3-9" in said
     assert "and 2 more" in said
-    print_result(Asked(answer=Answer("", (), (), None, (), ()), explain=False))
+    print_result(describe_answer(Answer("", (), (), None, (), ()), explain=False))
     assert "not known, and nothing is near it" in capsys.readouterr().out
 
 

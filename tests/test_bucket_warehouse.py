@@ -20,7 +20,7 @@ from kpyramid.storage.copies import locate_snapshot, open_stored
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import commit, promote, remove_tag, rollback, tag
-from kpyramid.storage.refs import check_refs, list_entries, list_refs, read_head, resolve_ref
+from kpyramid.storage.refs import check_refs, list_entries, list_heads, read_head, resolve_ref
 from kpyramid.storage.results import RowCache, find_result, store_result
 from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.runs import list_runs, start_run
@@ -105,7 +105,7 @@ def test_refs_move_forward_by_builds_and_anywhere_by_persons(machine: Machine) -
     assert remove_tag(machine(), "release") == b
 
     there = machine()
-    assert list_refs(there) == ["live", "main"]
+    assert [*list_heads(there)] == ["live", "main"]
     assert [e.action for e in list_entries(there, "main")] == ["build", "build", "rollback"]
     assert resolve_ref(there, "main@1") == b
     assert check_refs(there) == []
@@ -162,7 +162,7 @@ def test_a_retired_ref_keeps_nothing_from_gc_and_its_log_stays(machine: Machine)
     done = run_json("tag", "--remove", "day", "other", "--warehouse", place)
     assert done["names"] == {"day": b, "other": a}
 
-    assert list_refs(machine()) == ["main", "release"] and read_head(machine(), "day") is None
+    assert [*list_heads(machine())] == ["main", "release"] and read_head(machine(), "day") is None
     with pytest.raises(InputError, match=r"was retired at .*kpyramid log day"):
         resolve_ref(machine(), "day")
     shown = run_json("log", "day", "--warehouse", place)

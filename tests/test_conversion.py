@@ -10,7 +10,7 @@ import pytest
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.documents.pages import read_page
 from kpyramid.pipeline import cache, runner
-from kpyramid.pipeline.cache import Context, Converter, open_converter
+from kpyramid.pipeline.cache import Context, convert_all, open_converter
 from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
@@ -147,7 +147,7 @@ def test_blocks_of_paged_files_have_their_pages(tmp_path: Path) -> None:
 @pytest.mark.needs("files")
 def test_a_file_is_converted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = ingest_files(tmp_path, WRITTEN)
-    monkeypatch.setattr(cache, "Converter", None)
+    monkeypatch.setattr(cache, "convert_all", None)
 
     again = ingest_files(tmp_path, {"copy/of.pdf": WRITTEN["a.pdf"]})
 
@@ -182,9 +182,9 @@ def test_a_file_above_the_limit_is_not_converted(tmp_path: Path) -> None:
 def test_a_conversion_that_hangs_or_dies_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     file = (".pdf", WRITTEN["a.pdf"])
 
-    (slow,) = Converter(1, seconds=0.001).convert_all([file])
+    (slow,) = convert_all([file], 1, seconds=0.001)
     monkeypatch.setattr(cache, "_MOST_MEMORY", 2**26)
-    died = [*Converter(1).convert_all([file, file])]
+    died = [*convert_all([file, file], 1)]
 
     assert slow.reason == "too_slow"
     assert [one.reason for one in died] == ["killed", "killed"]

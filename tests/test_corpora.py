@@ -36,7 +36,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.archive import list_exports
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
-from kpyramid.storage.refs import list_entries, list_refs, read_head
+from kpyramid.storage.refs import list_entries, list_heads, read_head
 from kpyramid.storage.runs import list_runs, open_run, start_run
 from kpyramid.storage.snapshots import read_manifest
 from tests import commands
@@ -524,7 +524,7 @@ def test_backfill_after_a_prompt_changed_asks_only_what_the_prompt_touches_and_o
     assert tables[0] == tables[1]
     assert {
         ref: len(list_entries(open_warehouse(warehouse), ref))
-        for ref in list_refs(open_warehouse(warehouse))
+        for ref in list_heads(open_warehouse(warehouse))
     } == {f"news-{day.date()}": 2 for day in days}
 
 

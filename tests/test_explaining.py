@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kpyramid.cli.answers import LAYERS, Asked
+from kpyramid.cli.answers import LAYERS, describe_answer
 from kpyramid.query.types import Answer, Item, Outcome, Step
 from kpyramid.snapshot.evidence import Evidence
 
@@ -37,7 +37,7 @@ ANSWERED = Answer(
 
 
 def explain(answer: Answer) -> str:
-    return "\n".join(Asked(answer=answer, explain=True).show())
+    return "\n".join(describe_answer(answer, explain=True).show())
 
 
 def test_question_layers_and_answer_stand_in_their_order() -> None:

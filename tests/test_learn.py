@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kpyramid.cli.answers import Asked, ask_pyramid
+from kpyramid.cli.answers import ask_pyramid, describe_answer
 from kpyramid.cli.console import SafeConsole
 from kpyramid.errors import ConflictError, InputError
 from kpyramid.extraction.openie import DependencyExtractor
@@ -19,7 +19,7 @@ from kpyramid.llm.caller import hold_file
 from kpyramid.pipeline.build import build
 from kpyramid.pipeline.learning.feedback import Feedback, Unread, read_feedback
 from kpyramid.pipeline.learning.learn import EXPERIENCE, Graph, Learnt, learn
-from kpyramid.pipeline.learning.statements import Generator, Reader, Row, Stater, Triple, find_fault
+from kpyramid.pipeline.learning.statements import Generator, Row, Stater, Triple, find_fault
 from kpyramid.query import EVERYTHING, Scope, Snapshot, answer, open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import open_warehouse
@@ -44,14 +44,14 @@ def base() -> Snapshot:
 
 
 @pytest.fixture(scope="module")
-def reader() -> Reader:
+def extractor() -> DependencyExtractor:
     settings = Settings().extract
-    return Reader(DependencyExtractor(settings.parser, settings.language))
+    return DependencyExtractor(settings.parser, settings.language)
 
 
 @pytest.fixture(scope="module")
-def stater(base: Snapshot, reader: Reader) -> Stater:
-    return Stater(base.scoped(Scope()), reader)
+def stater(base: Snapshot, extractor: DependencyExtractor) -> Stater:
+    return Stater(base.scoped(Scope()), extractor)
 
 
 @pytest.fixture
@@ -79,12 +79,12 @@ Teach = Callable[..., Learnt]
 
 
 @pytest.fixture
-def teach(corpus: Path, base: Snapshot, reader: Reader) -> Teach:
+def teach(corpus: Path, base: Snapshot, extractor: DependencyExtractor) -> Teach:
     """Learns from rows of feedback."""
 
     def run(*rows: Mapping[str, Any] | str, **more: Any) -> Learnt:
         path = write_rows(corpus.parent, *rows)
-        return learn(path, corpus, base, lambda scoped: Stater(scoped, reader), **more)
+        return learn(path, corpus, base, lambda scoped: Stater(scoped, extractor), **more)
 
     return run
 
@@ -125,7 +125,9 @@ def test_3_2_2_what_a_question_supposes_is_not_stated(stater: Stater) -> None:
 # 3.2.2: LLM_Gen.
 
 
-def test_3_2_2_triples_of_model_are_read_as_sentences(tmp_path: Path, reader: Reader) -> None:
+def test_3_2_2_triples_of_model_are_read_as_sentences(
+    tmp_path: Path, extractor: DependencyExtractor
+) -> None:
     rows = [
         {"head": "auriculotemporal nerve", "relation": "encircles", "tail": "the meningeal artery"},
         {"head": "Anna Holm", "relation": "was born in", "tail": "Bergen"},
@@ -133,10 +135,10 @@ def test_3_2_2_triples_of_model_are_read_as_sentences(tmp_path: Path, reader: Re
     ]
     row = make_row("Which artery does the auriculotemporal nerve encircle?", "the meningeal artery")
     with ask_scripted(tmp_path, wts_generate={"triples": rows}) as (server, asker):
-        made = Generator(asker, reader, "anatomy").state(row)
+        made = Generator(asker, extractor, "anatomy").state(row)
         ((system, user),) = list_prompts(server, "wts_generate")
     with ask_scripted(tmp_path / "odd", wts_generate="Sure! Here are the triples.") as (_, asker):
-        odd = Generator(asker, reader).state(make_row("Where was Anna Holm born?", "Bergen"))
+        odd = Generator(asker, extractor).state(make_row("Where was Anna Holm born?", "Bergen"))
     assert not odd.statements and "the model made no triples" in odd.reason
 
     texts = [statement.text for statement in made.statements]
@@ -220,7 +222,7 @@ def test_what_is_learnt_is_answered_and_marked_and_goes_with_its_row(
     assert found.evidence[0].source.startswith(f"{EXPERIENCE}#experience-")
     assert '"learnt": "gold"' in json.dumps(found.to_dict())
     console = SafeConsole(record=True, width=200)
-    for part in Asked(answer=found, explain=True).show():
+    for part in describe_answer(found, explain=True).show():
         console.print(part)
     assert "learnt from a gold answer" in console.export_text()
     also = ask_pyramid(str(studied["question"]), place.root, "main", Settings())
@@ -379,12 +381,12 @@ def test_a_bad_row_is_a_reject_and_stops_no_good_one(corpus: Path, teach: Teach)
 
 
 def test_what_cannot_be_read_is_said_before_anything_is_written(
-    tmp_path: Path, corpus: Path, base: Snapshot, reader: Reader, teach: Teach
+    tmp_path: Path, corpus: Path, base: Snapshot, extractor: DependencyExtractor, teach: Teach
 ) -> None:
     with pytest.raises(InputError, match=r"give a file of JSON lines"):
-        learn(tmp_path / "none.jsonl", corpus, base, lambda s: Stater(s, reader))
+        learn(tmp_path / "none.jsonl", corpus, base, lambda s: Stater(s, extractor))
     with pytest.raises(InputError, match="is no folder"):
-        learn(tmp_path / "none.jsonl", tmp_path / "none", base, lambda s: Stater(s, reader))
+        learn(tmp_path / "none.jsonl", tmp_path / "none", base, lambda s: Stater(s, extractor))
     (corpus / EXPERIENCE).write_text('{"id": "x"}\n', "utf-8")
     with pytest.raises(InputError, match="mend or remove it"):
         teach(BIRTH)

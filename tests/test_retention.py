@@ -27,7 +27,7 @@ from kpyramid.storage import retention
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import hold, list_held
 from kpyramid.storage.publication import promote, remove_tag, rollback, tag
-from kpyramid.storage.refs import check_refs, list_entries, list_refs, list_standing, read_head
+from kpyramid.storage.refs import check_refs, list_entries, list_heads, list_standing, read_head
 from kpyramid.storage.retention import Collected, Policy, collect
 from kpyramid.storage.verification import check_bytes
 from tests import publishers
@@ -95,10 +95,10 @@ def test_refs_of_backfilled_days_retire_by_age(tmp_path: Path) -> None:
     words = ["gc", "--backfills", "30d", "--warehouse", root]
     looked = run_json(*words, "--dry-run")
     assert looked["retired"] == ["demo-2026-01-01"]
-    assert {*list_refs(Warehouse(Path(root)))} == {*made}
+    assert {*list_heads(Warehouse(Path(root)))} == {*made}
     done = run_json(*words)
     assert done["retired"] == looked["retired"]
-    assert {*list_refs(Warehouse(Path(root)))} == {*made} - {"demo-2026-01-01"}
+    assert {*list_heads(Warehouse(Path(root)))} == {*made} - {"demo-2026-01-01"}
 
 
 @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ class Operating(RuleBasedStateMachine):
     @rule(kill=kills, keep=st.integers(1, 3), days=st.sampled_from([0, 2, 50]))
     def gc(self, kill: int | None, keep: int, days: int) -> None:
         needed = {snapshot for snapshot, _ in self.readers}
-        for ref in list_refs(self.warehouse):
+        for ref in list_heads(self.warehouse):
             entries = list_entries(self.warehouse, ref)
             reachable = [s for s in list_standing(entries)[-keep:] if s in self.list_whole()]
             needed |= {*reachable, entries[-1].snapshot}
@@ -386,7 +386,7 @@ class Operating(RuleBasedStateMachine):
         assert check_refs(self.warehouse) == []
         for name in self.list_whole():
             assert check_bytes(self.warehouse.snapshots / name) == []
-        for ref in list_refs(self.warehouse):
+        for ref in list_heads(self.warehouse):
             head = read_head(self.warehouse, ref)
             assert head is not None
             assert head.snapshot in self.list_whole()
@@ -456,7 +456,7 @@ def _read_often(root: str, times: int) -> int:
     """Holds what a ref is at and reads all of it."""
     warehouse, read = Warehouse(Path(root)), 0
     while read < times:
-        for ref in list_refs(warehouse):
+        for ref in list_heads(warehouse):
             head = read_head(warehouse, ref)
             assert head is not None
             try:
@@ -486,7 +486,7 @@ def test_gc_beside_publishers_and_readers_takes_nothing_from_them(tmp_path: Path
         assert reading.get() >= 200
     assert moved > 0
     assert check_refs(warehouse) == []
-    for ref in list_refs(warehouse):
+    for ref in list_heads(warehouse):
         head = read_head(warehouse, ref)
         assert head is not None
         assert check_bytes(warehouse.snapshots / head.snapshot) == []

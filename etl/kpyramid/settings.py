@@ -178,6 +178,11 @@ class LLMSettings:
         """Whether an endpoint is asked: over a network, with a key, at a price."""
         return self.provider == "openai"
 
+    @property
+    def name(self) -> str:
+        """The name under which rows and figures show the model; a recording may have none."""
+        return self.model or self.provider
+
     @model_validator(mode="after")
     def _endpoint_is_complete(self) -> "LLMSettings":
         if self.provider == "openai" and not self.model:
@@ -581,20 +586,16 @@ _SEPARATOR = "__"
 _PLACES = frozenset(_PREFIX + name for name in ["WAREHOUSE", "CORPORA", "BENCH"])
 """Variables that say where things are and are no settings."""
 
-RETIRED = ("mode", "triples", "chunks")
-"""Of [query], which records of runs have; they are options of strategies now."""
-
-_KNOWN = tomllib.loads(Path(__file__).with_name("retired.toml").read_text("utf-8"))
-_REMOVED: Mapping[str, str] = _KNOWN["removed"]
-"""Settings of earlier versions, with what to do about them."""
-FIXED = frozenset(f"{of}.{name}" for of, names in _KNOWN["fixed"].items() for name in names.split())
+_RETIRED = tomllib.loads(Path(__file__).with_name("retired.toml").read_text("utf-8"))
+"""Settings of earlier versions: `removed` ones, with what to do about them, and `fixed` ones."""
+FIXED = frozenset(f"{of}.{n}" for of, names in _RETIRED["fixed"].items() for n in names.split())
 """What studies vary and nobody can choose by reason: no settings, their defaults are the values."""
 
 
 def read_recorded(values: dict[str, Any], place: str) -> Settings:
     """The settings that a run was recorded with, those that are none any more left out."""
     values.pop("engine", None)
-    for name in RETIRED:
+    for name in ("mode", "triples", "chunks"):  # options of strategies now
         values.get("query", {}).pop(name, None)
     ingest = values.get("ingest", {})
     if ingest.get("text_fields") == ["text", "content", "body"]:  # tried in turn, as by default
@@ -604,7 +605,7 @@ def read_recorded(values: dict[str, Any], place: str) -> Settings:
     return check_settings(values, {"file": place})
 
 
-def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
+def load_settings(file: str | Path | None, environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from a TOML file, overridden by `KPYRAMID_<SECTION>__<NAME>` variables.
 
     An ontology of one's own may lie beside the file, as checks and corrections do; these lie in the
@@ -615,6 +616,7 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
             that were settings and are fixed now.
     """
     values: dict[str, object] = {}
+    path = Path(file) if file else None
     if path is not None:
         try:
             values = tomllib.loads(path.read_text("utf-8"))
@@ -630,21 +632,15 @@ def load_settings(path: Path | None, environment: Mapping[str, str] = os.environ
     if isinstance(publish, dict):
         values["publish"] = {n: p for n, p in beside.items() if Path(p).is_file()} | publish
     where = {"file": str(path or "no file")}
-    unknown = [
-        name
-        for name in sorted(environment)
-        if name.startswith(_PREFIX) and _SEPARATOR not in name and name not in _PLACES
-    ]
-    if unknown:
+    variables = sorted(name for name in environment if name.startswith(_PREFIX))
+    if unknown := [n for n in variables if _SEPARATOR not in n and n not in _PLACES]:
         raise SettingsError(
             f"unknown variables: {', '.join(unknown)}; a setting is KPYRAMID_<SECTION>__<NAME>, "
             "with two underscores between"
         )
-    for variable in sorted(environment):
+    for variable in variables:
         section, _, name = variable.removeprefix(_PREFIX).lower().partition(_SEPARATOR)
-        if not variable.startswith(_PREFIX) or not name:
-            continue
-        table = values.setdefault(section, {})
+        table = values.setdefault(section, {}) if name else None
         if isinstance(table, dict):
             table[name] = _parse_value(environment[variable])
             where[f"{section}.{name}"] = f"variable {variable}"
@@ -676,7 +672,7 @@ def check_settings(values: object, where: Mapping[str, str]) -> Settings:
             given = f" (given: {error['input']!r})"
             if isinstance(error["input"], dict) or not shown:
                 given = ""
-            words = _REMOVED.get(name) or _WORDS.get(error["type"]) or error["msg"]
+            words = _RETIRED["removed"].get(name) or _WORDS.get(error["type"]) or error["msg"]
             words = words.removeprefix("Value error, ")
             if not shown:
                 words += _suggest(error["loc"])

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,56 +44,48 @@ OUTCOMES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Asked(Result):
-    """An answer, in words, short or explained."""
+def describe_answer(answer: Answer, *, explain: bool) -> Result:
+    """An answer, in words, short or explained; without one, `nearest` has the nearest results."""
+    nearest = () if answer.text else _sort_nearest(answer)[:_SHOWN]
+    shown = [{"text": i.text, "sentences": _list_sentences(i, answer.question)} for i in nearest]
+    values = {**answer.to_dict(), "nearest": shown}
+    return Result(values=values, words=_word_answer(answer, explain=explain))
 
-    answer: Answer
-    explain: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """The answer as plain values; without one, `nearest` has the nearest results."""
-        nearest = () if self.answer.text else _sort_nearest(self.answer)[:_SHOWN]
-        question = self.answer.question
-        shown = [{"text": i.text, "sentences": _list_sentences(i, question)} for i in nearest]
-        return {**self.answer.to_dict(), "nearest": shown}
-
-    def show(self) -> Iterator[str]:
-        """The answer or the nearest results, with layer and evidence down to the characters."""
-        answer = self.answer
-        if self.explain:
-            yield f"Question: {answer.question}"
-            yield from (f"  {line}" for line in answer.recognised)
-            for number, step in enumerate(answer.trace, 1):
-                yield from _explain_step(number, step)
-            yield ""
-        nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
-        yield f"{'Answer: ' if self.explain else ''}{answer.text or nothing}"
-        if not answer.text:
-            near = [
-                (_quote(item, answer.question), item.evidence[:1]) for item in _sort_nearest(answer)
-            ]
-            yield from _list_places(near)
-        yield f"Layer: {answer.layer or 'none'}"
-        if answer.text:
-            yield f"Probability that it is right: {answer.confidence:.2f}"
-        if not self.explain:
-            yield from (f"  tried {step}" for step in answer.trace)
-        if self.explain:
-            yield from _show_paths(answer)
-            statements = [item.statement for item in answer.context if item.statement]
-            yield from (
-                f"  in short: {each}" for each in (statements if answer.text else ())[:_SHOWN]
-            )
-        if answer.evidence:
-            yield "Evidence:"
-        words = [text for text in (*answer.choices, answer.text) if text]
-        yield from _list_places([(mark(place.text, words), [place]) for place in answer.evidence])
-        shown = answer.conflicts if answer.text else _list_conflicts(answer)
-        yield from state_sides(shown)
-        if answer.tokens or answer.calls:
-            cost = "" if answer.cost is None else f", ${answer.cost:.6f}"
-            yield f"Model: {count_things(answer.calls, 'call')}, {answer.tokens:,} tokens{cost}"
+def _word_answer(answer: Answer, *, explain: bool) -> Iterator[str]:
+    """The answer or the nearest results, with layer and evidence down to the characters."""
+    if explain:
+        yield f"Question: {answer.question}"
+        yield from (f"  {line}" for line in answer.recognised)
+        for number, step in enumerate(answer.trace, 1):
+            yield from _explain_step(number, step)
+        yield ""
+    nothing = "not known; nearest:" if answer.context else "not known, and nothing is near it"
+    yield f"{'Answer: ' if explain else ''}{answer.text or nothing}"
+    if not answer.text:
+        near = [
+            (_quote(item, answer.question), item.evidence[:1]) for item in _sort_nearest(answer)
+        ]
+        yield from _list_places(near)
+    yield f"Layer: {answer.layer or 'none'}"
+    if answer.text:
+        yield f"Probability that it is right: {answer.confidence:.2f}"
+    if explain:
+        yield from _show_paths(answer)
+        known = answer.context if answer.text else ()
+        statements = [item.statement for item in known if item.statement]
+        yield from (f"  in short: {each}" for each in statements[:_SHOWN])
+    else:
+        yield from (f"  tried {step}" for step in answer.trace)
+    if answer.evidence:
+        yield "Evidence:"
+    words = [text for text in (*answer.choices, answer.text) if text]
+    yield from _list_places([(mark(place.text, words), [place]) for place in answer.evidence])
+    shown = answer.conflicts if answer.text else _list_conflicts(answer)
+    yield from state_sides(shown)
+    if answer.tokens or answer.calls:
+        cost = "" if answer.cost is None else f", ${answer.cost:.6f}"
+        yield f"Model: {count_things(answer.calls, 'call')}, {answer.tokens:,} tokens{cost}"
 
 
 def _explain_step(number: int, step: Step) -> Iterator[str]:

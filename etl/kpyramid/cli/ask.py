@@ -16,7 +16,6 @@ from kpyramid.pipeline.learning import HOPS
 from kpyramid.strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from kpyramid.cli.answers import Asked
     from kpyramid.pipeline.learning.learn import Learnt
     from kpyramid.settings import Settings
     from kpyramid.snapshot.conflicts import Conflict
@@ -55,7 +54,7 @@ def ask(
     where: list[str] | None = None,
     trace: Path | None = None,
     loaded: "Settings",
-) -> "Asked":
+) -> Result:
     """Ask a published pyramid; the answer names its layer and its evidence.
 
     polyrag goes down the pyramid: ontology, then graph, then text, until a layer suffices.
@@ -96,7 +95,7 @@ def ask(
     `trace`: file to which the question is appended as a line of JSON, with the retrieved facts,
     the depth and the answer.
     """
-    from kpyramid.cli.answers import Asked, ask_pyramid, override, read_question
+    from kpyramid.cli.answers import ask_pyramid, describe_answer, override, read_question
 
     loaded = override(
         loaded,
@@ -119,7 +118,7 @@ def ask(
     answer = ask_pyramid(
         asked, warehouse, snapshot, loaded, candidates=choice or (), scope=scope, trace=trace
     )
-    return Asked(answer=answer, explain=explain)
+    return describe_answer(answer, explain=explain)
 
 
 # `kpyramid find`: typed questions from the command line.
@@ -341,12 +340,12 @@ def learn(
     """
     from kpyramid.extraction.openie import DependencyExtractor
     from kpyramid.pipeline.learning.learn import learn as run_learn
-    from kpyramid.pipeline.learning.statements import Generator, Reader, Stater
+    from kpyramid.pipeline.learning.statements import Generator, Stater
     from kpyramid.pipeline.models import open_backends, require_model
     from kpyramid.query import EVERYTHING, open_snapshot
 
     snapshot = open_snapshot(ref, warehouse, model=loaded.embed, scope=EVERYTHING)
-    reader = Reader(DependencyExtractor(loaded.extract.parser, loaded.extract.language))
+    extractor = DependencyExtractor(loaded.extract.parser, loaded.extract.language)
     domain = "" if loaded.cascade.domain == "general" else loaded.cascade.domain
     with ExitStack() as held:
         asker = None
@@ -358,7 +357,7 @@ def learn(
             corpus,
             snapshot,
             lambda scoped: (
-                Stater(scoped, reader) if asker is None else Generator(asker, reader, domain)
+                Stater(scoped, extractor) if asker is None else Generator(asker, extractor, domain)
             ),
             evolve_when,
             h,

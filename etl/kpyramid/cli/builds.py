@@ -12,13 +12,12 @@ from kpyramid.cli.console import shorten, show_progress
 from kpyramid.cli.options import DEFAULT_WAREHOUSE, Corpus, Ref
 from kpyramid.cli.render import Result, lay_out
 from kpyramid.documents.corpus import Unread
-from kpyramid.errors import GateError, InputError, SettingsError
+from kpyramid.errors import GateError, SettingsError
 from kpyramid.pipeline.report.words import word_plan, word_report
 from kpyramid.pipeline.stage import PIPELINE
 
 if TYPE_CHECKING:
     from kpyramid.llm.estimates import Range
-    from kpyramid.pipeline.runner import Shard
     from kpyramid.settings import Settings
     from kpyramid.storage.layout import Warehouse
 
@@ -148,27 +147,16 @@ def stage(
             run=run,
             warehouse=warehouse,
             corpus=corpus,
-            settings_file=str(settings) if settings else None,
+            settings_file=settings,
             ref=ref,
             order=order,
             allow_shrink=allow_shrink,
             workers=workers,
-            shard=_parse_shard(shard),
+            shard=shard,
             progress=progress,
         )
     named = {"stage": mark.stage, "run": run, "shard": shard}
     return Result(values={**named, **describe_mark(mark), **mark.details})
-
-
-def _parse_shard(text: str | None) -> "Shard | None":
-    from kpyramid.pipeline.runner import Shard
-
-    if text is None:
-        return None
-    index, _, count = text.partition("/")
-    if not (index.isdecimal() and count.isdecimal()):
-        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
-    return Shard(int(index), int(count))
 
 
 def describe_plan(stages: Sequence[Mapping[str, Any]], budget: float | None) -> Result:
@@ -206,7 +194,7 @@ def _show_stage(row: Mapping[str, Any]) -> dict[str, Any]:
         "to compute": "what changes above" if rows is None else rows - cached,
         "calls": row["calls"] or None,
         "tokens": row["tokens"] or None,
-        "dollars": _show_range(_add_ranges([row["cost"]]), 4) if row["calls"] else None,
+        "dollars": _show_dollars(row["cost"]) if row["calls"] else None,
         "replies there": model.get("hits") or None,
         "given up": model.get("failed") or None,
         "in open batches": model.get("waiting") or None,
@@ -217,7 +205,7 @@ def _show_step(step: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "task": step["task"],
         "calls": step["calls"],
-        "dollars": _show_range(_add_ranges([step["cost"]]), 4),
+        "dollars": _show_dollars(step["cost"]),
         "without it, and what is lost": step["without"],
     }
 
@@ -258,10 +246,11 @@ def _add_ranges(ranges: Iterable[Mapping[str, Any]]) -> "Range | None":
     return None if any(part.high is None for part in parts) else sum(parts, Range())
 
 
-def _show_range(amount: "Range | None", digits: int = 0) -> str:
+def _show_dollars(cost: Mapping[str, Any]) -> str:
+    amount = _add_ranges([cost])
     if amount is None:
         return "unknown"
-    low, expected, high = (f"{n:.{digits}f}" for n in (amount.low, amount.expected, amount.high))
+    low, expected, high = (f"{n:.4f}" for n in (amount.low, amount.expected, amount.high))
     return expected if low == high else f"{expected} ({low}–{high})"
 
 

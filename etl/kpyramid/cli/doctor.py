@@ -100,13 +100,13 @@ def _check_store(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
 
 
 def _check_refs(place: "Warehouse", _: "Settings") -> Iterator[Finding]:
-    from kpyramid.storage.refs import check_refs, list_refs
+    from kpyramid.storage.refs import check_refs, list_heads
 
     problems = check_refs(place)
     for problem in problems:
         yield Finding("refs", "fail", problem)
     if not problems:
-        yield Finding("refs", "ok", f"{len(list_refs(place))} refs, logs whole")
+        yield Finding("refs", "ok", f"{len(list_heads(place))} refs, logs whole")
 
 
 def _check_exports(place: "Warehouse", _: "Settings") -> Iterator[Finding]:

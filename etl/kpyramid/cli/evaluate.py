@@ -127,11 +127,7 @@ def evaluate(
     `out`: folder for answers, figures and comparisons as Parquet, and a page; local or at
     s3://bucket/prefix.
     """
-    from kpyramid.evaluation.harness import (
-        answer_all,
-        open_measures,
-        parse_arm,
-    )
+    from kpyramid.evaluation.harness import answer_all, open_measures, parse_arm
     from kpyramid.evaluation.questions import read_questions
     from kpyramid.evaluation.report import Reader, lay_out, plan_grid
     from kpyramid.evaluation.results import Results, choose_baseline
@@ -158,11 +154,10 @@ def evaluate(
             require_model(loaded, "--reader llm asks")
             opened = open_backends(loaded, warehouse=warehouse, books=books, patience=float("inf"))
             asker = held.enter_context(opened).asker
-        model = loaded.llm.model or loaded.llm.provider
         readers = [
             Reader()
             if name == "rules"
-            else Reader(model, Backends("llm", "llm", "llm", "llm", asker))
+            else Reader(loaded.llm.name, Backends("llm", "llm", "llm", "llm", asker))
             for name in dict.fromkeys(names)
         ]
         arms = tuple(

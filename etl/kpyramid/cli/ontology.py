@@ -192,12 +192,7 @@ def bootstrap(
     `conceptnet`: file with ConceptNet 5's assertions, .csv or .csv.gz, to be merged in.
     `output`: new Turtle file to write; by default DOMAIN.ttl in the working folder.
     """
-    from kpyramid.ontology.bootstrapping import (
-        WordNet,
-        build_schema,
-        cut_wordnet,
-        merge_conceptnet,
-    )
+    from kpyramid.ontology.bootstrapping import WordNet, build_schema, cut_wordnet, merge_conceptnet
     from kpyramid.ontology.schema import write_schema
 
     target = choose_target(output, "-".join(domain.lower().split()).replace("/", "-"))

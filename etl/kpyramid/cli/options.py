@@ -150,7 +150,8 @@ def command(
         parameters = inspect.signature(function).parameters
         made = {name: _MADE[name] for name in parameters if name in _MADE}
         declared = {o.name: o for p in parameters.values() for o in _declare(p, meanings)}
-        declared |= {n: _declare_shared(n) for n in ("as_json", "verbose") if n not in parameters}
+        common = [name for name in ("as_json", "verbose") if name not in parameters]
+        declared |= {name: _make_option(name, *_SHARED[name]) for name in common}
         arguments = [n for n, p in parameters.items() if p.kind is p.POSITIONAL_ONLY]
 
         @wraps(function)
@@ -191,29 +192,27 @@ def split_help(function: Callable[..., object]) -> tuple[str, dict[str, str]]:
 def _declare(p: inspect.Parameter, meanings: Mapping[str, str]) -> list[inspect.Parameter]:
     """The command-line options for a function's parameter."""
     if p.name in _MADE:
-        return [_declare_shared(name) for name in _MADE[p.name][1]]
+        return [_make_option(name, *_SHARED[name]) for name in _MADE[p.name][1]]
     kind, default = p.annotation, p.default
     if p.name in _SHARED and p.kind is p.KEYWORD_ONLY and default is p.empty:
-        return [_declare_shared(p.name, meanings.get(p.name))]
+        return [_make_option(p.name, *_SHARED[p.name], meanings.get(p.name))]
     base, *extra = get_args(kind) if get_origin(kind) is Annotated else (kind,)
     if extra:
-        info = copy.copy(extra[0])
+        info = extra[0]
     elif p.kind is p.POSITIONAL_ONLY:
         info = typer.Argument(metavar=p.name.upper())
     else:
         info = typer.Option(f"--{p.name.strip('_').replace('_', '-')}")
-    info.help = meanings.get(p.name, info.help)
-    return [_make_option(p.name, Annotated[base, info], default)]
+    return [_make_option(p.name, base, default, info, meanings.get(p.name))]
 
 
-def _declare_shared(name: str, meaning: str | None = None) -> inspect.Parameter:
-    kind, default, option = _SHARED[name]
+def _make_option(
+    name: str, kind: Any, default: object, option: Any, meaning: str | None = None
+) -> inspect.Parameter:
+    """A parameter of a command; `meaning`: its help, where it differs from the option's own."""
     info = copy.copy(option)
     info.help = meaning or info.help
-    return _make_option(name, Annotated[kind, info], default)
-
-
-def _make_option(name: str, kind: Any, default: object) -> inspect.Parameter:
+    kind = Annotated[kind, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
@@ -342,9 +341,8 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         _report_error(f"{e}. What was finished is kept; mend it and run the command again.", 8)
         raise typer.Exit(8) from e
     except KeyboardInterrupt as e:
-        ended, code = (
-            ("Ended by SIGTERM", 143) if isinstance(e, _TerminatedError) else ("Stopped", 130)
-        )
+        code = getattr(e, "exit_code", 130)
+        ended = "Ended by SIGTERM" if isinstance(e, _TerminatedError) else "Stopped"
         text = f"{ended}: {e}" if str(e) else f"{ended}. {_RESUMABLE}"
         say(text, err=True)
         _print_error(text, code)

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kpyramid.cli.cache import open_cache
 from kpyramid.cli.console import shorten
 from kpyramid.cli.options import Natural, open_seen
-from kpyramid.cli.render import (
-    Result,
-    count_things,
-    describe,
-    lay_out,
-    name_first,
-)
+from kpyramid.cli.render import Result, count_things, describe, lay_out, name_first
 from kpyramid.errors import InputError, SettingsError
 
 if TYPE_CHECKING:
@@ -108,10 +102,6 @@ def rejects(
     stages = [each.name for each in PIPELINE]
     if stage not in (None, *stages):
         raise InputError(f"--stage {stage!r}: no such stage; there are {', '.join(stages)}")
-    chunks = map_column(opened.table("chunks"), "chunk_id", "document_id")
-    rows = [
-        {**row, "document_id": row["document_id"] or chunks.get(row["chunk_id"])} for row in rows
-    ]
     chosen = [
         {**row, "source": sources.get(row["document_id"])}
         for row in rows
@@ -144,16 +134,15 @@ def rejects(
 
 def _find_sentence(row: Mapping[str, Any], text: str | None) -> str | None:
     """The sentence of a document around the characters of a reject, where it says more."""
-    from kpyramid.documents.sentences import split_sentences
+    from kpyramid.pipeline.report.words import cut_sentence
 
     place = _SPAN.search(row["detail"])
     if place is None or text is None:
         return None
     start = max(0, int(place[0]) - _AROUND)
     nearby = text[start : int(place[0]) + _AROUND]
-    spans = (s for s in split_sentences(nearby) if s.start <= int(place[0]) - start < s.end)
-    sentence = next((nearby[s.start : s.end] for s in spans), None)
-    return None if sentence is None or sentence in row["detail"] else sentence
+    sentence = cut_sentence(nearby, int(place[0]) - start)
+    return None if sentence in row["detail"] else sentence
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
@@ -163,16 +152,18 @@ def _place(row: Mapping[str, Any]) -> tuple[str, str, list[int], str]:
 
 
 def _read_rejects(snapshot: "Snapshot") -> tuple[list[dict[str, Any]], int]:
-    """The rejects of visible documents, and the number of the others."""
+    """The rejects of visible documents, each with its document if any, and the number of others."""
     from kpyramid.storage.contracts import load_contracts, map_column, read_table
 
     path = snapshot.folder / "tables" / "rejects.parquet"
-    rows = read_table(path, load_contracts()["rejects"]).to_pylist()
+    rows: list[dict[str, Any]] = read_table(path, load_contracts()["rejects"]).to_pylist()
+    document_of = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
+    for row in rows:
+        row["document_id"] = row["document_id"] or document_of.get(row["chunk_id"])
     if not snapshot.describe_scope():
         return rows, 0
     seen = {*snapshot.table("documents")["document_id"].to_pylist()}
-    document_of = map_column(snapshot.table("chunks"), "chunk_id", "document_id")
-    mine = [row for row in rows if (row["document_id"] or document_of.get(row["chunk_id"])) in seen]
+    mine = [row for row in rows if row["document_id"] in seen]
     return mine, len(rows) - len(mine)
 
 

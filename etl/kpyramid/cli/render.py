@@ -196,11 +196,11 @@ def _show_cell(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False), _WIDE) if words is None else words
 
 
-def name_first(lines: Sequence[str], most: int, hint: str = "; --json lists all") -> Iterator[str]:
+def name_first(lines: Sequence[str], most: int) -> Iterator[str]:
     """The first of these lines, indented, and how many more there are."""
     yield from (f"  {line}" for line in lines[:most])
     if len(lines) > most:
-        yield f"  and {len(lines) - most} more{hint}"
+        yield f"  and {len(lines) - most} more; --json lists all"
 
 
 def count_things(number: int, noun: str) -> str:

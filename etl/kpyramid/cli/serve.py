@@ -148,7 +148,7 @@ def _open(
     from kpyramid.serve.current import Current
     from kpyramid.settings import load_settings
 
-    loaded = load_settings(Path(settings) if settings else None)
+    loaded = load_settings(settings)
     with open_decided(loaded, warehouse) as backends:
         current = Current(snapshot, warehouse, model=loaded.embed)
         try:

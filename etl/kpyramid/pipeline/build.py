@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kpyramid.documents.corpus import list_corpus
 from kpyramid.errors import GateError, InputError, PyramidError
@@ -45,10 +45,6 @@ from kpyramid.storage.runs import (
 )
 from kpyramid.storage.verification import require_whole
 from kpyramid.storage.writing import write_durably
-
-if TYPE_CHECKING:
-    from kpyramid.pipeline.runner import Shard
-
 
 # A build that would repeat its ref's snapshot: its marks and its report, at little cost.
 
@@ -100,17 +96,13 @@ def find_repeat(
         marks[-1] = replace(publish, details=details, gates={})
         figure = (run.folder / FIGURE).read_text("utf-8")
         took = {PIPELINE[-1].name: round(time.monotonic() - started, 3)}
+        unasked: Mapping[str, JsonValue] = {"asked": 0, "hits": 0}  # all replies were stored
         done = (
-            replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model=_ask_nothing(m))
+            replace(m, recomputed=0, seconds=took.get(m.stage, 0.0), model=m.model and unasked)
             for m in marks
         )
         return Repeat(tuple(done), report, figure)
     return None
-
-
-def _ask_nothing(mark: StageMark) -> Mapping[str, JsonValue]:
-    """A stage's account of its model when all replies were stored."""
-    return {"asked": 0, "hits": 0} if mark.model else {}
 
 
 def repeat_run(run: Run, repeat: Repeat) -> dict[str, Any]:
@@ -226,33 +218,35 @@ def call_stage(
     run: str,
     warehouse: str,
     corpus: str | None = None,
-    settings_file: str | None = None,
+    settings_file: str | Path | None = None,
     ref: str = "main",
     order: str | None = None,
     allow_shrink: bool = False,
     workers: int = 1,
-    shard: "Shard | None" = None,
+    shard: str | None = None,
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> StageMark:
     """Runs one stage of the named run; the first stage starts the run, then calls `check`.
 
+    `shard`: the part whose caches are filled, such as 0/4, instead of the stage.
+
     Raises:
-        InputError: the first stage has no corpus, or a later one no run.
+        InputError: the first stage has no corpus, a later one no run, or there is no such shard.
         GateError: publish was refused by a gate.
         PyramidError: whatever else the stage found wrong.
     """
-    from kpyramid.pipeline.runner import run_stage
+    from kpyramid.pipeline.runner import read_shard, run_stage
 
+    part = None if shard is None else read_shard(shard)
     place = open_warehouse(warehouse)
     if name == PIPELINE[0].name:
         if corpus is None:
             raise InputError(f"stage {name} starts a run: give it --corpus FOLDER")
-        settings = load_settings(Path(settings_file) if settings_file else None)
         current = start_run(
             place,
             corpus,
-            settings,
+            load_settings(settings_file),
             ref=ref,
             name=run,
             order=order,
@@ -261,7 +255,7 @@ def call_stage(
     else:
         current = open_run(place, run)
         if settings_file:
-            now = load_settings(Path(settings_file))
+            now = load_settings(settings_file)
             current = replace(current, settings=current.settings.with_operations(now))
             if current.settings != now:
                 log.warning(
@@ -278,7 +272,7 @@ def call_stage(
             check()
             _write_plan(current, workers)
         watch = progress or Progress()
-        mark = run_stage(current, name, workers=workers, progress=watch, shard=shard)
+        mark = run_stage(current, name, workers=workers, progress=watch, shard=part)
         if name == PIPELINE[-1].name:
             report = _finish(current, None)
             changes = {"changes": report["changes"]} if report["changes"] else {}

@@ -284,45 +284,45 @@ _MOST_SECONDS = 120.0
 _MOST_MEMORY = 4 * 2**30
 
 
-class Converter:
-    """Child processes that convert files, as many as `workers`; one that dies is replaced."""
+def convert_all(
+    files: Sequence[tuple[str, bytes]], workers: int, seconds: float = _MOST_SECONDS
+) -> Iterator[Converted]:
+    """The conversions of files, given as suffix and bytes, in their order.
 
-    def __init__(self, workers: int, seconds: float = _MOST_SECONDS) -> None:
-        self._workers, self._seconds = workers, seconds
+    As many child processes convert as there are `workers`; one that dies is replaced.
+    """
+    free: SimpleQueue[Child] = SimpleQueue()
+    serve = "kpyramid.documents.conversion:serve", _MOST_MEMORY
+    children = [Child(*serve) for _ in range(min(workers, len(files)))]
+    for child in children:
+        free.put(child)
 
-    def convert_all(self, files: Sequence[tuple[str, bytes]]) -> Iterator[Converted]:
-        """The conversions of files, given as suffix and bytes, in their order."""
-        free: SimpleQueue[Child] = SimpleQueue()
-        serve = "kpyramid.documents.conversion:serve", _MOST_MEMORY
-        children = [Child(*serve) for _ in range(min(self._workers, len(files)))]
-        for child in children:
+    def convert(file: tuple[str, bytes]) -> Converted:
+        child = free.get()
+        try:
+            return _convert(child, seconds, *file)
+        finally:
             free.put(child)
 
-        def convert(file: tuple[str, bytes]) -> Converted:
-            child = free.get()
-            try:
-                return self._convert(child, *file)
-            finally:
-                free.put(child)
+    pool = ThreadPoolExecutor(max(len(children), 1))
+    try:
+        yield from pool.map(convert, files)
+    finally:
+        for child in children:
+            child.stop()
+        pool.shutdown(cancel_futures=True)
 
-        pool = ThreadPoolExecutor(max(len(children), 1))
-        try:
-            yield from pool.map(convert, files)
-        finally:
-            for child in children:
-                child.stop()
-            pool.shutdown(cancel_futures=True)
 
-    def _convert(self, child: Child, ending: str, data: bytes) -> Converted:
-        head = json.dumps({"ending": ending, "size": len(data)}).encode()
-        try:
-            return _CONVERTED.validate_json(child.ask(head + b"\n" + data, self._seconds))
-        except TimeoutError:
-            detail = f"not converted in {self._seconds:g} seconds; the process was stopped"
-            return Converted(reason="too_slow", detail=detail)
-        except EOFError:
-            detail = "the process that converted it died, most likely at its limit of "
-            return Converted(reason="killed", detail=f"{detail}{_MOST_MEMORY >> 30} GiB")
+def _convert(child: Child, seconds: float, ending: str, data: bytes) -> Converted:
+    head = json.dumps({"ending": ending, "size": len(data)}).encode()
+    try:
+        return _CONVERTED.validate_json(child.ask(head + b"\n" + data, seconds))
+    except TimeoutError:
+        detail = f"not converted in {seconds:g} seconds; the process was stopped"
+        return Converted(reason="too_slow", detail=detail)
+    except EOFError:
+        detail = "the process that converted it died, most likely at its limit of "
+        return Converted(reason="killed", detail=f"{detail}{_MOST_MEMORY >> 30} GiB")
 
 
 def open_converter(context: Context) -> Convert | None:
@@ -340,7 +340,7 @@ def open_converter(context: Context) -> Convert | None:
 
         def compute(missing: Sequence[FileKey]) -> Iterator[bytes]:
             wanted = [(ending, data[ending, digest]) for ending, digest in missing]
-            for converted in Converter(context.workers).convert_all(wanted) if wanted else ():
+            for converted in convert_all(wanted, context.workers) if wanted else ():
                 yield _CONVERTED.dump_json(converted)
 
         decode = _CONVERTED.validate_json

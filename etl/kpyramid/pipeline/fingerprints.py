@@ -169,7 +169,8 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
         for function in FUNCTIONS
         if function.name in stage.ports
     }
-    uses_ontology = "schema" in stage.ports
+    ontology = identify_resource("ontology", settings) if "schema" in stage.ports else None
+    rereads = stage.name == "induce" and settings.cascade.reads_windows  # what extract was replied
     return hash_value(
         {
             "stage": stage.name,
@@ -177,17 +178,11 @@ def fingerprint_stage(stage: Stage, settings: Settings) -> str:
             "settings": describe_settings(stage.name, settings),
             "model": describe_model_part(stage.name, settings),
             "functions": functions,
-            "ontology": (
-                identify_resource("ontology", settings).describe() if uses_ontology else None
-            ),
+            "ontology": ontology.describe() if ontology else None,
             "contracts": {name: hash_contract(name) for name in {*stage.reads, *stage.writes}},
             "libraries": _list_versions(("pyarrow", *stage.libraries)),
             **{name: read(settings) for name, read in _BY_PORT.items() if name in stage.ports},
-            **(
-                {"replies": describe_model_part("extract", settings)}  # it reads them again
-                if stage.name == "induce" and settings.cascade.reads_windows
-                else {}
-            ),
+            **({"replies": describe_model_part("extract", settings)} if rereads else {}),
             **({"lexicon": _identify_lexicon().describe()} if stage.name in _COMPARING else {}),
         }
     )

@@ -272,9 +272,7 @@ def open_backends(
     Raises:
         SettingsError: a setting is wrong, or there is no model, or no key for it.
     """
-    chosen = settings
-    if not isinstance(chosen, Settings):
-        chosen = load_settings(Path(chosen) if chosen else None)
+    chosen = settings if isinstance(settings, Settings) else load_settings(settings)
     if patience <= 0:
         raise SettingsError(f"patience is {patience}: pass the seconds to wait, more than 0")
     if llm:

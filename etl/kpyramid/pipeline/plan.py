@@ -14,23 +14,17 @@ from kpyramid.completion import naming
 from kpyramid.documents.corpus import Corpus
 from kpyramid.embeddings.served import MOST_TEXTS
 from kpyramid.extraction.cascade.windows import WINDOWED, list_windows
-from kpyramid.extraction.types import Chunk, Extraction, Titled
+from kpyramid.extraction.types import Extraction, Titled
 from kpyramid.keys import JsonValue
 from kpyramid.llm.endpoint import find_place
 from kpyramid.llm.estimates import Estimate, Estimator, Range, calibrate
 from kpyramid.llm.task import Task
 from kpyramid.pipeline.cache import CachedEmbedder, Context, open_converter
 from kpyramid.pipeline.fingerprints import walk_stored
-from kpyramid.pipeline.models import (
-    Looker,
-    Model,
-    fetch_books,
-    open_collector,
-    open_replies,
-)
+from kpyramid.pipeline.models import Looker, Model, fetch_books, open_collector, open_replies
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, UnknownError, find_stage
 from kpyramid.pipeline.stages import chunk, extract, ingest
-from kpyramid.pipeline.stages.tables import title_chunks
+from kpyramid.pipeline.stages.tables import read_chunks, title_chunks
 from kpyramid.pipeline.tasks import EXPECTED, TASKS, list_tasks
 from kpyramid.pipeline.wiring import (
     Ports,
@@ -41,7 +35,7 @@ from kpyramid.pipeline.wiring import (
     require_ontology,
 )
 from kpyramid.settings import Settings
-from kpyramid.storage.contracts import load_contracts, map_column
+from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.erasure import load_erased
 from kpyramid.storage.former import find_former
 from kpyramid.storage.layout import Warehouse, name_place
@@ -262,11 +256,7 @@ class Forecast:
 
     def _foresee_induce(self, model: Model) -> dict[str, Estimate]:
         """The exact requests, as they follow from the chunks."""
-        title = map_column(self.documents, "document_id", "title")
-        passages = [
-            Chunk(row["text"], title[row["document_id"]], row["document_id"])
-            for row in self.chunks.select(["document_id", "text"]).to_pylist()
-        ]
+        passages = read_chunks(self.documents, self.chunks)
         open_inducer(self._settings, model.caller, Progress()).induce(passages)
         return self.estimator.estimate(model.pending.values())
 

@@ -1,6 +1,5 @@
 """The runner: all side effects of stages. It reads, checks, calls, checks, writes, marks."""
 
-import hashlib
 import logging
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from kpyramid.documents.conversion import CONVERTER
 from kpyramid.documents.formats import require_readable
 from kpyramid.documents.qualifiers import CORRECTED
 from kpyramid.errors import InputError, IntegrityError, PyramidError
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.caller import is_due
 from kpyramid.llm.ledger import read_totals
 from kpyramid.llm.task import Request
@@ -26,7 +25,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
-from kpyramid.storage.contracts import hash_contract, load_contracts
+from kpyramid.storage.contracts import flatten, hash_contract, load_contracts
 from kpyramid.storage.former import Former, find_former
 from kpyramid.storage.identity import is_installed
 from kpyramid.storage.layout import clean_staging
@@ -46,7 +45,19 @@ class Shard:
 
     def holds(self, value: str) -> bool:
         """Whether the part has rows with this key or document."""
-        return int(hashlib.sha256(value.encode()).hexdigest()[:8], 16) % self.count == self.index
+        return int(hash_bytes(value.encode())[:8], 16) % self.count == self.index
+
+
+def read_shard(text: str) -> Shard:
+    """The part that a text such as 0/4 names.
+
+    Raises:
+        InputError: it names none.
+    """
+    index, _, count = text.partition("/")
+    if not (index.isdecimal() and count.isdecimal()):
+        raise InputError(f"shard {text!r}: write I/N, such as 0/4")
+    return Shard(int(index), int(count))
 
 
 def run_stage(
@@ -358,5 +369,4 @@ def _check_output(
 
 def _column(tables: Mapping[str, pa.Table], column: str) -> pa.ChunkedArray:
     table, name = column.split(".")
-    values = tables[table][name]
-    return pc.list_flatten(values) if pa.types.is_list(values.type) else values
+    return flatten(tables[table][name])

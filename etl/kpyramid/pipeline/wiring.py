@@ -130,7 +130,6 @@ class Ports:
         self.former = context.former
         self._context = context
         self._stage = stage
-        self._progress = context.progress
         self._opener = opener
         self._functions: list[CachedFunction[Any, Any]] = []
 
@@ -228,10 +227,10 @@ class Ports:
             model.caller,
             settings,
             vocabulary=write_vocabulary(load_schema(self.settings)) if windows else NO_VOCABULARY,
-            model=self.settings.llm.model or self.settings.llm.provider,
+            model=self.settings.llm.name,
             max_tokens=self.settings.llm.max_tokens,
             concurrency=self.settings.llm.concurrency,
-            progress=self._progress,
+            progress=self._context.progress,
             seed=self.settings.llm.seed,
         )
 
@@ -245,15 +244,14 @@ class Ports:
         """f_ins by a language model, chunk by chunk; None if windows are read."""
         if self.model is None:
             return None
-        return open_inducer(self.settings, self.model.caller, self._progress)
+        return open_inducer(self.settings, self.model.caller, self._context.progress)
 
     @cached_property
     def namer(self) -> Namer | None:
         """Names of proposals by a language model, batch by batch."""
         if self.model is None:
             return None
-        model = self.settings.llm.model or self.settings.llm.provider
-        return Namer(self.model.caller, *self._batching, model, self._foresees)
+        return Namer(self.model.caller, *self._batching, self.settings.llm.name, self._foresees)
 
     @cached_property
     def condenser(self) -> Condenser | None:
@@ -313,8 +311,8 @@ def open_inducer(settings: Settings, asker: Asker, progress: Progress) -> Induce
     groups = list_pairs(schema) if mode == "exhaustive" else group_properties(schema)
     shown = read_examples(examples) if examples else ()
     questions = [Question(group, schema, shown) for group in groups]
-    model = llm.model or llm.provider
-    return Inducer(asker, questions, TASKS[mode], model, llm.max_tokens, llm.concurrency, progress)
+    limits = llm.max_tokens, llm.concurrency
+    return Inducer(asker, questions, TASKS[mode], llm.name, *limits, progress)
 
 
 @contextmanager
@@ -341,15 +339,14 @@ def require_ontology(settings: Settings) -> None:
         SettingsError: there is none of that name, or it lacks what columns of tables are to mean.
         InputError: one of the files is wrong; names it.
     """
-    files = locate_files(settings)
-    decisions = load_decisions(settings.complete)
-    accepted = decisions.list_accepted(load_schema(settings)) if decisions.entries else []
-    load_corrections(settings.publish.corrections, load_schema(settings))
+    files, decisions = locate_files(settings), load_decisions(settings.complete)
+    schema = load_schema(settings)
+    accepted = decisions.list_accepted(schema) if decisions.entries else []
+    load_corrections(settings.publish.corrections, schema)
     if settings.ingest.columns is not None:
-        _require_columns(settings.ingest.columns, load_schema(settings), accepted)
+        _require_columns(settings.ingest.columns, schema, accepted)
     if settings.induce.ontology in locate_declarations("ontology"):
         return  # it comes with the package, tested; reading it would cost each build half a second
-    schema = load_schema(settings)
     known = schema.term_by_iri.keys()
     used = {iri for c in load_constraints(settings) for iri in (c.target, c.property_iri) if iri}
     if strange := sorted(iri for iri in used - known if iri.startswith(schema.base)):

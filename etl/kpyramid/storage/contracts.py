@@ -288,7 +288,7 @@ class Contract:
             source = table if target == self.table else tables.get(target)
             if source is None:
                 continue
-            values = pc.drop_null(_flatten(table[column.name]))
+            values = pc.drop_null(flatten(table[column.name]))
             known = pc.is_in(values, value_set=source[target_column].combine_chunks())
             if not pc.all(known, min_count=0).as_py():
                 missing = values.filter(pc.invert(known))[0].as_py()
@@ -369,7 +369,8 @@ def _ascends(table: pa.Table, key: Sequence[str]) -> bool:
     return bool(pc.all(more, min_count=0).as_py())
 
 
-def _flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def flatten(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The elements of a column of lists; another column as it is."""
     return pc.list_flatten(values) if pa.types.is_list(values.type) else values
 
 

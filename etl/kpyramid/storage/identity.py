@@ -1,6 +1,5 @@
 """The files of a model, located and hashed without loading it: an ingredient of keys."""
 
-import hashlib
 import importlib.metadata
 import importlib.util
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kpyramid.errors import SettingsError
-from kpyramid.keys import JsonValue
+from kpyramid.keys import JsonValue, hash_bytes, hash_file
 
 if TYPE_CHECKING:  # a snapshot is read without settings
     from kpyramid.settings import EmbedSettings
@@ -176,9 +175,5 @@ def _find_package(package: str) -> Path | None:
 
 
 def hash_files(name: str, files: Mapping[str, Path]) -> Identity:
-    digest = hashlib.sha256()
-    for relative in sorted(files):
-        with files[relative].open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{content}  {relative}\n".encode())
-    return Identity(name, digest.hexdigest(), files)
+    sums = "".join(f"{hash_file(files[each])}  {each}\n" for each in sorted(files))
+    return Identity(name, hash_bytes(sums.encode()), files)

@@ -19,7 +19,7 @@ from kpyramid.storage.refs import (
     check_ref_name,
     find_entry,
     list_entries,
-    list_refs,
+    list_heads,
     list_standing,
     read_head,
     read_newest,
@@ -180,7 +180,7 @@ def promote(warehouse: Warehouse, ref: str, snapshot: str, *, at: str) -> RefEnt
     made = max(
         (
             entry
-            for name in list_refs(warehouse)
+            for name in list_heads(warehouse)
             for entry in list_entries(warehouse, name)
             if entry.snapshot == snapshot and entry.action == "build"
         ),

@@ -72,17 +72,12 @@ def require_movable(warehouse: Warehouse, ref: str) -> None:
         raise InputError(f"ref {ref!r} could be taken for a snapshot's id; give it another name")
 
 
-def list_refs(warehouse: Warehouse) -> list[str]:
-    """The names of all refs, sorted; other files are skipped with a warning.
+def list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
+    """The newest entry of each ref, by its name, sorted; other files are skipped with a warning.
 
     Raises:
         IntegrityError: the newest entry of a ref cannot be read.
     """
-    return [*list_heads(warehouse)]
-
-
-def list_heads(warehouse: Warehouse) -> dict[str, RefEntry]:
-    """The newest entry of each ref, by its name, sorted; see `list_refs`."""
     heads = ((name, read_head(warehouse, name)) for name in list_logs(warehouse))
     return {name: head for name, head in heads if head is not None}
 
@@ -165,7 +160,7 @@ def find_entry(warehouse: Warehouse, name: str) -> RefEntry:
     ref, is_earlier, place = name.partition("@")
     entries = list_entries(warehouse, check_ref_name(ref))
     if not entries:
-        refs = ", ".join(list_refs(warehouse)) or "none"
+        refs = ", ".join(list_heads(warehouse)) or "none"
         raise InputError(
             f"unknown ref {ref!r} in warehouse {warehouse.locate()}; refs there: {refs}. "
             "`kpyramid snapshots` lists them, `kpyramid build CORPUS` makes one"

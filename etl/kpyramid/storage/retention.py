@@ -21,7 +21,7 @@ from kpyramid.storage.bucket import BucketStore
 from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse, clean_staging, explain_damage
 from kpyramid.storage.leases import list_held, lock_bucket
-from kpyramid.storage.refs import RefEntry, list_entries, list_refs, list_standing
+from kpyramid.storage.refs import RefEntry, list_entries, list_heads, list_standing
 from kpyramid.storage.results import MARKER
 from kpyramid.storage.runs import find_damaged, list_runs
 from kpyramid.storage.snapshots import MANIFEST, date_snapshots
@@ -163,7 +163,7 @@ class Objects:
         here, there = self._list(_TRASH if in_trash else ""), self._list("" if in_trash else _TRASH)
         items = []
         for path, (kind, blobs) in here.items():
-            mark = _name_mark(kind, path, in_trash=in_trash)
+            mark = f"{_TRASH}/{_name_mark(kind, path)}" if in_trash else _name_mark(kind, path)
             if _MARKS[kind] and mark not in {blob.name for blob in blobs}:
                 continue
             if not _MARKS[kind] and not in_trash and path in there:
@@ -176,25 +176,23 @@ class Objects:
     def move(self, items: Sequence[Item]) -> None:
         """See `Folders`; the mark is in the trash before it is gone from its place."""
         for item in items:
-            target = _name_mark(item.kind, item.path, in_trash=True)
-            self._carry(_name_mark(item.kind, item.path), target)
+            mark = _name_mark(item.kind, item.path)
+            self._carry(mark, f"{_TRASH}/{mark}")
 
     def restore(self, items: Sequence[Item]) -> None:
         """See `Folders`; a mark that was written anew stays."""
         for item in items:
-            target = _name_mark(item.kind, item.path)
-            source = _name_mark(item.kind, item.path, in_trash=True)
-            if _MARKS[item.kind] and self.bucket.read(target) is None:
-                self._carry(source, target)
+            mark = _name_mark(item.kind, item.path)
+            if _MARKS[item.kind] and self.bucket.read(mark) is None:
+                self._carry(f"{_TRASH}/{mark}", mark)
             else:
-                self.bucket.delete(source)
+                self.bucket.delete(f"{_TRASH}/{mark}")
 
     def delete(self, items: Sequence[Item]) -> None:
         for item in items:
-            source = _name_mark(item.kind, item.path, in_trash=True)
-            note = f"{_DELETED}/{source.removeprefix(f'{_TRASH}/')}"
-            self._carry(source, note)
-            self._purge(item.kind, item.path, note)
+            mark = _name_mark(item.kind, item.path)
+            self._carry(f"{_TRASH}/{mark}", f"{_DELETED}/{mark}")
+            self._purge(item.kind, item.path, f"{_DELETED}/{mark}")
 
     def finish(self) -> None:
         for path, (kind, notes) in self._list(_DELETED).items():
@@ -233,9 +231,8 @@ class Objects:
         return items
 
 
-def _name_mark(kind: str, path: str, *, in_trash: bool = False) -> str:
-    name = f"{path}/{_MARKS[kind] or _NOTE}"
-    return f"{_TRASH}/{name}" if in_trash else name
+def _name_mark(kind: str, path: str) -> str:
+    return f"{path}/{_MARKS[kind] or _NOTE}"
 
 
 def _is_use(kind: str, blob: Blob) -> bool:
@@ -361,7 +358,7 @@ def _drop_copies(area: Warehouse, there: Collection[str], policy: Policy) -> Non
 def _find_needed(warehouse: Warehouse, policy: Policy, held: Mapping[str, str]) -> _Needed:
     """A function that tells whether an item of the warehouse or its trash is needed."""
     runs, known = list_runs(warehouse), date_snapshots(warehouse)
-    refs = [ref for ref in list_refs(warehouse) if ref not in policy.ended]
+    refs = [ref for ref in list_heads(warehouse) if ref not in policy.ended]
     logs = {ref: list_entries(warehouse, ref) for ref in refs}
     snapshots = {*held.values(), *_keep_snapshots(logs, policy, runs, known)}
     named = _keep_runs(logs, policy, runs, snapshots)
@@ -437,15 +434,15 @@ def _keep_runs(
     return retained
 
 
-def read_marks(warehouse: Warehouse, runs: Iterable[str], place: str = "runs") -> set[str]:
-    """The stored results that runs name, as STAGE/KEY; `place`: the folder of the runs.
+def read_marks(warehouse: Warehouse, runs: Iterable[str]) -> set[str]:
+    """The stored results that runs name, as STAGE/KEY.
 
     Raises:
         IntegrityError: a mark cannot be read.
     """
     marks = set()
     for run in filter(None, runs):  # of a snapshot whose run no ref knows
-        names = [blob.name for blob in warehouse.store.list(f"{place}/{run}/stages")]
+        names = [blob.name for blob in warehouse.store.list(f"runs/{run}/stages")]
         for name, data in zip(names, warehouse.read_all(names), strict=True):
             with explain_damage(
                 f"mark {warehouse.locate(name)}",

@@ -17,14 +17,8 @@ from typing import Any
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.settings import Settings, read_recorded
-from kpyramid.storage.layout import (
-    Warehouse,
-    explain_damage,
-    is_dead,
-    name_place,
-    name_process,
-)
-from kpyramid.storage.refs import RefEntry, check_ref_name, read_head, require_movable
+from kpyramid.storage.layout import Warehouse, explain_damage, is_dead, name_place, name_process
+from kpyramid.storage.refs import RefEntry, check_ref_name, name_now, read_head, require_movable
 
 _RECORD = re.compile(r"runs/[^/]+/run\.json")
 _MARK = re.compile(r"runs/[^/]+/stages/[^/]+\.json")
@@ -103,23 +97,21 @@ def start_run(
     now = datetime.now(UTC)
     require_movable(warehouse, ref)
     head = read_head(warehouse, ref)
-    given = order is not None
-    order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
     name = name or f"{now:%Y%m%dT%H%M%SZ}-{uuid.uuid4().hex[:6]}"
     record_name = f"runs/{check_ref_name(name)}/run.json"
+    place = warehouse, name, name_place(corpus)
     if warehouse.store.read(record_name) is not None:
         known = open_run(warehouse, name)
         shaping = settings.with_operations(known.settings)
-        asked = Run(warehouse, name, name_place(corpus), shaping, ref, order, allow_shrink)
-        if replace(asked, order=known.order, former=known.former) != known or (
-            given and order != known.order
-        ):
+        asked = known.order if order is None else order
+        if Run(*place, shaping, ref, asked, allow_shrink, known.former) != known:
             raise InputError(
                 f"run {name!r} was started with another corpus, ref, settings, order or "
                 f"allow-shrink (see {warehouse.locate(record_name)}); give this one another name"
             )
         return replace(known, settings=settings)
-    run = Run(warehouse, name, name_place(corpus), settings, ref, order, allow_shrink, head)
+    order = order or max(now.isoformat(timespec="microseconds"), head.order if head else "")
+    run = Run(*place, settings, ref, order, allow_shrink, head)
     record = {
         "run": name,
         "corpus": run.corpus,
@@ -165,9 +157,8 @@ def note_state(run: Run, status: str, **noted: JsonValue) -> None:
     `status`: running, waiting (for its next stage), done, refused (by gates), failed or killed.
     `noted`: error, exit_code, refused_by (the gates), figures (results in numbers).
     """
-    name, now = f"runs/{run.name}/run.json", datetime.now(UTC).isoformat(timespec="seconds")
+    name, ended = f"runs/{run.name}/run.json", None if status == "running" else name_now()
     whose: dict[str, JsonValue] = {"host": socket.gethostname(), "process": name_process()}
-    ended = None if status == "running" else now
     try:
         record = json.loads(run.warehouse.store.read(name) or b"")
         cleared = dict.fromkeys(("error", "exit_code", "refused_by"))

@@ -15,7 +15,7 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.storage.contracts import Contract, find_rows, load_contracts, read_blocks
 from kpyramid.storage.items import do_at_once
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.refs import list_entries, list_refs
+from kpyramid.storage.refs import list_entries, list_heads
 from kpyramid.storage.snapshots import (
     MANIFEST,
     SNAPSHOT_DIGITS,
@@ -36,7 +36,7 @@ def list_snapshots(warehouse: Warehouse) -> list[dict[str, JsonValue]]:
     """
     heads: dict[str, list[str]] = {}
     committed: dict[str, str] = {}
-    for ref in list_refs(warehouse):
+    for ref in list_heads(warehouse):
         entries = list_entries(warehouse, ref)
         heads.setdefault(entries[-1].snapshot, []).append(ref)
         for entry in entries:
@@ -69,10 +69,7 @@ def check_bytes(folder: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as e:
         return [f"{folder}: {e}"]
     problems = [f"{SUMS}: its last line has no end"] if end else []
-    listed = {}
-    for line in lines:
-        digest, _, name = line.partition("  ")
-        listed[name] = digest
+    listed = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
     if hash_bytes(manifest)[:SNAPSHOT_DIGITS] != identify_folder(folder):
         problems.append(f"{MANIFEST}: its hash is not the snapshot's id {folder.name}")
     else:  # the manifest is what the id vouches for; the sums have to repeat it

@@ -1,6 +1,5 @@
 """Declarations of corpora, one TOML file each: what a night reads, when, and which ref it moves."""
 
-import hashlib
 import os
 import re
 import tomllib
@@ -17,6 +16,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError, SettingsError
+from kpyramid.keys import hash_bytes
 from kpyramid.snapshot import Form
 from kpyramid.storage.layout import is_address
 from kpyramid.storage.refs import name_ref_of_day
@@ -197,7 +197,7 @@ def list_corpora(folder: Path) -> list[Corpus]:
         refs = {corpus.ref, corpus.candidate}
         taken = [(ref, o.name) for o in corpora.values() for ref in refs & {o.ref, o.candidate}]
         if taken and not corpus.problem:
-            corpus = _refuse(path, [f"ref: {taken[0][0]!r} is what {taken[0][1]} moves"])
+            corpus = refuse_corpus(path, [f"ref: {taken[0][0]!r} is what {taken[0][1]} moves"])
         corpora[corpus.name] = corpus
     return [*corpora.values()]
 
@@ -231,7 +231,7 @@ def plan_night(
         allow_shrink=bool(params.get("allow_shrink")),
     )
     shaping = (dag_run.dag_id, dag_run.run_id, repr(night), settings)
-    digest = hashlib.sha256("\n".join(shaping).encode()).hexdigest()[:12]
+    digest = hash_bytes("\n".join(shaping).encode())[:12]
     return replace(night, run=f"airflow-{moment:%Y%m%dT%H%M%SZ}-{digest}")
 
 
@@ -285,10 +285,11 @@ def _read_corpus(path: Path) -> Corpus:
         problems = [str(e)]
     if not problems:
         return Corpus(path.stem, path, declared)
-    return _refuse(path, problems)
+    return refuse_corpus(path, problems)
 
 
-def _refuse(path: Path, problems: Sequence[str]) -> Corpus:
+def refuse_corpus(path: Path, problems: Sequence[str]) -> Corpus:
+    """A corpus that cannot be used, with the defaults and its problems."""
     why = f"corpus {path.stem}: {'; '.join(problems)}. Mend {path}; dags/README.md has the fields"
     return Corpus(re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, Declaration(source="."), why)
 

@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from inspect import getdoc
 from pathlib import Path
@@ -48,7 +48,7 @@ from kpyramid.errors import (
     SettingsError,
     name_extra,
 )
-from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, Declaration, list_corpora
+from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, list_corpora, refuse_corpus
 
 # Absolute or in a bucket, without `..` and control characters.
 _PATH = r"^(/|(s3|gs|az)://)(?!(.*/)?\.\.(/|$))[^\x00-\x1f]+$"
@@ -131,9 +131,7 @@ def _make_all(corpus: Corpus) -> Iterator[DAG]:
         except (ImportError, AttributeError, TypeError) as e:
             wrong.append(f"{name}.notify: {e}")
     if wrong:  # Airflow would refuse the DAGs of all corpora, not only these
-        problem = f"corpus {corpus.name}: {'; '.join(wrong)}. Mend {corpus.file}"
-        problem += "; dags/README.md has the fields"
-        corpus = replace(corpus, declared=Declaration(source="."), problem=problem)
+        corpus = refuse_corpus(corpus.file, wrong)
     yield build_pyramid(corpus)
     for wanted, make in _OTHERS.items():
         if getattr(corpus.declared, wanted):

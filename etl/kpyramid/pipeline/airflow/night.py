@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 
 from kpyramid.errors import (
     ConflictError,
@@ -34,7 +33,7 @@ from kpyramid.pipeline.cache import CachedEmbedder, Context
 from kpyramid.pipeline.fingerprints import walk_stored
 from kpyramid.pipeline.models import Looker
 from kpyramid.pipeline.report.course import describe_mark
-from kpyramid.pipeline.runner import Shard, read_parts
+from kpyramid.pipeline.runner import read_parts
 from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.stages.extract import list_passages
 from kpyramid.pipeline.stages.ingest import list_unread
@@ -94,7 +93,7 @@ def plan(
         SettingsError: the settings cannot be used; all that is wrong is said.
     """
     file = corpus.settings
-    settings = load_settings(Path(file) if file else None)
+    settings = load_settings(file)
     night = plan_night(corpus, dag_run, params, settings=repr(settings))
     place = ["--run", night.run, "--warehouse", warehouse]
     given = ["--corpus", night.source, "--ref", night.ref, "--order", night.order]
@@ -264,7 +263,7 @@ def _call(
             warehouse=warehouse,
             settings_file=corpus.settings,
             workers=corpus.declared.workers,
-            shard=Shard(*map(int, shard.split("/"))) if shard else None,
+            shard=shard,
         )
 
 

@@ -198,6 +198,8 @@ EXPERIENCE = "experience.jsonl"
 _LOCK = ".experience.lock"
 
 Result = Literal["learnt", "known", "not_due", "refused", "quarantined"]
+_Stated = tuple[Feedback, tuple[Statement, ...]]
+"""A row with its statements."""
 
 
 class Maker(Protocol):
@@ -312,9 +314,7 @@ class _Run:
         public = Graph(self._open_view(frozenset()))
         self._graphs: dict[frozenset[str], Graph] = {frozenset(): public}
 
-    def learn(
-        self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int
-    ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
+    def learn(self, rows: Sequence[Feedback], evolve_when: EvolveWhen, hops: int) -> list[_Stated]:
         """The learnt rows with their new statements."""
         made = [
             (row, statements)
@@ -405,9 +405,7 @@ class _Run:
             self._put_aside(row, "known", "redundant", known)
         return tuple(left)
 
-    def _share_out(
-        self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
-    ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
+    def _share_out(self, rows: list[_Stated]) -> list[_Stated]:
         """The first rows of each source, within its share.
 
         Rows in the file count too. Rows without a source are vouched for by the caller.
@@ -425,9 +423,7 @@ class _Run:
                 self._put_aside(row, "quarantined", "source_share", detail)
         return within
 
-    def _part(
-        self, rows: list[tuple[Feedback, tuple[Statement, ...]]]
-    ) -> list[tuple[Feedback, tuple[Statement, ...]]]:
+    def _part(self, rows: list[_Stated]) -> list[_Stated]:
         """The rows that do not contradict one another, and the first of those that say the same."""
         for row, statements in rows:
             self._note(row, statements)

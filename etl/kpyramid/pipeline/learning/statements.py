@@ -58,33 +58,32 @@ class Made:
     reason: str = ""
 
 
-class Reader:
-    """Reads sentences as the next build will."""
+def find_sound(
+    extractor: DependencyExtractor, sentences: Sequence[str], about: str, value: str
+) -> Statement | None:
+    """The first sentence all of whose facts join a thing and a value; None without any.
 
-    def __init__(self, extractor: DependencyExtractor) -> None:
-        self._extractor = extractor
-
-    def find_sound(self, sentences: Sequence[str], about: str, value: str) -> Statement | None:
-        """The first sentence all of whose facts join a thing and a value; None without any."""
-        wanted = {normalise_name(about), normalise_name(value)}
-        for text, extraction in zip(sentences, self._extractor.extract_all(sentences), strict=True):
-            triples = [Triple(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
-            is_sound = all(
-                {normalise_name(fact.head), normalise_name(fact.tail)} == wanted
-                and not (fact.negated or fact.modality or fact.attribution)
-                for fact in extraction.facts
-            )
-            if triples and is_sound and len(wanted) == 2:
-                return Statement(text, tuple(dict.fromkeys(triples)), about)
-        return None
+    Sentences are read as the next build will.
+    """
+    wanted = {normalise_name(about), normalise_name(value)}
+    for text, extraction in zip(sentences, extractor.extract_all(sentences), strict=True):
+        triples = [Triple(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
+        is_sound = all(
+            {normalise_name(fact.head), normalise_name(fact.tail)} == wanted
+            and not (fact.negated or fact.modality or fact.attribution)
+            for fact in extraction.facts
+        )
+        if triples and is_sound and len(wanted) == 2:
+            return Statement(text, tuple(dict.fromkeys(triples)), about)
+    return None
 
 
 class Stater:
     """Makes statements from questions and their answers, by look-up."""
 
-    def __init__(self, snapshot: Snapshot, reader: Reader) -> None:
+    def __init__(self, snapshot: Snapshot, extractor: DependencyExtractor) -> None:
         self._snapshot = snapshot
-        self._reader = reader
+        self._extractor = extractor
 
     @cached_property
     def _wordings(self) -> tuple[str, ...]:
@@ -121,7 +120,7 @@ class Stater:
                 sentences.insert(
                     0, _finish(f"the {role.removeprefix('the ')} of {name} is {value}")
                 )
-            statement = self._reader.find_sound(sentences, name, value)
+            statement = find_sound(self._extractor, sentences, name, value)
             if statement is not None:
                 return statement
         return None
@@ -186,7 +185,7 @@ class Generator:
     """Makes statements from rows by a model; each is read as a sentence of the corpus will be."""
 
     asker: Asker
-    reader: Reader
+    extractor: DependencyExtractor
     domain: str = ""
 
     def state(self, row: Feedback) -> Made:
@@ -207,7 +206,7 @@ class Generator:
             fault = find_fault(triple, row)
             text = f"{triple.head} {triple.relation} {triple.tail}"
             if not fault:
-                sound = self.reader.find_sound([_finish(text)], triple.head, triple.tail)
+                sound = find_sound(self.extractor, [_finish(text)], triple.head, triple.tail)
                 if sound is not None:
                     statements.append(sound)
                     continue

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from kpyramid.keys import JsonValue
@@ -14,7 +14,7 @@ from kpyramid.pipeline.report.words import load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.settings import Settings
 from kpyramid.storage.identity import library_version
-from kpyramid.storage.refs import read_head
+from kpyramid.storage.refs import name_now, read_head
 from kpyramid.storage.runs import Run, StageMark, list_runs
 from kpyramid.storage.writing import write_durably
 
@@ -55,7 +55,7 @@ def describe_course(run: Run, marks: Sequence[StageMark]) -> dict[str, Any]:
         "head": head.snapshot if head else None,
         "corpus": run.corpus,
         "started": record.get("started"),
-        "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+        "ended": name_now(),
         "took": round(sum(mark.seconds for mark in marks), 1),
         "host": record.get("host"),
         "software": library_version("kpyramid"),

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kpyramid.completion.decisions import load_decisions
 from kpyramid.documents.qualifiers import write_qualifiers
-from kpyramid.documents.sentences import split_sentences
 from kpyramid.documents.words import word_relation
 from kpyramid.errors import InputError, PyramidError
 from kpyramid.keys import JsonValue
 from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.schema import Schema
 from kpyramid.pipeline.report.course import add_trend, describe_course, write_pages
-from kpyramid.pipeline.report.words import cut, load_template
+from kpyramid.pipeline.report.words import cut, cut_sentence, load_template
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.stages.ingest import list_unread
 from kpyramid.snapshot.diff import Change, compare
@@ -68,15 +67,16 @@ def open_tables(folder: Path) -> "Iterator[Database]":
         yield database
 
 
-def read_query(name: str) -> str:
-    """The SQL of a file of `queries/`."""
-    return (Path(__file__).parent / "queries" / f"{name}.sql").read_text("utf-8")
-
-
 def select_rows(database: "Database", query: str, **given: object) -> list[Row]:
     """The rows of a query as dicts by column; `$name` stands for a parameter."""
     rows: list[Row] = database.sql(query, params=given or None).to_arrow_table().to_pylist()
     return rows
+
+
+def run_query(database: "Database", name: str, **given: object) -> list[Row]:
+    """The rows of the query in a file of `queries/`."""
+    path = Path(__file__).parent / "queries" / f"{name}.sql"
+    return select_rows(database, path.read_text("utf-8"), **given)
 
 
 def name_term(iri: str | None, schema: Schema) -> str | None:
@@ -106,7 +106,7 @@ def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonV
         database, "SELECT state, count(*) AS n, max(round) AS round FROM proposals GROUP BY state"
     )
     counts = {row["state"]: row["n"] for row in counted}
-    rows = select_rows(database, read_query("proposals"), most=_MOST_PROPOSALS, few=_MOST_EXAMPLES)
+    rows = run_query(database, "proposals", most=_MOST_PROPOSALS, few=_MOST_EXAMPLES)
     evidence = find_evidence(database, {key for row in rows for key in row["examples"]})
     for row in rows:
         row["existing"] = name_term(row["iri"], schema) if row["state"] == "alias" else None
@@ -123,14 +123,9 @@ def describe_completion(database: "Database", schema: Schema) -> dict[str, JsonV
     }
 
 
-def describe_condensation(database: "Database", schema: Schema) -> dict[str, JsonValue]:
+def describe_condensation(database: "Database", schema: Schema) -> Row:
     """Counts of facts before and after, by kind of merge; examples; contradictions."""
-    (counts,) = select_rows(
-        database,
-        "SELECT coalesce(sum(len(derived_from)), 0)::BIGINT AS triples, count(*) AS condensed, "
-        "count(*) FILTER (len(derived_from) > 1) AS merged_into, count(anchor) AS anchored "
-        "FROM condensed",
-    )
+    (counts,) = run_query(database, "condensed")
     how = select_rows(database, "SELECT how, count(*) AS n FROM derivations GROUP BY how")
     clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id")
     shown = clashes[:_MOST_CONTRADICTIONS]
@@ -154,15 +149,6 @@ def describe_condensation(database: "Database", schema: Schema) -> dict[str, Jso
     }
 
 
-_LACKING = """
-SELECT unnest(string_split(stated[1], ', ')) AS label, count(*) AS facts, min(stated[2]) AS why
-FROM (SELECT regexp_extract_all(detail, 'fits none of: ([^:]*): (.*)$', 1) || regexp_extract_all(
-    detail, 'fits none of: ([^:]*): (.*)$', 2) AS stated
-    FROM rejects WHERE stage = 'induce' AND contains(detail, ' fits none of: '))
-GROUP BY label
-"""
-
-
 def describe_content(
     database: "Database", overview: Overview, schema: Schema
 ) -> dict[str, JsonValue]:
@@ -173,7 +159,7 @@ def describe_content(
     """
     query = "SELECT anchor, count(*) AS facts FROM condensed GROUP BY anchor"
     near = {row["anchor"]: row["facts"] for row in select_rows(database, query)}
-    lacking = {row["label"]: row for row in select_rows(database, _LACKING)}
+    lacking = {row["label"]: row for row in run_query(database, "lacking")}
     used = {p.iri for p in overview.properties if p.count}
     used |= {inverse for p in schema.properties if p.iri in used and (inverse := p.inverse_of)}
     silent: list[JsonValue] = [
@@ -190,7 +176,7 @@ def describe_content(
 
 def _pick_facts(database: "Database") -> Iterator[Row]:
     """Three facts of different things and relations whose sentences are short enough to show."""
-    rows = select_rows(database, read_query("shown_facts"), most=8 * _FACTS)
+    rows = run_query(database, "shown_facts", most=8 * _FACTS)
     keys = [row["triple_id"] for row in rows]
     evidence, relations = find_evidence(database, keys), set[str]()
     for row in (evidence[key] for key in keys if key in evidence):
@@ -211,7 +197,7 @@ def describe_checked(database: "Database") -> dict[str, JsonValue] | None:
     `unanswered`: requests without a usable reply. `precision`: the share stated by their sentences,
     `low` to `high` its 95 % interval by Wilson's score; none where none was checked.
     """
-    (row,) = select_rows(database, read_query("checked"))
+    (row,) = run_query(database, "checked")
     count = row["stated"] + row["partly"] + row["not_stated"]
     if not count:
         return {**row, "checked": 0} if row["unanswered"] else None
@@ -228,26 +214,18 @@ def describe_rejects(database: "Database") -> list[Row]:
     An example has its detail, and, where known, the sentence and its source.
     """
     groups: dict[tuple[str, str], Row] = {}
-    for row in select_rows(
-        database, read_query("rejects"), most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST
-    ):
+    for row in run_query(database, "rejects", most=_MOST_EXAMPLES, before=_LONGEST, after=_LONGEST):
         kind = {name: row[name] for name in ("stage", "reason", "count")}
         known = groups.setdefault((row["stage"], row["reason"]), {**kind, "examples": []})
-        sentence = row["sentence"] or _cut_sentence(row["passage"] or "", row["place"] or 0)
+        sentence = row["sentence"] or cut_sentence(row["passage"] or "", row["place"] or 0)
         example = {"detail": cut(row["detail"], _LONGEST), "sentence": cut(sentence, _LONGEST)}
         known["examples"].append({**example, "source": row["source"]})
     return sorted(groups.values(), key=lambda row: (-row["count"], row["stage"], row["reason"]))
 
 
-def _cut_sentence(text: str, position: int) -> str:
-    """The sentence of a text around a character; empty if there is none."""
-    spans = [span for span in split_sentences(text) if span.start <= position < span.end]
-    return text[spans[0].start : spans[0].end] if spans else ""
-
-
 def _describe_merges(database: "Database", schema: Schema) -> list[Row]:
     """The merges of the most different wordings; one for each set of wordings."""
-    chosen = select_rows(database, read_query("merges"), most=_MOST_MERGES)
+    chosen = run_query(database, "merges", most=_MOST_MERGES)
     keys = [row["condensed_id"] for row in chosen]
     facts = read_facts(database, keys, _MOST_PARTS)
     return [
@@ -291,7 +269,7 @@ def find_evidence(database: "Database", triple_ids: Collection[str]) -> Mapping[
     `qualifiers`: when, where and how it holds; `confidence`: that of its extraction; `places`: its
     number of statements.
     """
-    rows = select_rows(database, read_query("evidence"), keys=sorted(triple_ids))
+    rows = run_query(database, "evidence", keys=sorted(triple_ids))
     return {
         row["triple_id"]: {
             "fact": [row["head"], word_relation(row["relation"], row["negated"]), row["tail"]],
@@ -330,10 +308,10 @@ class Figure:
 
 def read_figure(database: "Database") -> Figure | None:
     """The figure of a snapshot's tables; None for a graph without facts."""
-    layers = select_rows(database, read_query("figure"), size=_SIZE, most=MOST_POINTS)
+    layers = run_query(database, "figure", size=_SIZE, most=MOST_POINTS)
     if not any(row["layer"] == 0 for row in layers):
         return None
-    labels = select_rows(database, read_query("labels"), size=_SIZE, most=_MOST_LABELS)
+    labels = run_query(database, "labels", size=_SIZE, most=_MOST_LABELS)
     explained = select_rows(database, "SELECT explained FROM layers ORDER BY layer LIMIT 1")
     return Figure(layers, labels, explained[0]["explained"][:2] if explained else [])
 
@@ -342,11 +320,6 @@ def read_figure(database: "Database") -> Figure | None:
 
 log = logging.getLogger(__name__)
 
-_OF_US = r"""
-SELECT count(*) AS rejects FROM rejects
-WHERE reason = 'unresolved_pronoun' AND regexp_matches(detail, ': ([Ww]e|[Oo]urs?|[Uu]s)$')
-"""
-"""What is said of "us", which `extract.author` makes facts."""
 _MOST_WITHDRAWN = 200
 """Withdrawn statements named in a report; the table `rejects` has all of them."""
 _MOST_CHANGES = 12
@@ -384,9 +357,9 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
         overview = summarise_snapshot(opened, _MOST_THINGS)
         unread = database.sql("FROM rejects WHERE stage = 'ingest' ORDER BY reject_id")
         unmatched = "FROM rejects WHERE reason = 'unmatched_correction' ORDER BY reject_id"
-        of_us = select_rows(database, _OF_US) if not run.settings.extract.author else []
+        of_us = [] if run.settings.extract.author else run_query(database, "of_us")
         withdrawn = "SELECT reason, detail FROM rejects WHERE stage = 'publish' ORDER BY detail"
-        clashes = select_rows(database, "FROM contradictions ORDER BY contradiction_id LIMIT 1")
+        condensation = describe_condensation(database, opened.schema)
         withdrawals = select_rows(database, withdrawn)
         changes, changed = _describe_changes(run, before, opened, database)
         report: dict[str, Any] = {
@@ -398,7 +371,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
             "withdrawn": withdrawals[:_MOST_WITHDRAWN],
             "withdrawals": len(withdrawals),
             "contradictions": publish.rows.get("contradictions", 0),
-            "contradicting": clashes[0]["detail"] if clashes else None,
+            "contradicting": next((row["detail"] for row in condensation["contradicting"]), None),
             "checks": json.loads(publish.details.get("checks", "[]")),
             "of_us": of_us[0]["rejects"] if of_us else 0,
             "unmatched": [row["detail"] for row in select_rows(database, unmatched)],
@@ -407,7 +380,7 @@ def describe_run(run: Run, marks: tuple[StageMark, ...]) -> dict[str, Any]:
             "before": before and {n: e["rows"] for n, e in _read_tables(run, before).items()},
             "decisions": _describe_decisions(run, database),
             "completion": describe_completion(database, opened.schema),
-            "condensation": describe_condensation(database, opened.schema),
+            "condensation": condensation,
         }
     add_trend(run, report)
     return report

@@ -37,6 +37,14 @@ def cut(text: object, most: int = _WIDE) -> str:
     return plain if len(plain) <= most else f"{plain[: most - 2]} …"
 
 
+def cut_sentence(text: str, position: int) -> str:
+    """The sentence of a text around a character; empty if there is none."""
+    from kpyramid.documents.sentences import split_sentences
+
+    spans = (span for span in split_sentences(text) if span.start <= position < span.end)
+    return next((text[span.start : span.end] for span in spans), "")
+
+
 def _join_some(words: Sequence[str]) -> str:
     """The first words, as far as they fit a line, and how many more there are."""
     shown = list(words[:_MOST])

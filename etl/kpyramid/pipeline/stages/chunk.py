@@ -42,8 +42,6 @@ def run(documents: pa.Table, *, splitter: Splitter) -> dict[str, pa.Table]:
 def list_texts(documents: pa.Table) -> list[Titled]:
     """The text of each document with its headings: a chunk does not end in a heading."""
     return [
-        Titled(text, "", tuple(b for b in read_blocks(blocks) if b.kind == "heading"))
-        for text, blocks in zip(
-            *(documents[n].to_pylist() for n in ("text", "blocks")), strict=True
-        )
+        Titled(row["text"], "", tuple(b for b in read_blocks(row["blocks"]) if b.kind == "heading"))
+        for row in documents.select(["text", "blocks"]).to_pylist()
     ]

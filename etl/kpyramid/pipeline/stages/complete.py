@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -125,8 +125,8 @@ def index_rows(rows: Iterable[Row], grown: Schema) -> dict[str, list[OntologyPro
     """The properties by normal form of the wordings in `rows`; labels alone are left out."""
     by_form: dict[str, dict[str, OntologyProperty]] = defaultdict(dict)
     for row in rows:  # two rows may name one property
-        prop = grown.property_by_iri[str(row["iri"])]
-        first, *others = cast("list[str]", row["phrases"])
+        prop = grown.property_by_iri[row["iri"]]
+        first, *others = row["phrases"]
         for form in index_phrases([replace(prop, label=first, alt_labels=tuple(others))]):
             by_form[form][prop.iri] = prop
     return {form: [props[iri] for iri in sorted(props)] for form, props in by_form.items()}
@@ -183,7 +183,7 @@ class Growth:
     comparer: Comparer
     is_open: bool = False
     """Whether the corpus makes the ontology, so that any noun may be an end."""
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     made: list[Row] = field(default_factory=list)
     additions: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
@@ -202,7 +202,7 @@ class Growth:
         columns = ("subject_id", "property_iri", "object_id", "literal")
         rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
         rows += [
-            cast("tuple[str, str, str, str]", tuple(row[name] for name in columns))
+            tuple(row[name] for name in columns)
             for row in self.made
             if row["property_iri"] is not None
         ]
@@ -238,18 +238,17 @@ class Growth:
             row["agreement"] = _share(_about(row, gain.fitting, grown), row)
         self._keep(rows, grown, gain, 0)
 
-    def list_rows(self) -> list[dict[str, object]]:
+    def list_rows(self) -> list[dict[str, Any]]:
         """The proposals of all rounds, with at most `most_open` open ones.
 
         Open ones are ranked by their number of fitting facts.
         """
 
-        def rank(row: Mapping[str, object]) -> tuple[float, str]:
-            fitting = float(str(row["support"])) * float(str(row["agreement"]))
-            return -round(fitting, _DIGITS), str(row["proposal_id"])
+        def rank(row: Row) -> tuple[float, str]:
+            return -round(row["support"] * row["agreement"], _DIGITS), row["proposal_id"]
 
         left = sorted((row for row in self.rows if row["state"] == "open"), key=rank)
-        out = {str(row["proposal_id"]) for row in left[self.settings.most_open :]}
+        out = {row["proposal_id"] for row in left[self.settings.most_open :]}
         return [row for row in self.rows if row["proposal_id"] not in out]
 
     def list_dropped(self) -> list[Row]:
@@ -273,10 +272,10 @@ class Growth:
         proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
-        rows: list[dict[str, object]] = []
+        rows: list[dict[str, Any]] = []
         passed: dict[tuple[str, ...], str] = {}
         taken = {THING, *self.schema.term_by_iri}
-        taken |= {str(row["iri"]) for row in self.rows}
+        taken |= {row["iri"] for row in self.rows}
         labels = {p.label for p in proposals if p.kind == "property"}
         known: set[tuple[str, ...]] = set()
         for place, proposal in enumerate(proposals):
@@ -286,7 +285,7 @@ class Growth:
                 # `was tied to` keeps it beside `tied to`.
                 row["label"] = proposal.label
                 row["iri"] = coin_iri(proposal.kind, proposal.label, self.schema.base, taken)
-            taken.add(str(row["iri"]))
+            taken.add(row["iri"])
             known.add(identify_proposal(row))
             rows.append(row)
             why = self._explain_unlisted(proposal)
@@ -316,7 +315,7 @@ class Growth:
 
     def _judge(
         self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
-    ) -> dict[str, object]:
+    ) -> dict[str, Any]:
         """A row with the state by the proposal itself and the decisions file."""
         p = proposal
         label = self._name(p)
@@ -445,8 +444,8 @@ class Growth:
         """Whether an earlier class, as `high school`, has most things of its noun."""
         return proposal.kind == "class" and any(
             row["kind"] == "class"
-            and str(row["label"]).endswith(f" {proposal.label}")
-            and int(str(row["support"])) > len(proposal.facts)
+            and row["label"].endswith(f" {proposal.label}")
+            and row["support"] > len(proposal.facts)
             for row in self.rows
         )
 
@@ -471,10 +470,10 @@ class Growth:
         pairs = [layer.pair(i)[:: 1 if s else -1] for i, s in zip(places, straight, strict=True)]
         return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
 
-    def _leave_out_old(self, rows: Iterable[dict[str, object]]) -> list[dict[str, object]]:
+    def _leave_out_old(self, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows that are new, or adopted now and open in an earlier round."""
         earlier = Index((_say(old), old) for old in self.rows)
-        retained: list[dict[str, object]] = []
+        retained: list[dict[str, Any]] = []
         passed: set[str] = set()
         for row in rows:
             same = earlier.find(_say(row))
@@ -482,14 +481,14 @@ class Growth:
             if not same or (
                 row["state"] in _ADOPTED and all(old["state"] in gives_way for old in same)
             ):
-                passed |= {str(old["proposal_id"]) for old in same if old["state"] == "open"}
+                passed |= {old["proposal_id"] for old in same if old["state"] == "open"}
                 retained.append(row)
         self.rows = [old for old in self.rows if old["proposal_id"] not in passed]
         return retained
 
     def _demote_doubtful(
         self,
-        rows: Iterable[dict[str, object]],
+        rows: Iterable[dict[str, Any]],
         gain: Gain,
         grown: Schema,
         taken: Collection[str],
@@ -506,12 +505,12 @@ class Growth:
                 continue
             doubtful = True
             if row["state"] == "alias":
-                used = [*taken, *(str(old["iri"]) for old in self.rows)]
-                row["iri"] = coin_iri(str(row["kind"]), str(row["label"]), self.schema.base, used)
+                used = [*taken, *(old["iri"] for old in self.rows)]
+                row["iri"] = coin_iri(row["kind"], row["label"], self.schema.base, used)
             if row["decided_by"] == "file":
                 row["decided_by"] = "rules"
             row["state"] = "open"
-            row["note"] = "; ".join(filter(None, [str(row["note"]), why]))
+            row["note"] = "; ".join(filter(None, [row["note"], why]))
         return doubtful
 
     def _explain_doubt(self, row: Row, gain: Gain, grown: Schema) -> str | None:
@@ -527,7 +526,7 @@ class Growth:
         clashing = _share(_about(row, gain.clashing, grown), row)
         why = _explain_misfit(row, grown)
         if why is None and row["state"] == "alias" and fitting < least:
-            name = _name(str(row["iri"]), grown)
+            name = _name(row["iri"], grown)
             why = f"like {name!r}, but {fitting:.0%} of the facts fit its domain and range"
         if why is None and clashing > 1.0 - least:
             reasons = ", ".join(sorted(_about(row, gain.reasons, grown)))
@@ -540,7 +539,7 @@ class Growth:
 
     def _find_support(self, row: Row, grown: Schema, kinds: Kinds) -> list[str]:
         """The ids of the facts that state a row's class or property."""
-        iri = str(row["iri"])
+        iri = row["iri"]
         if row["kind"] == "class":
             places = self.graph.find_filed(kinds, {iri})
         else:
@@ -582,7 +581,7 @@ class Growth:
         """The instances that adopted rows have in the graph; `grown` includes these rows."""
         adopted = [row for row in rows if row["state"] in _ADOPTED]
         graph, known, kinds = self.graph, self._known, self._read_kinds(adopted)
-        classes = {str(row["iri"]) for row in adopted if row["kind"] == "class"}
+        classes = {row["iri"] for row in adopted if row["kind"] == "class"}
         index = index_rows([row for row in adopted if row["kind"] == "property"], grown)
         candidates: list[Candidate] = []
         rejects: list[Row] = []
@@ -618,9 +617,7 @@ class Growth:
         made = [r for r in self.made if r["subject_id"] in touched or r["object_id"] in touched]
         return read_findings([*table.filter(near).to_pylist(), *made], schema)
 
-    def _keep(
-        self, rows: Iterable[dict[str, object]], grown: Schema, gain: Gain, number: int
-    ) -> None:
+    def _keep(self, rows: Iterable[dict[str, Any]], grown: Schema, gain: Gain, number: int) -> None:
         self.schema = grown
         self.rejects += gain.rejects
         for row in rows:
@@ -628,7 +625,7 @@ class Growth:
             row["proposal_id"] = content_id("proposal", *identify_proposal(row), *alias)
             self.rows.append(row)
         for made in gain.made:
-            self._known[str(made["subject_id"])].add(str(made["class_iri"]))
+            self._known[made["subject_id"]].add(made["class_iri"])
             if made["instance_id"] not in self._there:
                 self._there.add(made["instance_id"])
                 self.made.append(made)
@@ -637,7 +634,7 @@ class Growth:
 
 def _about(row: Row, by_iri: Mapping[str, set[str]], grown: Schema) -> set[str]:
     """The facts of a row's class or property and of its inverse, which may be stored for it."""
-    iri = str(row["iri"])
+    iri = row["iri"]
     prop = grown.property_by_iri.get(iri)
     inverse = prop.inverse_of if prop else None
     return by_iri.get(iri, set()) | (by_iri.get(inverse, set()) if inverse else set())
@@ -645,7 +642,7 @@ def _about(row: Row, by_iri: Mapping[str, set[str]], grown: Schema) -> set[str]:
 
 def _share(ids: Collection[str], row: Row) -> float:
     """The share of a row's support that is among these facts."""
-    support = cast("list[str]", row["triple_ids"])
+    support = row["triple_ids"]
     return round(sum(key in ids for key in support) / len(support), _DIGITS) if support else 0.0
 
 
@@ -655,12 +652,12 @@ def _name(iri: str, schema: Schema) -> str:
 
 
 def _say(row: Row) -> Suggestion:
-    return str(row["kind"]), str(row["label"]), cast("list[str]", row["phrases"])
+    return row["kind"], row["label"], row["phrases"]
 
 
 def _name_kind(row: Row, grown: Schema) -> str | None:
     """The kind that a property's wording contains: `school` of `is school in`."""
-    phrases = cast("list[str]", row["phrases"]) if row["kind"] == "property" else []
+    phrases = row["phrases"] if row["kind"] == "property" else []
     match = next(filter(None, map(find_kind, phrases)), None)
     if match is None:
         return None
@@ -680,9 +677,9 @@ def _explain_misfit(row: Row, grown: Schema) -> str | None:
         return None
     if named := _name_kind(row, grown):
         return f"it says the kind {named!r}"
-    prop = grown.property_by_iri[str(row["iri"])]
-    wider = grown.property_by_iri.get(str(row["splits"]))
-    inverse = grown.property_by_iri.get(str(row["inverse_of"]))
+    prop = grown.property_by_iri[row["iri"]]
+    wider = grown.property_by_iri.get(row["splits"])
+    inverse = grown.property_by_iri.get(row["inverse_of"])
     if wider is not None and not _lies_within(prop, wider.domain, wider.range, grown):
         return f"its ends are not among those of {wider.label!r}, of which it would be a part"
     if inverse is not None and not _lies_within(prop, inverse.range, inverse.domain, grown):
@@ -766,7 +763,7 @@ def run(
         if not growth.adopt(drawn, number, judges):
             break
         del completion, drawn  # the next round makes as much
-    ends = {str(x[end]) for x in growth.made for end in ("subject_id", "object_id") if x[end]}
+    ends = {x[end] for x in growth.made for end in ("subject_id", "object_id") if x[end]}
     stated = state_values(growth.made, growth.schema, graph.find_names(ends))
     return {
         **(_build_measured(measured, graph) if measured else {}),

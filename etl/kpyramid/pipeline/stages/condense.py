@@ -40,12 +40,7 @@ from kpyramid.numerics.arrays import Integers
 from kpyramid.ontology.proposals import adopt_proposals, name_by_wording
 from kpyramid.ontology.schema import Schema, parse_schema
 from kpyramid.pipeline.stages.instances import index_phrases
-from kpyramid.pipeline.stages.tables import (
-    build_rejects,
-    build_vectors,
-    make_reject,
-    state_facts,
-)
+from kpyramid.pipeline.stages.tables import build_rejects, build_vectors, make_reject, state_facts
 from kpyramid.settings import CondenseSettings
 from kpyramid.storage.columns import BLOCK, TextColumn
 from kpyramid.storage.contracts import find_rows, load_contracts, map_column
@@ -313,17 +308,15 @@ def _unite_qualifiers(triples: pa.Table, made: Condensation) -> dict[int, list[t
 
 def _build_contradictions(contradictions: list[Contradiction], keys: pa.ChunkedArray) -> pa.Table:
     ids = [sorted(keys.take(pa.array(c.rows, pa.int64())).to_pylist()) for c in contradictions]
-    return load_contracts()["contradictions"].fill(
+    return load_contracts()["contradictions"].build(
         {
-            "contradiction_id": [
-                content_id("contradiction", c.kind, c.anchor, *facts)
-                for c, facts in zip(contradictions, ids, strict=True)
-            ],
-            "kind": [c.kind for c in contradictions],
-            "anchor": [c.anchor for c in contradictions],
-            "condensed_ids": ids,
-            "detail": [c.detail for c in contradictions],
+            "contradiction_id": content_id("contradiction", c.kind, c.anchor, *facts),
+            "kind": c.kind,
+            "anchor": c.anchor,
+            "condensed_ids": facts,
+            "detail": c.detail,
         }
+        for c, facts in zip(contradictions, ids, strict=True)
     )
 
 

@@ -35,5 +35,4 @@ def run(
         "triples": (triples["triple_id"], state_facts(entities, relations, triples)),
     }
     parts = [build_vectors(table, ids, texts, embedder) for table, (ids, texts) in owners.items()]
-    filled = [part for part in parts if part.num_rows] or parts[:1]
-    return {"vectors": load_contracts()["vectors"].finish(pa.concat_tables(filled))}
+    return {"vectors": load_contracts()["vectors"].unite(parts)}

@@ -220,11 +220,9 @@ class _Made:
         """Packs the rows into tables if there are `least`; no later row has their ids."""
         if len(self.mentions) + len(self.rejects) < least:
             return
-        self._spoken.update(str(row["chunk_id"]) for row in self.triples.values())
-        for name, rows in (
-            *(("claims", self.claims), ("mentions", self.mentions)),
-            ("raw_triples", self.triples),
-        ):
+        self._spoken.update(row["chunk_id"] for row in self.triples.values())
+        made = {"claims": self.claims, "mentions": self.mentions, "raw_triples": self.triples}
+        for name, rows in made.items():
             self._packed[name].append(build_table(name, rows.values()))
             rows.clear()
         self._packed["rejects"].append(build_rejects(self.rejects))
@@ -245,12 +243,12 @@ class _Made:
         """Adds the rows of an extraction, bound to its passage."""
         parts = passage.list_parts() if extraction.claims else []
         bound = [_bind_claim(passage, claim, claims_by, parts) for claim in extraction.claims]
-        self.claims.update((str(row["claim_id"]), row) for row in bound)
+        self.claims.update((row["claim_id"], row) for row in bound)
         for mention in extraction.mentions:
             claim = bound[mention.claim]
             span = _shift(mention.span, passage.start)
             mention_id = content_id(
-                "mention", str(claim["claim_id"]), mention.text, mention.type, *span.values()
+                "mention", claim["claim_id"], mention.text, mention.type, *span.values()
             )
             self.mentions[mention_id] = {
                 "mention_id": mention_id,
@@ -271,7 +269,7 @@ class _Made:
                 resolved = place_times({"time": fact.tail}, day, is_planned=is_planned).get("time")
                 placed = replace(placed, tail=resolved or fact.tail, tail_span=None)
             row = _bind_fact(passage, bound[fact.claim], placed, facts_by)
-            self.triples[str(row["raw_triple_id"])] = row
+            self.triples[row["raw_triple_id"]] = row
         for dropped in extraction.dropped:
             chunk = passage.find_chunk(dropped.span)
             place = _shift(dropped.span, passage.start)
@@ -319,14 +317,12 @@ class _Made:
         """Rejects the chunks without a fact, unless they have a reject already."""
         self.pack(0)
         spoken = self._spoken | self._unanswered
-        for chunk in chunks:
-            if chunk.chunk_id not in spoken:
-                detail = (
-                    "no fact was found that an earlier chunk does not hold; it stays in the text"
-                )
-                self.rejects.append(
-                    make_reject("extract", "no_fact", chunk.chunk_id, detail, **chunk.place)
-                )
+        detail = "no fact was found that an earlier chunk does not hold; it stays in the text"
+        self.rejects += [
+            make_reject("extract", "no_fact", chunk.chunk_id, detail, **chunk.place)
+            for chunk in chunks
+            if chunk.chunk_id not in spoken
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,18 +393,12 @@ def _bind_claim(passage: _Passage, claim: Claim, producer: str, parts: list[Span
 
 
 def _bind_fact(passage: _Passage, claim: Row, fact: Fact, producer: str) -> Row:
-    spans = {
-        part: _shift(span, passage.start) if span else None
-        for part, span in (
-            ("head_span", fact.head_span),
-            ("relation_span", fact.relation_span),
-            ("tail_span", fact.tail_span),
-        )
-    }
+    stated = {name: getattr(fact, name) for name in ("head_span", "relation_span", "tail_span")}
+    spans = {name: span and _shift(span, passage.start) for name, span in stated.items()}
     words = [fact.head, fact.relation, fact.tail]
     stance = (fact.negated, fact.modality, fact.attribution, dict(fact.qualifiers))
     return {
-        "raw_triple_id": content_id("raw", str(claim["claim_id"]), words, spans, *stance),
+        "raw_triple_id": content_id("raw", claim["claim_id"], words, spans, *stance),
         "claim_id": claim["claim_id"],
         "chunk_id": claim["chunk_id"],
         "head": fact.head,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from kpyramid.extraction.cascade.grounding import CONFIDENCE
 from kpyramid.extraction.cascade.reading import Cascade
 from kpyramid.extraction.cascade.windows import WINDOWED, WindowExtraction, list_windows
 from kpyramid.extraction.syntax.tree import Tree, unpack_tree
-from kpyramid.extraction.types import Chunk
 from kpyramid.extraction.types import Mention as Mentioned
 from kpyramid.keys import content_id
 from kpyramid.ontology.constraints import Constraint, Rules
@@ -68,6 +67,7 @@ from kpyramid.pipeline.stages.instances import (
     index_phrases,
     list_copulas,
     make_instances,
+    make_member,
     make_rejects,
     part_rejects,
     read_facts,
@@ -80,8 +80,8 @@ from kpyramid.pipeline.stages.tables import (
     build_table,
     build_vectors,
     make_reject,
+    read_chunks,
 )
-from kpyramid.storage.contracts import map_column
 from kpyramid.storage.former import Former
 
 # Values that readers and models find in the documents' text, as candidates.
@@ -147,7 +147,7 @@ class Checker:
     ) -> Candidate | Row:
         """The membership that a mention's class states, or the reject."""
         document_id, words = stretch.document_id, mention.text
-        span = Span(mention.span.start + stretch.start, mention.span.end + stretch.start)
+        span = _shift(mention.span, stretch)
         key = content_id("kind", document_id, kind, span.start, span.end, producer)
         linked = self.linker.find(document_id, words, span)
         iri = self._class_of.get(kind.casefold())
@@ -159,7 +159,7 @@ class Checker:
             fault = check_name(linked, self.kinds)
             if fault is None:
                 place = self.places.make(chunk_id, [span], (span, None), CONFIDENCE, producer, key)
-                return Candidate(None, iri, linked.entity_id, None, None, None, place)
+                return make_member(iri, linked.entity_id, place)
         ids = {"document_id": document_id, "chunk_id": chunk_id}
         detail = f"{words} is a {kind}: {fault.detail if fault else ''}"
         return make_reject("induce", fault.reason if fault else "", key, detail, **ids)
@@ -241,30 +241,26 @@ def ask_model(
 
     Unsupported values and requests without a usable reply are rejects too.
     """
-    title = map_column(documents, "document_id", "title")
     rows = chunks.select(["chunk_id", "document_id", "start", "text"]).to_pylist()
-    passages = [Chunk(row["text"], title[row["document_id"]], row["document_id"]) for row in rows]
-    for row, reading in zip(rows, inducer.induce(passages), strict=True):
+    readings = inducer.induce(read_chunks(documents, chunks))
+    for row, reading in zip(rows, readings, strict=True):
         stretch = Stretch(row["document_id"], row["start"], row["text"])
         chunk_id = row["chunk_id"]
+        ids = {"document_id": row["document_id"], "chunk_id": chunk_id}
         for value in reading.values:
             yield checker.check(value, stretch, chunk_id)
         for dropped in reading.dropped:
             location = f"{dropped.span.start + stretch.start}-{dropped.span.end + stretch.start}"
             detail = f"characters {location}: {dropped.text}"
-            yield _refuse(dropped.reason, f"{chunk_id} {location}", detail, row)
+            key = f"{chunk_id} {location}"
+            yield make_reject("induce", dropped.reason, key, detail, **ids)
         for failed in reading.failures:
             reason, key = f"llm_{failed.failure.kind}", f"{chunk_id} {failed.asked}"
             detail = f"{failed.asked}: {failed.failure.detail}"
-            yield _refuse(reason, key, detail, row)
+            yield make_reject("induce", reason, key, detail, **ids)
 
 
-def _refuse(reason: str, key: str, detail: str, chunk: Row) -> Row:
-    ids = {name: str(chunk[name]) for name in ("document_id", "chunk_id")}
-    return make_reject("induce", reason, key, detail, **ids)
-
-
-def _shift(words: Words, stretch: Stretch) -> Span:
+def _shift(words: Words | Span, stretch: Stretch) -> Span:
     return Span(words.start + stretch.start, words.end + stretch.start)
 
 
@@ -407,7 +403,7 @@ def run(
     names = {key: named.name for key, named in {**linker.named, **linker.made}.items()}
     rows, losses = make_instances([*members, *copulas, *candidates], rules)
     refused = make_rejects("induce", losses, names)
-    stated = {str(row[key]) for row in rows for key in ("subject_id", "object_id") if row[key]}
+    stated = {row[key] for row in rows for key in ("subject_id", "object_id") if row[key]}
     made = [row for row in linker.list_made() if row["entity_id"] in stated]
     return {
         "entities": build_table("entities", made),
@@ -428,7 +424,8 @@ def _draft(
 ) -> Sequence[Row]:
     """The classes that a corpus needs, and the properties that it had, each with its facts."""
     columns = mentions.select(["text", "type", "chunk_id"])
-    phrases = (row for block in columns.to_batches(_BLOCK) for row in _walk_columns(block))
+    blocks = (block.to_pydict().values() for block in columns.to_batches(_BLOCK))
+    phrases = (row for block in blocks for row in zip(*block, strict=True))
     old = parse_schema(former.read_schema(), source="the last snapshot") if former else None
     old = old if old and old.base == schema.base else None
     layer, support = graph.layer, defaultdict[str, set[int]](set)
@@ -458,15 +455,11 @@ def _draft(
     return drafts
 
 
-def _walk_columns(block: pa.RecordBatch) -> Iterator[tuple[str, str, str]]:
-    yield from zip(*block.to_pydict().values(), strict=True)
-
-
 _OF_DATES = frozenset({"date", "year"})
 """Words of a property's name that its wordings may lack: `year built`."""
 
 
-def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
+def _keep_words(row: dict[str, Any], stated: Collection[str]) -> bool:
     """Reduces a proposal's phrases to words of its facts; whether its label has only such words.
 
     Whoever sees these facts sees the words. A person's proposal stays as it is.
@@ -474,8 +467,8 @@ def _keep_words(row: dict[str, object], stated: Collection[str]) -> bool:
     if row["decided_by"] == "file":
         return True
     words = {word for text in stated for word in (*text.split(), *map(lemmatise, text.split()))}
-    row["phrases"] = [p for p in cast("list[str]", row["phrases"]) if words.issuperset(p.split())]
-    return bool(stated) and (words | _OF_DATES).issuperset(str(row["label"]).split())
+    row["phrases"] = [p for p in row["phrases"] if words.issuperset(p.split())]
+    return bool(stated) and (words | _OF_DATES).issuperset(row["label"].split())
 
 
 def _walk_rows(entities: pa.Table) -> Iterator[Row]:
@@ -549,9 +542,7 @@ def _list_members(
         wanted = individual.type if any(m.type == individual.type for m in mentions) else None
         for class_iri, weight in sorted(weights.items()):
             place = _find_mention(mentions, wanted, weight, places)
-            candidates.append(
-                Candidate(None, class_iri, individual.entity_id, None, None, None, place)
-            )
+            candidates.append(make_member(class_iri, individual.entity_id, place))
     return candidates, rejects
 
 

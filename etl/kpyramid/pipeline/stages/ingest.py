@@ -7,13 +7,7 @@ import pyarrow.compute as pc
 
 from kpyramid.documents.conversion import CONVERTED, Convert
 from kpyramid.documents.corpus import SourceFile, Unread
-from kpyramid.documents.formats import (
-    Record,
-    Refusal,
-    group_unread,
-    name_ending,
-    read_records,
-)
+from kpyramid.documents.formats import Record, Refusal, group_unread, name_ending, read_records
 from kpyramid.keys import content_id, hash_bytes
 from kpyramid.ontology.importing.data import read_data
 from kpyramid.pipeline.stages.tables import Row, build_rejects, build_table, make_reject
@@ -63,8 +57,8 @@ def run(
                     rejects.append(make_reject("ingest", *refused))
                     continue
                 document = _make_document(record, settings)
-                if erased.holds(record.source, str(document["sha256"])):
-                    key = str(document["document_id"])  # a source may be a name as well
+                if erased.holds(record.source, document["sha256"]):
+                    key = document["document_id"]  # a source may be a name as well
                     rejects.append(make_reject("ingest", "erased", key, _ERASED))
                 else:
                     documents.append(document)

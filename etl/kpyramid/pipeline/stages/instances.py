@@ -119,6 +119,11 @@ def make_instances(
     return [_make_row(finding) for finding in [*stay, *members]], losses
 
 
+def make_member(class_iri: str, individual: str, place: Place) -> Candidate:
+    """The membership of an individual in a class."""
+    return Candidate(None, class_iri, individual, None, None, None, place)
+
+
 def _is_stated(class_iri: str, stated: Iterable[str], schema: Schema) -> bool:
     return any(schema.is_subclass(iri, class_iri) for iri in stated)
 
@@ -129,7 +134,7 @@ def _list_members(
     for place in finding.places:
         span = place.object if of_object else place.subject
         shown = replace(place, subject=span, object=None)
-        yield Candidate(None, class_iri, individual, None, None, None, shown)
+        yield make_member(class_iri, individual, shown)
 
 
 def _drop_wider(members: Sequence[Finding], schema: Schema) -> list[Finding]:
@@ -196,9 +201,8 @@ def _span(span: Span | None) -> dict[str, int] | None:
 def list_known(instances: pa.Table) -> dict[str, set[str]]:
     """The classes of individuals that rows of `instances` state."""
     known: dict[str, set[str]] = defaultdict(set)
-    for subject, class_iri in zip(
-        instances["subject_id"].to_pylist(), instances["class_iri"].to_pylist(), strict=True
-    ):
+    columns = (instances[name].to_pylist() for name in ("subject_id", "class_iri"))
+    for subject, class_iri in zip(*columns, strict=True):
         known[subject].add(class_iri)
     return known
 
@@ -207,14 +211,14 @@ def read_findings(instances: Iterable[Row], schema: Schema) -> list[Finding]:
     """The values that rows of `instances` state, without places."""
     return [
         Finding(
-            str(row["instance_id"]),
-            schema.property_by_iri[str(row["property_iri"])],
-            str(row["class_iri"]),
-            str(row["subject_id"]),
-            None if row["object_id"] is None else str(row["object_id"]),
+            row["instance_id"],
+            schema.property_by_iri[row["property_iri"]],
+            row["class_iri"],
+            row["subject_id"],
+            row["object_id"],
             None,
-            None if row["literal"] is None else str(row["literal"]),
-            float(str(row["confidence"])),
+            row["literal"],
+            row["confidence"],
             (),
         )
         for row in instances
@@ -228,12 +232,12 @@ def state_values(
     """Ids and wordings, `subject property value`, of the instances that state a value."""
     valued = [row for row in rows if row["property_iri"] is not None]
     texts = [
-        f"{names[str(row['subject_id'])]} "
-        f"{schema.property_by_iri[str(row['property_iri'])].label} "
-        f"{names[str(row['object_id'])] if row['object_id'] else row['literal']}"
+        f"{names[row['subject_id']]} "
+        f"{schema.property_by_iri[row['property_iri']].label} "
+        f"{names[row['object_id']] if row['object_id'] else row['literal']}"
         for row in valued
     ]
-    return [str(row["instance_id"]) for row in valued], texts
+    return [row["instance_id"] for row in valued], texts
 
 
 # Facts of the graph as candidates for the ontology: which property a phrase states, of whom.
@@ -312,26 +316,18 @@ def list_facts(
     return facts
 
 
-def _place(
-    raw: Mapping[str, object], claim: list[dict[str, int]], triple_id: str, places: Places
-) -> Place:
+def _place(raw: Row, claim: list[dict[str, int]], triple_id: str, places: Places) -> Place:
     """The sentences of a raw triple's words; of its claim if no span is known."""
-    parts = {part: _read_span(raw[f"{part}_span"]) for part in ("head", "relation", "tail")}
-    spans = [span for span in parts.values() if span] or [
-        Span(span["start"], span["end"]) for span in claim[:1]
-    ]
+    read = [_read_span(raw[name]) for name in ("head_span", "relation_span", "tail_span")]
+    spans = [span for span in read if span]
+    spans = spans or [Span(span["start"], span["end"]) for span in claim[:1]]
     return places.make(
-        str(raw["chunk_id"]),
-        spans,
-        (parts["head"], parts["tail"]),
-        float(str(raw["confidence"])),
-        str(raw["producer"]),
-        triple_id,
+        raw["chunk_id"], spans, (read[0], read[2]), raw["confidence"], raw["producer"], triple_id
     )
 
 
-def _read_span(span: object) -> Span | None:
-    return Span(span["start"], span["end"]) if isinstance(span, dict) else None
+def _read_span(span: Mapping[str, int] | None) -> Span | None:
+    return Span(span["start"], span["end"]) if span else None
 
 
 def index_phrases(properties: Iterable[OntologyProperty]) -> dict[str, list[OntologyProperty]]:
@@ -483,7 +479,7 @@ def list_copulas(
             for place in fact.places:
                 sure = confirm(place.confidence) if is_known else place.confidence
                 shown = replace(place, confidence=sure)
-                yield Candidate(None, class_iri, fact.head_id, None, None, None, shown)
+                yield make_member(class_iri, fact.head_id, shown)
 
 
 # The knowledge graph as columns, and in words with its evidence where a stage asks for it.
@@ -529,14 +525,8 @@ class Graph:
         """The facts as completion reads them: literals follow the entities."""
         literals, size = self.triples["literal"], len(self.entities)
         of_tail = np.where(self._tails >= 0, self._tails, size + np.arange(len(literals)))
-        name, key, kind = (
-            _append(self.entities[column], behind)
-            for column, behind in (
-                ("name", literals),
-                ("entity_id", literals),
-                ("type", pa.chunked_array([[LITERAL]], pa.string())),
-            )
-        )
+        name, key = (_append(self.entities[column], literals) for column in ("name", "entity_id"))
+        kind = _append(self.entities["type"], pa.chunked_array([[LITERAL]], pa.string()))
         return GraphLayer(
             heads=TextColumn(name, self._heads),
             head_types=TextColumn(kind, self._heads),

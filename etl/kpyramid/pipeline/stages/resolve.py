@@ -65,8 +65,6 @@ _CHUNKS = 200
 """Chunks whose raw triples and mentions are objects at a time."""
 _BLOCK = 4096
 """Facts that are objects at a time."""
-_NumberedRow = dict[str, Any]
-"""A row of raw triples or mentions, with its number."""
 
 
 class End(NamedTuple):
@@ -250,11 +248,9 @@ def _walk_chunks(chunks: pa.Table, *tables: pa.Table) -> Iterator[list[list[dict
 
 
 def reject_raw(raw: Row, reason: str, sentence: str = "") -> Row:
-    relation = word_relation(str(raw["relation"]), bool(raw["negated"]))
-    parts = [str(raw["head"]), relation, str(raw["tail"])]
+    parts = [raw["head"], word_relation(raw["relation"], raw["negated"]), raw["tail"]]
     detail = " | ".join([*parts, sentence] if sentence else parts)
-    key = str(raw["raw_triple_id"])
-    return make_reject("resolve", reason, key, detail, chunk_id=str(raw["chunk_id"]))
+    return make_reject("resolve", reason, raw["raw_triple_id"], detail, chunk_id=raw["chunk_id"])
 
 
 def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = "") -> Row:
@@ -270,19 +266,19 @@ def reject_fact(fact: Fact, raw_triples: pa.Table, reason: str, sentence: str = 
 
 
 def _find_fault(raw: Row) -> str | None:
-    modal = str(raw["relation"]).partition(" ")[0] if raw["modality"] in MODALS else None
+    modal = raw["relation"].partition(" ")[0] if raw["modality"] in MODALS else None
     if raw["modality"] and modal != raw["modality"]:
         return "not_asserted"  # a condition; "may cause" says itself how sure it is
     if raw["attribution"]:
         return "attributed"
-    if normalise_name(str(raw["head"])) == normalise_name(str(raw["tail"])):
+    if normalise_name(raw["head"]) == normalise_name(raw["tail"]):
         return "same_head_and_tail"
     return None
 
 
 def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
     """Whether both ends are names, of one type or with a word in common."""
-    head, tail = (parse_name(str(raw[side])) for side in ("head", "tail"))
+    head, tail = (parse_name(raw[side]) for side in ("head", "tail"))
     types = {vote_type(Counter(kind)) for kind in kinds}
     alike = len(types) == 1 and UNKNOWN not in types
     return head.proper and tail.proper and (alike or bool({*head.words} & {*tail.words}))
@@ -291,16 +287,16 @@ def _may_be_same(raw: Row, kinds: Iterable[Iterable[str]]) -> bool:
 class _Mentions:
     """Mentions by their place and by their name in a chunk."""
 
-    def __init__(self, mentions: Iterable[_NumberedRow]) -> None:
-        self._by_place: dict[tuple[str, int, int], _NumberedRow] = {}
-        self._by_name: dict[tuple[str, str], list[_NumberedRow]] = defaultdict(list)
+    def __init__(self, mentions: Iterable[Row]) -> None:
+        self._by_place: dict[tuple[str, int, int], Row] = {}
+        self._by_name: dict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in mentions:
             place = (row["chunk_id"], row["start"], row["end"])
             if place not in self._by_place or self._by_place[place]["type"] == UNKNOWN:
                 self._by_place[place] = row
             self._by_name[row["chunk_id"], normalise_name(row["text"])].append(row)
 
-    def find(self, raw: _NumberedRow, side: str) -> list[_NumberedRow]:
+    def find(self, raw: Row, side: str) -> list[Row]:
         """The mention at the span of an end, else the chunk's mentions with its name."""
         chunk, span = raw["chunk_id"], raw[f"{side}_span"]
         if span is not None:
@@ -421,10 +417,9 @@ def run(
     of its statements in the `former` snapshot, a relation the id and the name of most of its
     wordings.
     """
-    mentions, raw_triples = (  # rows of facts ascend as their ids do
-        load_contracts()[name].finish(table)
-        for name, table in (("mentions", mentions), ("raw_triples", raw_triples))
-    )
+    # Rows of facts ascend as their ids do.
+    mentions = load_contracts()["mentions"].finish(mentions)
+    raw_triples = load_contracts()["raw_triples"].finish(raw_triples)
     facts, rejects = read_facts(mentions, raw_triples, chunks)
     facts.set_keys(
         np.ones((len(facts), 2), dtype=bool), _find_nouns(facts, raw_triples, chunks, documents)

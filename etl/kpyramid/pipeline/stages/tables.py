@@ -1,17 +1,19 @@
 """What every stage shares: making a table of its contract, making rejects."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.documents.words import deny
 from kpyramid.embeddings.port import Embedder
+from kpyramid.extraction.types import Chunk
 from kpyramid.keys import content_id
 from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import load_contracts, map_column
 
-Row = Mapping[str, object]
+Row = Mapping[str, Any]
 
 
 def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
@@ -25,7 +27,7 @@ def build_table(name: str, rows: Iterable[Row]) -> pa.Table:
 
 def build_rejects(rows: Iterable[Row]) -> pa.Table:
     """The distinct rejects as a table."""
-    return build_table("rejects", {str(row["reject_id"]): row for row in rows}.values())
+    return build_table("rejects", {row["reject_id"]: row for row in rows}.values())
 
 
 def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
@@ -33,6 +35,15 @@ def title_chunks(documents: pa.Table, chunks: pa.Table) -> list[str]:
     title = map_column(documents, "document_id", "title")
     return [
         f"{title[row['document_id']]}\n{row['text']}" if title[row["document_id"]] else row["text"]
+        for row in chunks.select(["document_id", "text"]).to_pylist()
+    ]
+
+
+def read_chunks(documents: pa.Table, chunks: pa.Table) -> list[Chunk]:
+    """The chunks, each with its document's title, as a model is asked about them."""
+    title = map_column(documents, "document_id", "title")
+    return [
+        Chunk(row["text"], title[row["document_id"]], row["document_id"])
         for row in chunks.select(["document_id", "text"]).to_pylist()
     ]
 
@@ -88,12 +99,9 @@ def state_facts(entities: pa.Table, relations: pa.Table, triples: pa.Table) -> T
         for end in ("head_id", "tail_id")
     )
     rows = pc.index_in(triples["relation_id"], relations["relation_id"].combine_chunks())
-    verbs = relations["name"].take(rows)
-    denied = pc.array_filter(verbs.combine_chunks(), triples["negated"].combine_chunks())
-    verbs = pc.replace_with_mask(
-        verbs.combine_chunks(),
-        triples["negated"].combine_chunks(),
-        pa.array(map(deny, denied.to_pylist()), pa.string()),
-    )
+    verbs = relations["name"].take(rows).combine_chunks()
+    negated = triples["negated"].combine_chunks()
+    denials = map(deny, pc.array_filter(verbs, negated).to_pylist())
+    verbs = pc.replace_with_mask(verbs, negated, pa.array(denials, pa.string()))
     tails = pc.coalesce(tails, triples["literal"])
     return TextColumn(pc.binary_join_element_wise(heads, verbs, tails, " "))
