@@ -254,6 +254,11 @@ def word_relation(phrase: str, negated: bool) -> str:
     return deny(phrase) if negated else phrase
 
 
+def name_owner(text: str) -> str:
+    """The owner in a phrase: "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
+
+
 def word_fact(head: str, relation: str, tail: str) -> str:
     """A fact as it is printed; "is a" is "is an" before a vowel."""
     article = "n" if relation.endswith((" a", " A")) and tail[:1].lower() in set("aeiou") else ""

@@ -30,6 +30,7 @@ from kpyramid.extraction.cascade.evidence import (
     list_strange,
     list_words,
     locate_name,
+    quote,
 )
 from kpyramid.extraction.cascade.grounding import (
     CONFIDENCE,
@@ -42,6 +43,7 @@ from kpyramid.extraction.cascade.grounding import (
     find_relation_fault,
     show_row,
     take_facts,
+    take_words,
 )
 from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, split_commas
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
@@ -485,7 +487,7 @@ def _show_end(end: int | str, reading: Reading) -> str:
 def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     """The fact of a row, or the reason of its rejection."""
     text = window.text
-    quoted = " ".join(text.chunk.text[span.start : span.end] for span in spans)
+    quoted = quote(text, spans)
     cited = list_forms(quoted)
     ends = [window.name(end, cited) for end in (row.head, row.tail)]
     if ends[0] is None or ends[1] is None:
@@ -511,13 +513,10 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     if not any(_is_named(end, cited) for end in ends if end) and not _refers(quoted):
         return "unsupported"
     claim = window.claims.setdefault(row.sentences, len(window.claims))
-    places = [locate_name(text.chunk.text, text.folded, name, spans) for name in (names[0], tail)]
-    named = [
-        text.chunk.text[place.start : place.end] if place else name
-        for name, place in zip((names[0], tail), places, strict=True)
-    ]
+    head, head_span = take_words(text, names[0], spans)
+    tail, tail_span = take_words(text, tail, spans)
     stance = _read_marks(window, row, cited)
-    place = locate_name(text.chunk.text, text.folded, relation, spans, exact=True)
+    place = locate_name(text, relation, spans, exact=True)
     modality = next((flag for flag in stance if flag in _FLAGS), None)
     if modality in _HELD:  # in the relation's words, as the rules leave it
         is_property = relation.casefold() in window.vocabulary.relations
@@ -526,19 +525,19 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     modal = relation.split()[0].casefold()
     return Fact(
         claim,
-        named[0],
+        head,
         relation,
-        named[1],
-        head_span=places[0],
+        tail,
+        head_span=head_span,
         relation_span=place,
-        tail_span=places[1],
+        tail_span=tail_span,
         negated=denied or "not" in stance,
         modality=modality or (modal if modal in MODALS else None),
         attribution=stance.get("by"),
         qualifiers={
             name: stance[name] for name in _KEYS.values() if name in stance and name != "by"
         },
-        confidence=CONFIDENCE if all(places) else RESOLVED_CONFIDENCE,
+        confidence=CONFIDENCE if head_span and tail_span else RESOLVED_CONFIDENCE,
     )
 
 
@@ -584,8 +583,7 @@ def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) 
     claims = []
     for numbers in window.claims:
         spans = tuple(window.sentences[number - 1] for number in numbers)
-        words = " ".join(text.chunk.text[span.start : span.end] for span in spans)
-        claims.append(Claim(" ".join(words.split()), spans))
+        claims.append(Claim(" ".join(quote(text, spans).split()), spans))
     supported = [thing for thing in things if is_supported(thing.name, window.known)]
     type_of: dict[str, str] = {}
     for thing in supported:

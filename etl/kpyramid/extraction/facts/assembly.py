@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import ENDING, is_pointed
-from kpyramid.documents.words import MODALS, STOP
+from kpyramid.documents.words import MODALS, STOP, name_owner
 from kpyramid.extraction.facts.candidates import (
     WORDS,
     Candidate,
@@ -23,7 +23,6 @@ from kpyramid.extraction.facts.candidates import (
     is_personal_text,
     is_respective,
     is_unplaced,
-    name_owner,
 )
 from kpyramid.extraction.facts.propositions import (
     collect_clause,

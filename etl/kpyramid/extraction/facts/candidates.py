@@ -11,7 +11,15 @@ from simplemma import is_known
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.values import MONTH, MONTHS
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    HAVE,
+    MODALS,
+    PREPOSITIONS,
+    name_owner,
+    read_words,
+)
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
@@ -59,7 +67,6 @@ class Candidate:
     construction: str = ""
 
 
-_COMPARING = frozenset({"than", "to", "with"})
 _ANY = SUBJECTS | {"dobj", "pobj", "attr"}
 _TELLING = frozenset("younger older elder current chief".split())
 """Adjectives that a noun in a relation retains."""
@@ -319,11 +326,6 @@ def _lists_verbs(noun: Node) -> bool:
         if any(c.dep == "cc" for c in node.children):
             return False
     return node is not noun and any(c.dep == "conj" and c.i > noun.i for c in node.head.children)
-
-
-def name_owner(text: str) -> str:
-    """Return "Anna's", "the Alps'"."""
-    return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
 def word_noun(noun: Node) -> tuple[str, list[int]]:
