@@ -54,6 +54,7 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     count_brackets,
     find_close_name,
+    find_first,
     find_phrase,
     is_counted,
     is_nominal,
@@ -80,19 +81,14 @@ def list_phrases(tree: Tree) -> list[Phrase]:
                 first = i + 1
     covered = {i for p in phrases.values() for i in range(p.first, p.last + 1)}
     for node in tree.nodes:
-        if node.pos not in {"NOUN", "PROPN"} or node.i in covered or not _heads_chunk(node):
+        if node.pos not in {"NOUN", "PROPN"} or node.i in covered:
+            continue
+        if find_first(node).dep not in _CHUNK_HEADS:
             continue
         phrase = find_phrase(node)
         if phrase is not None and phrase.literal and "," not in phrase.text:
             phrases.setdefault(phrase.span, phrase)
     return sorted(phrases.values(), key=lambda p: (p.span.start, p.span.end))
-
-
-def _heads_chunk(node: Node) -> bool:
-    top = node
-    while top.dep == "conj" and top.head is not top:
-        top = top.head
-    return top.dep in _CHUNK_HEADS
 
 
 def assign_mentions(
@@ -114,13 +110,10 @@ def assign_mentions(
                 if ordered[index].span.end <= span.end:
                     inside.add(index)
                 index += 1
-        mentions += (_write_mention(number, ordered[index]) for index in sorted(inside))
+        for phrase in (ordered[index] for index in sorted(inside)):
+            label = "NOUN" if phrase.label == "MISC" else phrase.label
+            mentions.append(Mention(number, phrase.text, label, phrase.span))
     return tuple(mentions)
-
-
-def _write_mention(claim: int, phrase: Phrase) -> Mention:
-    label = "NOUN" if phrase.label == "MISC" else phrase.label
-    return Mention(claim, phrase.text, label, phrase.span)
 
 
 # Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).

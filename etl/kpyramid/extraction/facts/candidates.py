@@ -36,6 +36,7 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     find_close_name,
+    find_first,
     find_phrase,
     is_counted,
     is_inside_word,
@@ -149,6 +150,12 @@ class Findings:
         together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
         return [replace(each, resolved=True) for each in together] or [phrase]
 
+    def find_frame(self, node: Node) -> Frame | None:
+        """The clause that a token is in."""
+        while node.i not in self.frames and node.head is not node:
+            node = node.head
+        return self.frames.get(node.i)
+
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
         nouns = list(list_conjuncts(root))
@@ -200,10 +207,7 @@ class Findings:
         """Return "rates of urban farms" for "those" after "higher than", from the subject."""
         if token.word not in {"that", "those"} or token.head.word not in _COMPARING:
             return None
-        verb = token
-        while verb.i not in self.frames and verb.head is not verb:
-            verb = verb.head
-        frame = self.frames.get(verb.i)
+        frame = self.find_frame(token)
         phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
         led = [c.word for c in token.children if c.dep == "prep"]
         if frame is None or not (frame.subjects and phrase and led) or phrase.words > FULL_WORDS:
@@ -262,10 +266,7 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
         return False
     places = []
     for root in (head.root, tail.root):
-        first = verb.tree[root]
-        while first.dep == "conj" and first.head is not first:
-            first = first.head
-        listed = [each.i for each in list_conjuncts(first)]
+        listed = [each.i for each in list_conjuncts(find_first(verb.tree[root]))]
         places.append((len(listed), listed.index(root) if root in listed else 0))
     left, right = places
     shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
@@ -348,7 +349,11 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
             tokens += nodes[child.i - 2 : child.i] if inside else []
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
-    tokens = sorted(set(tokens), key=lambda t: t.i)
+    return spell_noun(noun, sorted(set(tokens), key=lambda t: t.i))
+
+
+def spell_noun(noun: Node, tokens: Sequence[Node]) -> tuple[str, list[int]]:
+    """The words of a noun with others, as a relation words them, and their tokens."""
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     spaced = (f"{w} " if t.space else w for w, t in zip(words, tokens, strict=True))
     return "".join(spaced).strip(), [t.i for t in tokens]

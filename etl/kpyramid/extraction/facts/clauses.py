@@ -17,6 +17,7 @@ from kpyramid.extraction.facts.candidates import (
     is_deictic,
     is_respective,
     is_unplaced,
+    spell_noun,
     word_noun,
 )
 from kpyramid.extraction.facts.copulas import (
@@ -1129,10 +1130,7 @@ def _word_whole(noun: Node) -> tuple[str, list[int]]:
     phrase = build_phrase(noun.tree, min([noun.i, *starts]), noun.i, noun.i)
     if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
         return word_noun(noun)
-    nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
-    words = (n.word if n.text.islower() else n.text for n in nodes)
-    spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
-    return "".join(spaced).strip(), [n.i for n in nodes]
+    return spell_noun(noun, noun.tree.nodes[phrase.first : phrase.last + 1])
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:

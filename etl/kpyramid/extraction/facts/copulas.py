@@ -17,8 +17,10 @@ from kpyramid.extraction.syntax.tree import (
     Node,
     Phrase,
     build_phrase,
+    find_first,
     find_kind,
     is_counted,
+    is_listed,
     is_named_place,
     is_restrictive,
     is_singled_out,
@@ -192,19 +194,17 @@ def _add_kind(
     is_partitive = noun.word == "one"
     rated = any(c.word == "per" for c in noun.children)
     # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
-    counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
-    several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
+    subject = findings.tree[head.root]
+    counted = is_counted(noun) and (rated or subject.tag == "NN")
     if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not is_partitive:
-        if head.label == "NOUN" and findings.tree[head.root].text.islower():
-            several = several or "respectively" in (
-                c.word for c in (*verb.children, *noun.children)
-            )
-            if several:  # "the rates were 50% and 92%": of which?
+        if head.label == "NOUN" and subject.text.islower():
+            words = {c.word for c in (*verb.children, *noun.children)}
+            if is_listed(noun) or "respectively" in words:  # "were 50% and 92%": of which?
                 findings.drop("respective_values", verb.i, noun.i)
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
+            if subject.lemma in WORDS["numbered"] and not is_counted(noun):
                 verb_words = "had number" if past else "has number"
             elif lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
@@ -222,12 +222,12 @@ def _add_kind(
     common = {"negated": negated, "indirect": way != "own"}
     relations = [*list_kind_relations(noun, findings)]
     shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
-    if _holds_office(findings.tree[head.root], noun):
+    if _holds_office(subject, noun):
         findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
         return
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
-    elif noun.tag == "NNS" and _is_coordinated(findings.tree[head.root]):
+    elif noun.tag == "NNS" and subject.tag == "NNP" and is_listed(subject):
         relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
         singular = tail.text.replace(noun.text, noun.lemma, 1)
         tail = replace(tail, text=singular, literal=singular == tail.text)
@@ -247,7 +247,7 @@ def _add_kind(
         if (relation is not None or len(relations) > 1) and phrase.label in {"DATE", "TIME"}:
             continue  # when it is so qualifies the kind
         tokens = (*group.tokens, *prepositions)
-        if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
+        if noun.tag == "NNS" and subject.tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens, **common)
 
@@ -260,24 +260,16 @@ def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     return cut and (definite or noun.lemma.lower() in _BROAD)
 
 
-def _is_coordinated(name: Node) -> bool:
-    """Whether a name is one of coordinated names."""
-    return name.tag == "NNP" and (name.dep == "conj" or any(c.dep == "conj" for c in name.children))
-
-
 def _lists_items(verb: Node, noun: Node) -> bool:
     """Whether a plural verb lists items of its subject: "the criteria were age and weight".
 
     So do lists of one and of several: "members are nurses, a judge and two vets".
     """
-    first = noun
-    while first.dep == "conj":
-        first = first.head
+    first = find_first(noun)
     single = {node.tag == "NN" for node in list_conjuncts(first)}
     bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
-    listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    return (bare or len(single) > 1) and many and listed and verb.word in {"are", "were"}
+    return (bare or len(single) > 1) and many and is_listed(noun) and verb.word in {"are", "were"}
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from simplemma import is_known
 
@@ -39,6 +40,7 @@ from kpyramid.extraction.syntax.tree import (
     find_close_name,
     find_phrase,
     is_inside_word,
+    is_listed,
     is_restrictive,
     list_conjuncts,
 )
@@ -370,10 +372,6 @@ def find_title_noun(name: Node) -> Node | None:
         return start
     near = before.head is name or name.head is before
     return before if before.pos == "NOUN" and before.text.islower() and near else None
-
-
-def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
-    return weighed[:2]
 
 
 def is_bare_definite(token: Node) -> bool:
@@ -771,7 +769,8 @@ class Antecedents:
             return
         if not fitting:
             return
-        weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
+        weights = ((self._weigh(a, token), a.phrase.first, a) for a in fitting)
+        weighed = sorted(weights, key=itemgetter(0, 1))
         best = weighed[-1][2]
         second = weighed[-2][0] if len(weighed) > 1 else 0.0
         sure = best.phrase.is_named or token.word in THING
@@ -779,8 +778,12 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        if token.word in THING and best.sentence == token.sentence and self._is_listed(best):
-            return
+        if (
+            token.word in THING
+            and best.sentence == token.sentence
+            and is_listed(self.tree[best.last])
+        ):
+            return  # "a town or city would set its own time"
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
         if token.word in THING | PLURAL and not self._goes_on(best, token):
@@ -919,11 +922,6 @@ class Antecedents:
         if known is not None:
             return noun.word in ATTRIBUTES and known.text == entity.phrase.text
         return owner.word == self.tree[entity.phrase.root].word
-
-    def _is_listed(self, entity: Antecedent) -> bool:
-        """Return whether its last mention is in a list: "a town or city would set its own time"."""
-        node = self.tree[entity.last]
-        return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
         """Whether the sentence before is about another of its type: "Y is in Z. Its head"."""

@@ -71,6 +71,8 @@ _ALIAS = re.compile(
 )
 
 Event = tuple[str, Phrase]
+_Stated = tuple[str, int, int, str]
+"""A relation, the start and end of its tail in the text, and the tail's type."""
 
 
 def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
@@ -94,60 +96,50 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
         yield relation, _cut(tree, opening, start + first, start + last, "MISC")
     if not any(c.isdigit() for c in inside):
         return
-    offset = 0
     for part in inside.split(";"):
-        yield from _read_part(part, start + offset, tree, opening, is_person)
-        offset += len(part) + 1
+        end = start + len(part)
+        for relation, first, last, label in _read_part(tree.text, start, end, is_person):
+            yield relation, _cut(tree, opening, first, last, label)
+        start = end + 1
 
 
-def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool) -> Iterator[Event]:
-    born, died = _BORN.search(part), _DIED.search(part)
-    dates = list(_DATE.finditer(part))
+def _read_part(text: str, start: int, end: int, is_person: bool) -> Iterator[_Stated]:
+    born, died = _BORN.search(text, start, end), _DIED.search(text, start, end)
+    dates = list(_DATE.finditer(text, start, end))
     if not dates or (born is None and not is_person):
         return
-    dash = next((d for d in _DASH.finditer(part) if d.start() >= dates[0].end()), None)
+    dash = next((d for d in _DASH.finditer(text, dates[0].end(), end)), None)
     if died is not None:
         middle, after = died.start(), died.end()
     elif dash is not None and len(dates) > 1:
         middle, after = dash.start(), dash.end()
     elif born is not None:
-        middle = after = len(part)
+        middle = after = end
     else:
         return  # a single date is ambiguous
-    begin = born.end() if born is not None and born.start() < middle else 0
-    yield from _read_side(part, begin, middle, "was born", start, tree, opening, born is not None)
-    yield from _read_side(part, after, len(part), "died", start, tree, opening, True)
+    begin = born.end() if born is not None and born.start() < middle else start
+    yield from _read_side(text, begin, middle, "was born", born is not None)
+    yield from _read_side(text, after, end, "died", True)
 
 
-def _read_side(
-    part: str, begin: int, end: int, verb: str, start: int, tree: Tree, opening: int, named: bool
-) -> Iterator[Event]:
+def _read_side(text: str, begin: int, end: int, verb: str, named: bool) -> Iterator[_Stated]:
     """Yield date and places of one side; a name right after "born" is no place."""
-    date = _DATE.search(part, begin, end)
-    position = begin
-    if date is not None:
-        words = len(date.group().split())
-        phrase = _cut(tree, opening, start + date.start(), start + date.end(), "DATE")
-        yield f"{verb} {'on' if words > 2 else 'in'}", phrase
-        # "1838 or 1839 in Dresden": the place follows the last of them.
-        position = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
-    before = part[begin : date.start()] if date is not None else part[begin:end]
-    if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", before)):
-        yield from _list_places(part, begin, begin + len(before), verb, start, tree, opening)
-    if date is not None:
-        yield from _list_places(part, position, end, verb, start, tree, opening)
+    dates = list(_DATE.finditer(text, begin, end))
+    if dates:
+        words = len(dates[0].group().split())
+        yield f"{verb} {'on' if words > 2 else 'in'}", *dates[0].span(), "DATE"
+    middle = dates[0].start() if dates else end
+    if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", text[begin:middle])):
+        yield from _list_places(text, begin, middle, verb)
+    if dates:  # "1838 or 1839 in Dresden": the place follows the last of them.
+        yield from _list_places(text, dates[-1].end(), end, verb)
 
 
-def _list_places(
-    part: str, begin: int, end: int, verb: str, start: int, tree: Tree, opening: int
-) -> Iterator[Event]:
-    while begin < end and part[begin] == " ":
+def _list_places(text: str, begin: int, end: int, verb: str) -> Iterator[_Stated]:
+    while begin < end and text[begin] == " ":
         begin += 1
-    while place := _PLACE.match(part, begin, end):
-        yield (
-            f"{verb} in",
-            _cut(tree, opening, start + place.start(1), start + place.end(1), "GPE"),
-        )
+    while place := _PLACE.match(text, begin, end):
+        yield f"{verb} in", *place.span(1), "GPE"
         begin = place.end()
 
 
@@ -324,10 +316,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
 
 def _is_dated(name: Node, findings: Findings) -> bool:
     """Whether the clause about a person is in a past year: the person's kind may have changed."""
-    verb = name
-    while verb.i not in findings.frames and verb.head is not verb:
-        verb = verb.head
-    frame = findings.frames.get(verb.i)
+    frame = findings.find_frame(name)
     if frame is None or not is_past_clause(frame.verb, findings.frames):
         return False
     times = (part.root for part in frame.parts if part.role == "time")
@@ -624,8 +613,5 @@ def _add_place(noun: Node, findings: Findings) -> None:
 
 
 def _add_life_events(name: Node, findings: Findings) -> None:
-    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text[0] != "(":
-        return
-    head = find_phrase(name)
     for relation, phrase in list_life_events(name, name.entity in {"PERSON", ""}):
-        _add(findings, head, relation, phrase)
+        _add(findings, find_phrase(name), relation, phrase)

@@ -19,7 +19,7 @@ from kpyramid.extraction.syntax.predicates import (
     group_kids,
     is_predicate,
 )
-from kpyramid.extraction.syntax.tree import WORDS, Node, Tree, is_counted
+from kpyramid.extraction.syntax.tree import WORDS, Node, Tree, find_first, is_counted
 
 # Parts of a clause besides its subject: objects, complements, circumstances.
 
@@ -391,8 +391,7 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
 
 def _find_object(verb: Node, kids: Kids) -> Node | None:
     """The noun between a governing verb and its infinitive, which may be coordinated."""
-    while verb.dep == "conj" and verb.head is not verb:
-        verb = verb.head
+    verb = find_first(verb)
     if verb.dep == "acl":
         return verb.head
     return next(iter(kids.get("dobj") or kids.get("oprd") or []), None)

@@ -708,6 +708,18 @@ def list_conjuncts(root: Node) -> Iterator[Node]:
                     stack.append(child)
 
 
+def find_first(node: Node) -> Node:
+    """The first of the words that a word is coordinated with; without any the word itself."""
+    while node.dep == "conj" and node.head is not node:
+        node = node.head
+    return node
+
+
+def is_listed(node: Node) -> bool:
+    """Whether a word is coordinated with another."""
+    return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
+
+
 def _is_container(place: Node) -> bool:
     """Return whether a coordinated place is the next larger one: "Ford County, Kansas"."""
     if place.entity not in PLACES or place.head.entity not in PLACES:
