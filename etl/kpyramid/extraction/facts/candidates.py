@@ -69,8 +69,6 @@ class Candidate:
 
 
 _ANY = SUBJECTS | {"dobj", "pobj", "attr"}
-_TELLING = frozenset("younger older elder current chief".split())
-"""Adjectives that a noun in a relation retains."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns for a reader, who may be anybody."""
@@ -340,7 +338,7 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
         superlative = child.tag in {"JJS"} or child.entity == "ORDINAL"
         kind = child.dep == "compound" or (
             child.dep == "amod"
-            and (child.word in _TELLING or (child.tag == "VBG" and is_office(noun.word)))
+            and (child.word in WORDS["telling"] or (child.tag == "VBG" and is_office(noun.word)))
         )
         counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
         if (kind and child.pos != "PROPN" and not counted) or superlative:
@@ -374,8 +372,6 @@ _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 """Characters of formulas, not of names."""
 _ADDRESS = re.compile(r"https?://|www\.")
-_EMPTY_NOUNS = WORDS["empty_nouns"]
-"""Nouns and pronouns without meaning unless something completes them."""
 _SELECTION = re.compile(
     r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?|(.* )?ones"
     r"|(the )?(second|third|fourth|fifth|sixth|last)",
@@ -394,10 +390,6 @@ _GROUP = re.compile(
 _COMPARING = frozenset("in to with between than".split())
 """Prepositions before groups that are compared: "was higher in the two groups"."""
 _NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
-_POINTING = frozenset(
-    "this these that those such my your following above below preceding aforementioned".split()
-)
-"""Words before a noun for things that only the context identifies."""
 _BEFORE = frozenset({"det", "predet", "amod"})
 """How words that point depend on their noun: "this book", "such a book"."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
@@ -413,8 +405,6 @@ _ABOUT_THE_TEXT = re.compile(
 """Subjects by which a text refers to itself and its aims."""
 DIRECTIONS = WORDS["directions"]
 _WHERE = WORDS["where"]
-_DEICTIC = WORDS["deictic"]
-"""Adverbs that point from the text to a time or a place, and name neither."""
 _RELATIVE = re.compile(
     r"(the )?(last|this|that|next|past|previous|preceding|following|coming|current|same|recent)"
     r"( [\w-]+)? ?([a-z]*days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
@@ -425,10 +415,6 @@ _RELATIVE = re.compile(
 """Times relative to the date of the text or to earlier events."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """Nouns of circumstances without a date: "for the first time", "at the time"."""
-_DISCOURSE = WORDS["discourse"]
-_PHRASAL = WORDS["phrasal"]
-"""Nouns that are part of a preposition when they stand alone: "in recognition of"."""
-_KIND_RELATIONS = WORDS["kind_relations"]
 
 
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
@@ -440,7 +426,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "empty_argument"  # "has one with room for | 90 crates"
     if _DATED_RELATION.search(candidate.relation):
         return "bare_circumstance"  # "runs july from"
-    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
+    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in WORDS["kind_relations"]
     empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
     empty = empty and candidate.tail.label != "STATE"  # "is | low"
     if is_location(words):
@@ -529,7 +515,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
 def is_empty(text: str) -> bool:
     """Whether an argument is an empty noun with quantities at most: "various factors"."""
     *before, noun = text.lower().split()
-    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
+    return noun in WORDS["empty_nouns"] and WORDS["quantities"].issuperset(before)
 
 
 _FISCAL = re.compile(
@@ -541,14 +527,15 @@ _FISCAL = re.compile(
 def is_bare_half(preposition: str, text: str) -> bool:
     """Whether a noun is only part of a preposition: "in addition to X"."""
     words = text.lower()
-    if f"{preposition} {words}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(words):
+    joined = f"{preposition} {words}".replace(" ", "_")
+    if joined in WORDS["discourse"] or _OCCASION.fullmatch(words):
         return True
-    return preposition == "in" and words.partition(" to ")[0] in _PHRASAL
+    return preposition == "in" and words.partition(" to ")[0] in WORDS["phrasal"]
 
 
 def is_deictic(text: str) -> bool:
     """Whether a time or place is relative to its text: "today", "last year"."""
-    return text.lower() in _DEICTIC or _RELATIVE.fullmatch(text) is not None
+    return text.lower() in WORDS["deictic"] or _RELATIVE.fullmatch(text) is not None
 
 
 def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
@@ -572,7 +559,7 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
     for inner in inside:
         before = (c for c in inner.children if c.i < inner.i and c.dep in _BEFORE)
-        if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
+        if inner.pos == "NOUN" and any(c.word in WORDS["pointing"] for c in before):
             return True
     return False
 

@@ -28,8 +28,6 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-_RELATIONAL = WORDS["relational"]
-"""Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """The dimension for each word after a quantity: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
@@ -46,11 +44,6 @@ MAX_HELD = 4
 _WEIGHING = WORDS["weighing"]
 """Adjectives of degree or importance, which do not describe a kind."""
 _PERFECT = {"has been": "is", "have been": "are"}
-_MULTIPLES = frozenset("half twice double triple thrice".split())
-_BROAD = frozenset("people person individual thing place".split())
-"""Nouns whose meaning only a following clause gives."""
-_SHARES = frozenset("part member piece portion half majority rest".split())
-"""Nouns without meaning unless an of-phrase completes them."""
 
 
 def list_copula_facts(
@@ -133,7 +126,7 @@ def add_attribute_value(
     """
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and is_office(subject.word)
-    relational = subject.lemma.lower() in _RELATIONAL
+    relational = subject.lemma.lower() in WORDS["relational"]
     opens = relational and subject.i == findings.tree.sentences[subject.sentence][0]
     if not office and (subject.pos != "NOUN" or not (subject.text.islower() or opens)):
         return False
@@ -181,7 +174,7 @@ def _add_kind(
     negated = negated or (noun.dep == "conj" and is_excluded(noun))  # "a fir and not a pine"
     if is_instead(noun):
         group = replace(group, negated=False)
-    if any(c.word in _MULTIPLES for c in noun.children):
+    if any(c.word in WORDS["multiples"] for c in noun.children):
         findings.drop("no_kind", noun.i, noun.i)  # "is half the size of X"
         return
     tail = find_kind(noun)
@@ -221,7 +214,7 @@ def _add_kind(
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
     relations = [*list_kind_relations(noun, findings)]
-    shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
+    shared = noun.word in WORDS["shares"] and any(c.word == "of" for c in noun.children)
     if _holds_office(subject, noun):
         findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
         return
@@ -257,7 +250,7 @@ def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
     after = [c for c in noun.children if c.i > kind.last]
     cut = any(map(is_restrictive, after)) or (definite and any(c.dep == "prep" for c in after))
-    return cut and (definite or noun.lemma.lower() in _BROAD)
+    return cut and (definite or noun.lemma.lower() in WORDS["broad"])
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:
@@ -304,7 +297,7 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     words, tokens = word_noun(noun)
     if noun.word in DIRECTIONS:
         return f"located {words}", tokens
-    if noun.word in _SHARES or find_kind_label(noun.lemma.lower()) is not None:
+    if noun.word in WORDS["shares"] or find_kind_label(noun.lemma.lower()) is not None:
         return words, tokens
     return _word_graded(noun)
 

@@ -28,10 +28,11 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, find_infinitive_mark
+from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, VERBS, find_infinitive_mark
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    WORDS,
     Node,
     Phrase,
     Tree,
@@ -436,10 +437,7 @@ def _is_amount(subject: Node) -> bool:
     """Whether a clause states its subject's amount: "it remains 4.5 pence", "it fell to 3 %"."""
     verb = subject.head if subject.dep in SUBJECTS else subject
     parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
-    return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
-
-
-_AMOUNTING = frozenset("be remain amount rise fall stand".split())
+    return verb.lemma in VERBS["amounting"] and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
 
 
 def is_expletive(token: Node) -> bool:
@@ -479,12 +477,9 @@ def _means_clause(token: Node) -> bool:
     verb = token.head
     if verb.word in {"for", "on", "to"} and token.dep == "pobj":
         verb = verb.head
-    return token.word == "it" and token.dep in {"dobj", "pobj"} and verb.lemma in _STATING
+    return token.word == "it" and token.dep in {"dobj", "pobj"} and verb.lemma in VERBS["stating"]
 
 
-_STATING = frozenset(
-    "agree ask believe deny doubt expect insist know regret say suspect think".split()
-)
 _CONTROLLED = frozenset("acomp xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
@@ -619,10 +614,7 @@ _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
 """Roles in which a common noun is remembered."""
 _MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
-_VAGUE = frozenset(
-    "much many more most less few little other same own such certain different any new good".split()
-)
-"""Modifiers that do not identify a thing of the noun."""
+_VAGUE = WORDS["vague"]
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 

@@ -164,13 +164,8 @@ _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
-_QUANTITIES = WORDS["quantities"]
-_EMPTY_KINDS = WORDS["empty_kinds"]
-"""Nouns for the importance of things to something, not for a kind."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
-_RELATIVES = WORDS["relatives"]
-"""Nouns for relations between persons, which mean little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -295,7 +290,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
-    passing = label == "PERSON" and kind.word not in _RELATIVES
+    passing = label == "PERSON" and kind.word not in WORDS["relatives"]
     be = "was" if is_past(kind) or (passing and _is_dated(name, findings)) else "is"
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
@@ -310,7 +305,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
     worded = kind.lemma.lower() in WORDS["wordings"]  # "the term X" says what it is in words
-    if not (owned or worded or (related and kind.word in _RELATIVES)):
+    if not (owned or worded or (related and kind.word in WORDS["relatives"])):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 
@@ -530,9 +525,9 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         # In "forms of energy and matter such as light" the examples may belong to either.
         between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
         unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
-        if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
+        if phrase is None or unclear or counted or kind.word in WORDS["empty_kinds"]:
             continue
-        words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
+        words = [w for w in phrase.text.split()[:-1] if w.lower() not in WORDS["quantities"]]
         plural = " ".join([*words, kind.text])
         many = replace(phrase, text=plural, literal=plural == phrase.text)
         singular = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)

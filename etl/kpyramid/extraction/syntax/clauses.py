@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.predicates import (
     OBJECTS,
     RELATIVES,
     TIMES,
+    VERBS,
     Frame,
     Kids,
     Part,
@@ -212,8 +213,6 @@ _VERBAL = frozenset({"VERB", "AUX"})
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 MEANS = frozenset("use utilize utilise employ".split())
 """Verbs whose subject, not object, does what the infinitive after the object says."""
-_SUBJECT_CONTROL = frozenset("spend waste promise".split())
-"""Verbs whose subject does what follows the object: "spent a year painting"."""
 _SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
 _CONSTRUCTIONS = {
     "conj": "conjunct",
@@ -311,7 +310,7 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
                 return [head], "antecedent"
         elif (
             node.dep == "xcomp"
-            and head.lemma not in _SUBJECT_CONTROL
+            and head.lemma not in VERBS["subject_control"]
             and (controlled := known.get(head.i, {}).get("dobj"))
         ):
             return controlled, "object_control"

@@ -9,7 +9,6 @@ _NAMES = read_words(__file__, "given_names.toml")
 
 PERSON_NOUNS = _WORDS["person"]
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
-_NOT_PERSON_NOUNS = _WORDS["not_person"]
 
 TAKING_BACK = _WORDS["taking_back"]
 """Adjectives by which a thing is not, not yet, not surely or not fully of the kind."""
@@ -59,7 +58,7 @@ def is_person_noun(word: str) -> bool:
     return (
         len(word) > 4
         and word.endswith(_PERSON_ENDINGS)
-        and word not in _NOT_PERSON_NOUNS
+        and word not in _WORDS["not_person"]
         and word not in LABEL_BY_NOUN
     )
 

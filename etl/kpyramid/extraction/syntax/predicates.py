@@ -15,7 +15,6 @@ from kpyramid.extraction.syntax.tree import Node
 VERBS = read_words(__file__, "verbs.toml")
 """Classes of verbs by the relation to their arguments, in the base form."""
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-_STATIVE = VERBS["stative"]
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
 REPORTING = VERBS["reporting"]
@@ -75,7 +74,7 @@ def is_predicate(token: Node) -> bool:
 
 def is_stative(participle: Node) -> bool:
     """Whether a past participle is a state ("located"), not an event ("written")."""
-    return participle.lemma.lower() in _STATIVE
+    return participle.lemma.lower() in VERBS["stative"]
 
 
 def is_copula(token: Node) -> bool:
@@ -269,19 +268,10 @@ _VERB_PARTS = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
-_TAKING_OBJECTS = frozenset(
-    "locate situate base headquarter diagnose randomize randomise induce obtain".split()
-)
-"""Verbs that are passive without an object: "children diagnosed with it"."""
-_ACTING = frozenset("examine observe treat recruit collect".split())
-"""Verbs of which only the participle is: "Galileo observed from Padua"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
 """The most tokens of a phrase before a noun's infinitive: "the power of mass media to change"."""
-_FREQUENCY = frozenset(
-    "always commonly frequently generally normally often sometimes typically usually widely".split()
-)
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -388,7 +378,8 @@ def _is_bare_participle(frame: Frame) -> bool:
         # "... and the mill located in Kent": without an object these certainly lack their "is".
         bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
         lemma = verb.lemma.lower()
-        return bare and (lemma in _TAKING_OBJECTS or (verb.tag == "VBN" and lemma in _ACTING))
+        acts = verb.tag == "VBN" and lemma in VERBS["acting"]
+        return bare and (acts or lemma in VERBS["taking_objects"])
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
@@ -536,7 +527,7 @@ def _is_event(participle: Node, frames: dict[int, Frame]) -> bool:
     recurs = participle.dep == "conj" and is_copula(participle.head)  # "is optional, but advised"
     recurs = recurs and any(c.dep == "acomp" for c in participle.head.children)
     dated = any(g.entity == "DATE" for c in participle.children for g in c.children)
-    if not dated and (recurs or any(c.word in _FREQUENCY for c in participle.children)):
+    if not dated and (recurs or any(c.word in WORDS["frequent"] for c in participle.children)):
         return is_past_clause(participle, frames)
     return not is_stative(participle)
 

@@ -20,9 +20,9 @@ from kpyramid.extraction.syntax.kinds import (
     is_office,
     is_person_noun,
 )
-from kpyramid.extraction.syntax.polarity import WORDS
+from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
-from kpyramid.extraction.syntax.tree import LITERALS, PLACES, Node, Tree, is_counted
+from kpyramid.extraction.syntax.tree import LITERALS, PLACES, WORDS, Node, Tree, is_counted
 
 # Titles of works, which the parser splits.
 
@@ -193,13 +193,11 @@ def _is_above(node: Node, descendant: Node) -> bool:
 
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
-_GIVING = VERBS["giving"]
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
 _ENDS = frozenset("later newer higher above up more earlier older lower below less".split())
 """Words that open a range after a number: "12 or higher"."""
-_SPANS = frozenset("second minute hour day night week month quarter year decade century".split())
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
@@ -210,14 +208,10 @@ _MAX_BRACKET = 60
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _DEEDS = pick_table(VERBS, "deeds")
 """Predicates of things of one type only: they do, undergo ("be_bear") or have ("have_office")."""
-_SETTLING = {
-    "in": frozenset("bear live settle reside base headquarter".split()),
-    "to": frozenset("move relocate emigrate migrate".split()),
-}
+_SETTLING = pick_table(VERBS, "settling")
 """Verbs by the preposition before a place after them."""
 _MAX_RISE = 6
 """The most tokens on the path from "who" up to its antecedent."""
-_GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
 def repair_tree(tree: Tree) -> None:
@@ -387,7 +381,7 @@ _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 _REPLACING = {("rather", "than"), ("instead", "of")}
 _REPLACED = frozenset({"prep", "conj", "dobj", "attr"})
 _NEARLY = frozenset({"barely", "hardly", "scarcely"})
-_RARELY = _NEARLY | WORDS["rare"]
+_RARELY = _NEARLY | POLARITY["rare"]
 _ALL = frozenset({"all", "any", "each", "every", "last", "next"})
 
 
@@ -466,7 +460,7 @@ def _join_union(conjunction: Node) -> None:
     if first.i != conjunction.i - 1:
         return
     start = first.i
-    if last.word in _PARTNERS:
+    if last.word in WORDS["partners"]:
         while start and nodes[start - 1].head is first and nodes[start - 1].text.istitle():
             start -= 1
     elif not _forms_union(first, last):
@@ -488,9 +482,6 @@ def _forms_union(first: Node, last: Node) -> bool:
     finite = next(helpers, first.head)
     single = first.dep in SUBJECTS and (finite.tag == "VBZ" or finite.word == "was")
     return single and all(c.dep == "det" for c in first.children if c.i < first.i)
-
-
-_PARTNERS = frozenset("bros brothers co company daughters partners son sons".split())
 
 
 _BELOW_ZERO = re.compile(r"[-\u2212]\d+")
@@ -855,7 +846,7 @@ def _lift_preposition(prep: Node) -> None:
     is_name = noun.pos == "PROPN" or (noun.dep == "dobj" and noun.text[:1].isupper())
     priced = prep.word == "for" and any(map(is_counted, prep.children))
     named = is_name and (prep.word in _VERBAL or priced) and not between_names
-    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
+    given = noun.dep == "pobj" or (prep.word == "to" and lemma in VERBS["giving"])
     if not named and not given:
         return
     _move(prep, verb)
@@ -911,7 +902,7 @@ def _lift_relative(clause: Node) -> None:
     ancestor = clause.head
     asked = {c.word for c in clause.children} & {"who", "which"}
     placed = ancestor.head.word == "in" and ancestor.head.head.pos == "NOUN" and "which" in asked
-    if placed and ancestor.pos == "PROPN" and clause.lemma in _OF_BUILDINGS:
+    if placed and ancestor.pos == "PROPN" and clause.lemma in VERBS["of_buildings"]:
         _move(clause, ancestor.head.head)
         return
     personal = "who" in asked
@@ -927,8 +918,6 @@ def _lift_relative(clause: Node) -> None:
             return
 
 
-_OF_BUILDINGS = frozenset("build close construct design open serve".split())
-"""Verbs of what stands in a place, not of the place."""
 _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 """Labels on the path from a person up to the thing that a clause with "which" is about."""
 
@@ -977,7 +966,7 @@ def _join_frequency(adverb: Node) -> None:
     if len(nodes) < 3 or nodes[1].word not in {"a", "an", "each", "every", "per"}:
         return
     noun = nodes[2]
-    if noun.lemma not in _SPANS or noun.dep in _SUBJECTS or adverb.dep == "mark":
+    if noun.lemma not in WORDS["spans"] or noun.dep in _SUBJECTS or adverb.dep == "mark":
         return  # "once a request is approved", "twice a widow"
     verb = next((n.head for n in (noun, adverb) if n.head.pos == "VERB"), None)
     if noun.pos != "NOUN" or verb is None:
@@ -1285,7 +1274,7 @@ def _list_owners(tree: Tree) -> Iterator[tuple[Node, str]]:
 
 def _list_nouns(noun: Node) -> Iterator[Node]:
     """The kind nouns coordinated under an attribute; "one of the towns" gives towns."""
-    if noun.word in _GROUPS:
+    if noun.word in WORDS["groups"]:
         deeper = [g for c in noun.children if c.word == "of" for g in c.children if g.dep == "pobj"]
         if noun.word == "one" and deeper and deeper[0].pos == "NOUN":
             yield deeper[0]
