@@ -373,18 +373,28 @@ def ask_window(
 
 def _show_example(example: Example) -> dict[str, str]:
     """A text and its reply in the format of a window; entities of an example have no class."""
-    chunk = Chunk(example.text)
-    names = list(split_commas(example.entities))
-    number = {name.casefold(): place for place, name in enumerate(names, 1)}
-    things: list[JsonValue] = [[n, name, "other"] for n, name in enumerate(names, 1)]
-    rows = [
-        [number.get(head.casefold(), head), relation, number.get(tail.casefold(), tail), cited]
-        for head, relation, tail in example.triples
-        for cited in [cite(example.text, (head, tail)) or 1]
-    ]
-    facts: list[JsonValue] = [[*row] for row in rows]
-    reply = write_json({"entities": things, "facts": facts})
-    return {"given": show_window(chunk), "reply": reply}
+    names = split_commas(example.entities)
+    reply = note_triples(example.text, names, example.triples, uncited=1)
+    return {"given": show_window(Chunk(example.text)), "reply": write_json(reply)}
+
+
+def note_triples(
+    text: str, names: Sequence[str], rows: Iterable[Sequence[str]], *, uncited: int
+) -> dict[str, JsonValue]:
+    """A reply about a window, from names and triples; a row that is no triple is unchanged.
+
+    A triple cites the smallest run of sentences that names head and tail, without one `uncited`.
+    """
+    number = {name.casefold(): place for place, name in reversed([*enumerate(names, 1)])}
+    facts: list[JsonValue] = []
+    for row in rows:
+        noted: list[JsonValue] = [*row]
+        if len(row) == 3:
+            noted[::2] = [number.get(end.casefold(), end) for end in row[::2]]
+            noted.append(cite(text, row[::2]) or uncited)
+        facts.append(noted)
+    things: list[JsonValue] = [[place, name, "other"] for place, name in enumerate(names, 1)]
+    return {"entities": things, "facts": facts}
 
 
 def cite(text: str, ends: Iterable[str]) -> JsonValue:

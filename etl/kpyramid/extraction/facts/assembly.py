@@ -11,6 +11,7 @@ from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import ENDING, is_pointed
 from kpyramid.documents.words import MODALS, STOP, name_owner
 from kpyramid.extraction.facts.candidates import (
+    PERSONAL,
     WORDS,
     Candidate,
     Findings,
@@ -150,7 +151,7 @@ def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], st
     """A function that replaces pronouns by antecedents, whose spans it adds to `spans`."""
 
     def rename(token: Node) -> str | None:
-        antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
+        antecedent = findings.antecedents.resolve(token) if token.tag in PERSONAL else None
         if antecedent is None:
             return None
         spans.add(antecedent.span)
@@ -159,7 +160,6 @@ def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], st
     return rename
 
 
-_PRONOUNS = frozenset({"PRP", "PRP$"})
 _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
@@ -448,7 +448,7 @@ def _word_clause(verb: Node, findings: Findings) -> str | None:
     nodes = [findings.tree[i] for i in tokens]
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
-    return None if long or any(n.tag in _PRONOUNS and rename(n) is None for n in nodes) else text
+    return None if long or any(n.tag in PERSONAL and rename(n) is None for n in nodes) else text
 
 
 def _fit_relation(candidate: Candidate) -> str:
@@ -461,8 +461,7 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     tokens = sorted(set(candidate.tokens))
     if not tokens or tokens[-1] - tokens[0] + 1 != len(tokens):
         return None
-    last = tree[tokens[-1]]
-    return Span(tree[tokens[0]].idx, last.idx + len(last.text))
+    return Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
 
 
 def _list_starts(frame: Frame) -> list[Part]:

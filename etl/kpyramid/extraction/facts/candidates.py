@@ -97,11 +97,10 @@ class Findings:
 
     def drop(self, reason: str, first: int, last: int) -> None:
         """Record the tokens `first`..`last` as a candidate rejected for `reason`."""
-        start = self.tree[first].idx
-        end = self.tree[last].idx + len(self.tree[last].text)
-        text = self.tree.text[start:end]
+        span = Span(self.tree[first].idx, self.tree[last].end)
+        text = self.tree.text[span.start : span.end]
         if text.strip():
-            self.dropped.append(Dropped(reason, text, Span(start, end)))
+            self.dropped.append(Dropped(reason, text, span))
 
     def drop_silent(self) -> None:
         """Reject each sentence without a candidate or a reject, as `no_statement`."""
@@ -589,7 +588,7 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
 
 _CHANGES = frozenset("climb decline decrease drop fall grow increase rise".split())
 _MORE = frozenset({"more", "fewer", "less"})
-_PERSONAL = frozenset({"PRP", "PRP$"})
+PERSONAL = frozenset({"PRP", "PRP$"})
 
 
 def is_personal(phrase: Phrase, tree: Tree) -> bool:
@@ -597,7 +596,7 @@ def is_personal(phrase: Phrase, tree: Tree) -> bool:
     noun = tree[phrase.root]
     owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
     nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
-    return any(n.tag in _PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
+    return any(n.tag in PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
 
 
 def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
@@ -628,7 +627,7 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
 
 def is_personal_text(findings: Findings) -> bool:
     """Whether the writer addresses the reader: "the car" is then yours or mine."""
-    nodes = [n for n in findings.tree.nodes if n.tag in _PERSONAL and n.word in _SPEAKING]
+    nodes = [n for n in findings.tree.nodes if n.tag in PERSONAL and n.word in _SPEAKING]
     count = sum(findings.antecedents.resolve(n) is None for n in nodes)
     return count >= _FEWEST_SPOKEN and count * _LEAST_SPOKEN >= len(findings.tree)
 

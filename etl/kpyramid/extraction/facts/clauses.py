@@ -22,8 +22,8 @@ from kpyramid.extraction.facts.candidates import (
     word_noun,
 )
 from kpyramid.extraction.facts.copulas import (
-    LOCATIVE,
     MAX_HELD,
+    PLURAL_BE,
     add_attribute_value,
     lead_time,
     list_copula_facts,
@@ -81,6 +81,7 @@ from kpyramid.extraction.syntax.stance import (
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    LOCATIVE,
     PLACES,
     Node,
     Phrase,
@@ -102,7 +103,6 @@ _SOLE = frozenset({"first", "last", "only"})
 _CHAINED = frozenset({"to", "from"})
 """Prepositions whose object also lies in what contains it, where it is named last: "to Rome,
 Italy"."""
-_MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
@@ -236,7 +236,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
-                words = f"{_MANY.get(words, words) if plural else words} located"
+                words = f"{PLURAL_BE.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
             relation = " ".join(f"{words} {held} {led}".split())
             indices = sorted((*group.tokens, *tokens))

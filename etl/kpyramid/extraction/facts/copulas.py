@@ -12,6 +12,7 @@ from kpyramid.extraction.syntax.polarity import is_excluded, is_instead
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    LOCATIVE,
     MEASURES,
     PLACES,
     Node,
@@ -33,9 +34,8 @@ _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
-_PLURAL_BE = {"is": "are", "was": "were"}
+PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
-LOCATIVE = frozenset({"in", "at", "near", "on"})
 _GROUPING = frozenset("in for among after with at per without on".split())
 _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
@@ -191,8 +191,8 @@ def _add_kind(
     counted = is_counted(noun) and (rated or subject.tag == "NN")
     if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not is_partitive:
         if head.label == "NOUN" and subject.text.islower():
-            words = {c.word for c in (*verb.children, *noun.children)}
-            if is_listed(noun) or "respectively" in words:  # "were 50% and 92%": of which?
+            beside = {c.word for c in (*verb.children, *noun.children)}
+            if is_listed(noun) or "respectively" in beside:  # "were 50% and 92%": of which?
                 findings.drop("respective_values", verb.i, noun.i)
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
@@ -355,7 +355,7 @@ def list_kind_relations(
 def _word_kind(noun: Node, be: str) -> str:
     """Return "is a", "are" before a plural, "is the" before what is singled out."""
     if noun.tag == "NNS":
-        return _PLURAL_BE.get(be, be)
+        return PLURAL_BE.get(be, be)
     singled = any(c.word == "the" or c.tag in {"JJS", "RBS"} for c in noun.children)
     return f"{be} the" if singled else f"{be} a"
 

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from simplemma import is_known
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import PROSE, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
@@ -569,7 +569,7 @@ def agrees(ent: Antecedent, word: str) -> bool:
 _PARTS = frozenset({"compound", "conj", "appos"})
 """Roles of words within a name: "Holt & Pavey"."""
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
-_PARAGRAPHS = frozenset({"heading", "item", "paragraph", "quotation", "turn"})
+_PARAGRAPHS = PROSE | {"heading"}
 """Kinds of blocks in which a pronoun opens no sentence."""
 # The salience of a mention by its role; objects of prepositions have the least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}

@@ -129,8 +129,8 @@ def _find_root(inner: list[Node]) -> Node | None:
     return outside[0] if len(outside) == 1 and outside[0].head is not outside[0] else None
 
 
-def _join_name(inner: list[Node], root: Node) -> None:
-    """Join a span into a name headed by `root`."""
+def _join_name(inner: list[Node], root: Node, entity: str = "WORK_OF_ART") -> None:
+    """Join a span into a name headed by `root`, of an entity type."""
     root.pos, root.tag = "PROPN", "NNP"
     root.dep = {"csubj": "nsubj", "csubjpass": "nsubjpass", "ccomp": "dobj"}.get(root.dep, root.dep)
     for node in inner:
@@ -139,8 +139,7 @@ def _join_name(inner: list[Node], root: Node) -> None:
             _move(node, root)
         if node.text[:1].isalpha() and node.pos != "PROPN":
             node.pos, node.tag = "PROPN", "NNP"
-        node.entity, node.iob = "WORK_OF_ART", "I"
-    inner[0].iob = "B"
+    _mark_entity(inner, entity)
     root.left_edge, root.right_edge = inner[0], max(inner[-1], root.right_edge, key=lambda n: n.i)
     _close_entity(root.tree.nodes, inner[-1].i)
 
@@ -159,6 +158,13 @@ def _move(node: Node, head: Node) -> None:
 def _refit(node: Node) -> None:
     """Set a node's right edge to that of its dependents, after one was moved away."""
     node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+
+
+def _mark_entity(run: Sequence[Node], label: str) -> None:
+    """Make consecutive tokens one entity of a type."""
+    for node in run:
+        node.entity, node.iob = label, "I"
+    run[0].iob = "B"
 
 
 def _close_entity(nodes: list[Node], last: int) -> None:
@@ -466,9 +472,7 @@ def _join_union(conjunction: Node) -> None:
     elif not _forms_union(first, last):
         return
     inner = nodes[start : last.i + 1]
-    _join_name(inner, first)
-    for node in inner:
-        node.entity = "ORG"
+    _join_name(inner, first, "ORG")
     for child in [c for c in last.children if c.i > last.i]:
         _move(child, first)
 
@@ -730,11 +734,9 @@ def _join_date(month: Node) -> None:
     if weekday.word in WEEKDAYS and month.head is weekday and weekday.head is not weekday:
         _end_name(weekday, month, nodes[first : month.i])  # "Monday 6 October"
         first -= 1
-    for node in nodes[first : last + 1]:
-        node.entity, node.iob = "DATE", "I"
-    nodes[first].iob = "B"
-    _close_entity(nodes, last)
     run, prep = nodes[first : last + 1], nodes[max(first - 1, 0)]
+    _mark_entity(run, "DATE")
+    _close_entity(nodes, last)
     apart = [node for node in run if node.head not in run]
     if len(apart) > 1 and prep.dep == "prep" and prep in {node.head for node in apart}:
         _move(month, prep)  # "as of 1 | May 2025"
@@ -792,8 +794,7 @@ def _part_date(start: Node) -> None:
     date.left_edge, date.right_edge, name.left_edge = run[0], run[-1], start
     if prep is not None:
         prep.right_edge = run[-1]
-    for node in run:
-        node.entity, node.iob = "DATE", "B" if node is run[0] else "I"
+    _mark_entity(run, "DATE")
     _close_entity(nodes, run[-1].i)
 
 
@@ -974,8 +975,7 @@ def _join_frequency(adverb: Node) -> None:
     _move(noun, verb)
     noun.dep, noun.left_edge = "npadvmod", adverb
     _attach(nodes[:2], noun, "advmod")
-    for node in nodes:
-        node.entity, node.iob = "DATE", "B" if node is adverb else "I"
+    _mark_entity(nodes, "DATE")
 
 
 def _join_recurrence(every: Node) -> None:
@@ -983,8 +983,7 @@ def _join_recurrence(every: Node) -> None:
     time = every.tree[every.i + 1]
     if time.entity not in {"DATE", "TIME"} and time.word not in _DAYS:
         return
-    every.entity, every.iob = time.entity or "DATE", "B"
-    time.entity, time.iob = every.entity, "I"
+    _mark_entity((every, time), time.entity or "DATE")
 
 
 def _join_range(last: Node) -> None:
@@ -1127,10 +1126,7 @@ def _retype_names(tree: Tree) -> None:
         by_words = _read_label(node, words)
         counts = by_words if by_words == {"ORG": 1} else votes.get(" ".join(words)) or by_words
         if counts and last == node.i:
-            label = _choose_label(node.entity, counts)
-            for token in tree.nodes[first : last + 1]:
-                token.entity, token.iob = label, "I"
-            tree.nodes[first].iob = "B"
+            _mark_entity(tree.nodes[first : last + 1], _choose_label(node.entity, counts))
 
 
 def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:

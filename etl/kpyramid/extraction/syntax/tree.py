@@ -115,7 +115,7 @@ QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 _MARKS = QUOTATION - {"'", "\u2019"}
 # These introduce a time, a cause or an example, which completes no noun.
 _LISTING = frozenset({"including"})
-_WHERE = frozenset({"in", "at", "near", "on"})
+LOCATIVE = frozenset({"in", "at", "near", "on"})
 _COMMON = frozenset({"NN", "NNS"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _MAX_CHILDREN = 12
@@ -399,7 +399,7 @@ def _keep_beside(prep: Node) -> bool:
     """Whether a preposition may be part of a full name; a place, "in Kent", is not."""
     places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
     placed = any(all(g.dep != "cc" for g in c.children) for c in places)
-    return _keep_all(prep) and not (placed and prep.word in _WHERE)
+    return _keep_all(prep) and not (placed and prep.word in LOCATIVE)
 
 
 def _keep_kind(prep: Node) -> bool:
