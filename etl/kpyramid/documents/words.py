@@ -48,13 +48,7 @@ FUNCTION = (
 )
 """Function words of questions, polite phrases among them; they name nothing."""
 STOP = (
-    ARTICLES
-    | AUXILIARIES
-    | MODALS
-    | JOINING
-    | PREPOSITIONS
-    | POINTING
-    | QUESTION_WORDS
+    (FUNCTION_WORDS - PRONOUNS)
     | frozenset(
         "he his she her it its they their following into many much name not one s than "
         "then there".split()

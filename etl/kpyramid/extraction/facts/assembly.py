@@ -59,6 +59,7 @@ from kpyramid.extraction.syntax.tree import (
     find_phrase,
     is_counted,
     is_nominal,
+    list_ancestors,
     list_conjuncts,
 )
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
@@ -209,14 +210,7 @@ def _cover(frame: Frame, subject: Node | None) -> Span:
 def _list_advice(findings: Findings) -> list[Node]:
     """The clauses addressed to the reader that are not part of another such clause."""
     verbs = {verb.i for verb in findings.advice}
-    outermost = []
-    for verb in findings.advice:
-        ancestor = verb.head
-        while ancestor.i not in verbs and ancestor.head is not ancestor:
-            ancestor = ancestor.head
-        if verb.head is verb or ancestor.i not in verbs:
-            outermost.append(verb)
-    return outermost
+    return [v for v in findings.advice if all(a.i not in verbs for a in list_ancestors(v))]
 
 
 def _write_advice(verb: Node, findings: Findings) -> Claim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.validity import ENDING
@@ -91,6 +91,7 @@ from kpyramid.extraction.syntax.tree import (
     is_nominal,
     is_restrictive,
     is_singled_out,
+    list_ancestors,
     list_conjuncts,
     list_containers,
 )
@@ -534,12 +535,7 @@ def _skips_subject(frame: Frame) -> bool:
         before = before.tree.nodes[before.i - 1]
     if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
         return False
-    node = before
-    for _ in range(MAX_HOPS):
-        if node is verb:
-            return False
-        node = node.head
-    return True
+    return verb not in islice(list_ancestors(before), MAX_HOPS - 1)
 
 
 def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:

@@ -423,12 +423,8 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
                 objects.append((phrase, prep.word, [prep.i]))
                 if prep.word in LOCATIVE or (prep.word == "of" and _is_area(noun)):
                     objects += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
-                if prep.word in {"in", "of"}:
-                    inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
-                    for deep in inner:
-                        for grandchild in deep.children:
-                            if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
-                                objects += [
-                                    (p, "in", []) for p in findings.read_arguments(grandchild)
-                                ]
+                inner = child.children if prep.word in {"in", "of"} else ()
+                deep = [c for c in inner if c.dep == "prep" and c.word in {"in", "at"}]
+                for place in (c for within in deep for c in within.children if c.dep == "pobj"):
+                    objects += [(p, "in", []) for p in findings.read_arguments(place)]
     return objects

@@ -176,9 +176,9 @@ class Side:
 def choose_side(frame: Frame) -> Side:
     """The object, else the quality, else the object of a preposition."""
     parts = frame.parts
-    chosen = next((p for p in parts if p.role == "object"), None)
-    chosen = chosen or next((p for p in parts if p.role == "attribute"), None)
-    quality = next((p for p in parts if p.role == "quality"), None)
+    first = {part.role: part for part in reversed(parts)}
+    chosen = first.get("object") or first.get("attribute")
+    quality = first.get("quality")
     if chosen is None and quality is not None:
         led = [
             part
@@ -188,16 +188,12 @@ def choose_side(frame: Frame) -> Side:
         ]
         rest = [*led[1:], *(p for p in parts if p is not quality)]
         return Side(led[0], quality.root, rest) if led else Side(quality, None, rest)
+    chosen = chosen or first.get("clause")
     if chosen is None:
-        chosen = next((p for p in parts if p.role == "clause"), None)
-    if chosen is None:
-        after = [p for p in parts if p.role == "preposition" and _follows(p, frame)]
-        chosen = next(iter(after), None) or next((p for p in parts if p.role == "purpose"), None)
+        led = (p for p in parts if p.role == "preposition")
+        after = (p for p in led if p.gap is not None or p.place > frame.verb.i)
+        chosen = next(after, first.get("purpose"))
     return Side(chosen, None, [p for p in parts if p is not chosen and p is not quality])
-
-
-def _follows(part: Part, frame: Frame) -> bool:
-    return part.gap is not None or part.place > frame.verb.i
 
 
 def list_quality(quality: Node) -> list[int]:

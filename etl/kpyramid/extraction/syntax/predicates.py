@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from kpyramid.documents.words import BE, DO, HAVE, MODALS, read_words
 from kpyramid.extraction.syntax.polarity import WORDS, is_negated
-from kpyramid.extraction.syntax.tree import Node
+from kpyramid.extraction.syntax.tree import Node, list_ancestors
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
@@ -228,13 +229,7 @@ def list_merged(frames: dict[int, Frame]) -> set[int]:
 
 def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
     """The number of clauses above the verb's, within `MAX_HOPS` steps."""
-    depth, node = 0, verb
-    for _ in range(MAX_HOPS):
-        if node.head is node:
-            break
-        node = node.head
-        depth += node.i in frames
-    return depth
+    return sum(node.i in frames for node in islice(list_ancestors(verb), MAX_HOPS))
 
 
 def find_infinitive_mark(verb: Node) -> Node | None:
@@ -399,8 +394,7 @@ def _inflect_be(subject: Node, past: bool) -> str:
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
-    ancestor = verb
-    for _ in range(MAX_HOPS):
+    for ancestor in islice(chain((verb,), list_ancestors(verb)), MAX_HOPS):
         frame = frames.get(ancestor.i)
         if frame is not None:
             for dep in AUXILIARIES:
@@ -409,9 +403,6 @@ def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
                         return node.tag == "VBD"
             if ancestor.tag in {"VBD", "VBZ", "VBP"}:
                 return ancestor.tag == "VBD"
-        if ancestor.head is ancestor:
-            break
-        ancestor = ancestor.head
     return False
 
 

@@ -704,6 +704,13 @@ def list_conjuncts(root: Node) -> Iterator[Node]:
                     stack.append(child)
 
 
+def list_ancestors(node: Node) -> Iterator[Node]:
+    """The tokens above a token, nearest first."""
+    while node.head is not node:
+        node = node.head
+        yield node
+
+
 def find_first(node: Node) -> Node:
     """The first of the words that a word is coordinated with; without any the word itself."""
     while node.dep == "conj" and node.head is not node:
