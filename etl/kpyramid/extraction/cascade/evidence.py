@@ -225,11 +225,7 @@ def _is_inside_word(left: str, right: str) -> bool:
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _FORMS = (
     ("DATE", r"(?:(?:early|late|mid)[- ])?(?:c\. ?)?(?:1[0-9]|20)\d\d(?:s|[-–](?:\d\d){1,2})?"),
-    (
-        "DATE",
-        rf"(?:{DAY} )?{MONTH.lower()}\.?(?: {DAY})?"
-        r"(?:,? \d{4})?",
-    ),
+    ("DATE", rf"(?:{DAY} )?{MONTH.lower()}\.?(?: {DAY})?(?:,? \d{{4}})?"),
     ("DATE", r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}(?:st|nd|rd|th) century"),
     ("PERCENT", rf"{_NUMBER} ?(?:%|percent|per cent)"),
     ("MONEY", rf"(?:us)?[$€£¥] ?{_NUMBER}(?: ?(?:thousand|million|billion|trillion|[mbk]n?))?"),

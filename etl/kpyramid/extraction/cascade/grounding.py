@@ -6,14 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import (
-    ARTICLES,
-    AUXILIARIES,
-    BE,
-    HAVE,
-    PREPOSITIONS,
-    name_owner,
-)
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, BE, HAVE, PREPOSITIONS, name_owner
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,

@@ -228,6 +228,8 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 
 _DATING = frozenset("in on at during of for".split())
 """Prepositions before a time that add nothing to it."""
+_LIMITED = frozenset("after before with without".split())
+"""Prepositions that an adverb before them limits, and not what they lead to."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
 _EACH = frozenset("a an every each".split())
@@ -548,25 +550,20 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "time":
             if _is_of_other(part.root, tail, frame):
                 continue
-            dated = not part.link or part.link[0].word in _DATING
+            dated = not part.limit and (not part.link or part.link[0].word in _DATING)
             words = f"{part.limit} {words}".lstrip()
-            dated = dated and not part.limit
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             mark = "not " if not part.link and is_excluded(part.root) else ""
-            time = f"{mark}{lead}{phrase.text}"
-            roles.setdefault("time", time)
+            roles.setdefault("time", f"{mark}{lead}{phrase.text}")
         elif part.role == "manner" and part.link:
             roles.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            text = f"{part.limit} {clause or phrase.text}".lstrip()
-            if part.limit and words in {
-                "after",
-                "before",
-                "with",
-                "without",
-            }:  # "only after two notices"
-                words, text = f"{part.limit} {words}", clause or phrase.text
+            text = clause or phrase.text
+            if part.limit and words in _LIMITED:  # "only after two notices"
+                words = f"{part.limit} {words}"
+            else:
+                text = f"{part.limit} {text}".lstrip()
             roles.setdefault("place" if is_place else words, text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():

@@ -30,12 +30,7 @@ from kpyramid.extraction.facts.copulas import (
 )
 from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
-from kpyramid.extraction.syntax.clauses import (
-    MEANS,
-    OCCASIONS,
-    list_led,
-    list_prepositional,
-)
+from kpyramid.extraction.syntax.clauses import MEANS, OCCASIONS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import (
     is_denied,

@@ -993,7 +993,6 @@ def _join_range(last: Node) -> None:
     if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
         return
     _attach((link, last), number, "advmod")
-    number.right_edge = max(number.right_edge, last, key=lambda node: node.i)
     _widen(number, last)
 
 
