@@ -344,7 +344,7 @@ def find_mentions(
         names = {*entities, *(end for f in facts if f.claim == number for end in (f.head, f.tail))}
         spans = {span for name in names if (span := locate_name(text, name, claim.spans))}
         ends = {s for f in facts if f.claim == number for s in (f.head_span, f.tail_span) if s}
-        for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        for span in sorted(spans):
             inner = any(outer != span and _holds(outer, span) for outer in spans)
             if inner and span not in ends:
                 continue

@@ -144,8 +144,7 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         words[0] = f"Neither {words[0]}"
     if frame.way == "existential":
         words = ["There", predicate, _lower_lead(arguments[0]), *words[2:]]
-    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
-    return Claim(_tidy_statement(words), ordered, predicate, arguments)
+    return Claim(_tidy_statement(words), tuple(sorted(spans)), predicate, arguments)
 
 
 def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
@@ -192,8 +191,7 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
         Argument(role, phrase.text, phrase.span if phrase.literal else None)
         for role, phrase in (("subject", head), ("object", tail))
     )
-    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
-    return Claim(text, ordered, candidate.relation, arguments)
+    return Claim(text, tuple(sorted(spans)), candidate.relation, arguments)
 
 
 def _cover(frame: Frame, subject: Node | None) -> Span:

@@ -990,13 +990,13 @@ class _Findings:
         """Adds a fact with its claim, and the mentions of its ends; `label` is the tail's type."""
         ends = (("subject", head), ("object", tail))
         arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
-        spans = sorted({*head.spans, *rests_on}, key=lambda s: (s.start, s.end))
+        spans = tuple(sorted({*head.spans, *rests_on}))
         for cell, kind in ((head, _UNTYPED), (tail, label)):
             if cell.span is not None:
                 self._mentions.append(Mention(fact.claim, cell.text, kind, cell.span))
         self._facts.append(fact)
         stated = f"{head.text} {fact.relation} {tail.text}."
-        self._claims.append(Claim(stated, tuple(spans), fact.relation, arguments))
+        self._claims.append(Claim(stated, spans, fact.relation, arguments))
 
 
 def _add_unit(number: str, unit: str) -> str:
