@@ -90,7 +90,7 @@ class _Draft:
         return [claim.text for claim in self.claims]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Cascade:
     """Reads chunks with a model; `model` is the producer named in its rows.
 

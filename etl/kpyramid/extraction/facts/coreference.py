@@ -770,11 +770,8 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        if (
-            token.word in THING
-            and best.sentence == token.sentence
-            and is_listed(self.tree[best.last])
-        ):
+        beside = token.word in THING and best.sentence == token.sentence
+        if beside and is_listed(self.tree[best.last]):
             return  # "a town or city would set its own time"
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return

@@ -251,19 +251,14 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     within = (c for c in kind.children if c.dep == "compound")  # "endemic Sorbus minima (Rosaceae)"
     named = kind is noun and any(c.text.istitle() for c in within)
     aside = aside or (bracketed and (graded or ranged or named))
-    if aside or several or _is_item(appositive) or forms_term(kind, name):
+    before = find_phrase(noun)
+    gap = findings.tree.nodes[max(before.last, noun.i) + 1 : edge.i] if before else ()
+    parted = before is None or sum(n.text not in QUOTATION for n in gap) > 1
+    # Where the two are not adjacent, the parser attached the name too far up.
+    parted = parted and not _ends_bracket(findings.tree[edge.i - 1], noun.i)
+    if aside or several or parted or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
-    before = find_phrase(noun)
-    gap = (
-        findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
-    )
-    if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
-        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
-        if not bracket:
-            # The two are not adjacent: the parser attached the name too far up.
-            findings.drop("distant_apposition", noun.i, appositive.i)
-            return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
         name = name.head.head
     _add_kind(name, kind, noun, findings)

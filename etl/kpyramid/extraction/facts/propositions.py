@@ -190,8 +190,8 @@ def choose_side(frame: Frame) -> Side:
         return Side(led[0], quality.root, rest) if led else Side(quality, None, rest)
     chosen = chosen or first.get("clause")
     if chosen is None:
-        led = (p for p in parts if p.role == "preposition")
-        after = (p for p in led if p.gap is not None or p.place > frame.verb.i)
+        others = (p for p in parts if p.role == "preposition")
+        after = (p for p in others if p.gap is not None or p.place > frame.verb.i)
         chosen = next(after, first.get("purpose"))
     return Side(chosen, None, [p for p in parts if p is not chosen and p is not quality])
 
