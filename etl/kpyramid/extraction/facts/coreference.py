@@ -770,8 +770,8 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        beside = token.word in THING and best.sentence == token.sentence
-        if beside and is_listed(self.tree[best.last]):
+        within = token.word in THING and best.sentence == token.sentence
+        if within and is_listed(self.tree[best.last]):
             return  # "a town or city would set its own time"
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
@@ -1184,10 +1184,8 @@ class Antecedents:
     def _find_same(self, phrase: Phrase) -> Antecedent | None:
         """Return the active unnamed entity with the same words."""
         same = phrase.text.lower()
-        for entity in reversed(self._active):
-            if not entity.phrase.is_named and entity.phrase.text.lower() == same:
-                return entity
-        return None
+        unnamed = (a for a in reversed(self._active) if not a.phrase.is_named)
+        return next((a for a in unnamed if a.phrase.text.lower() == same), None)
 
     def _learn_acronym(self, bracket: Node) -> None:
         """Remember the long form before "(DZ)"."""

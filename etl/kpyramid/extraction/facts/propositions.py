@@ -257,10 +257,10 @@ def write_others(
     frames: dict[int, Frame],
     predicate: list[int],
     rename: Rename,
-) -> Iterator[Argument]:
+) -> Iterator[Argument | None]:
     """The other arguments with the words that introduce them; those before the verb come last.
 
-    `predicate`: the tokens of the predicate.
+    `predicate`: the tokens of the predicate. None for an argument without words.
     """
     for part in sorted(parts, key=lambda part: part.place < frame.top.i):
         if part.role == "circumstance":
@@ -268,15 +268,10 @@ def write_others(
                 continue
         elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
-        bare = frame.clause if part.gap is not None else None
-        written = _write_part(part, bare, rename)
-        if written is not None:
-            yield written
+        yield _write_part(part, frame.clause if part.gap is not None else None, rename)
     for part in list_fronted(frame, frames, shared=True):
         if part.role == "time":
-            written = _write_part(part, None, rename)
-            if written is not None:
-                yield written
+            yield _write_part(part, None, rename)
 
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
@@ -430,7 +425,7 @@ def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -
     link = [node.i for node in side.part.link] if side.part is not None else []
     words = [write_words(tree, part)[0] for part in (predicate.lent, tokens, link)]
     words.insert(1, predicate.be or "")
-    others = tuple(write_others(frame, side.rest, frames, tokens, rename))
+    others = tuple(filter(None, write_others(frame, side.rest, frames, tokens, rename)))
     text = " ".join(filter(None, words))
     opening = tree[tokens[0]]
     if opening.i == tree.sentences[opening.sentence][0] and opening.pos != "PROPN":

@@ -387,9 +387,11 @@ def _is_bare_participle(frame: Frame) -> bool:
 
 def _inflect_be(subject: Node, past: bool) -> str:
     plural = subject.tag in {"NNS", "NNPS"} or any(c.dep == "conj" for c in subject.children)
-    if past:
-        return "were" if plural else "was"
-    return "are" if plural else "is"
+    return _word_be(past, plural)
+
+
+def _word_be(past: bool, plural: bool) -> str:
+    return ("were" if past else "are") if plural else "was" if past else "is"
 
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
@@ -440,7 +442,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
         past = words[0] in {"be", "being"} and follows_past(verb, frames)
-        words[0] = ("were" if past else "are") if plural else "was" if past else "is"
+        words[0] = _word_be(past, plural)
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
     elif aux and words[0] in _HAVE and not (verb.lemma == "be" and aux[0].tag == "VBP"):
@@ -531,9 +533,7 @@ def _word_bare_verb(
     if did:
         return f"did {lemma}"
     if _is_bare_participle(frame):
-        past = _is_event(verb, frames)
-        be = ("were" if plural else "was") if past else ("are" if plural else "is")
-        return f"{be} {verb.word}"
+        return f"{_word_be(_is_event(verb, frames), plural)} {verb.word}"
     if (verb.tag == "VB" or (verb.tag == "VBG" and not has_aux)) and follows_past(verb, frames):
         return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):

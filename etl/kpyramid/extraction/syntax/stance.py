@@ -300,10 +300,8 @@ def _is_paratactic(verb: Node) -> bool:
 def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
     """The X of "according to X"."""
     frame = frames.get(verb.i)
-    for part in frame.parts if frame is not None else ():
-        if part.link and part.link[0].word == "according":
-            return part.root
-    return None
+    led = (part for part in (frame.parts if frame is not None else ()) if part.link)
+    return next((part.root for part in led if part.link[0].word == "according"), None)
 
 
 def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
