@@ -624,10 +624,10 @@ def _read_rows(
 
     def list_cells() -> Iterator[Row]:
         for row in rows:
+            if isinstance(row, Refusal):
+                refused.append(row)
+                continue
             try:
-                if isinstance(row, Refusal):
-                    refused.append(row)
-                    continue
                 check_text(_as_text(dict(row[1])))
                 labels = read_labels(row[1])
                 cells, left = read_cells({n: v for n, v in row[1].items() if n != FIELD})
@@ -643,8 +643,8 @@ def _read_rows(
                 nested.update(left)
                 yield make_row(row[0], cells, labels, settings.columns)
             except RefusedError as e:
-                place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
-                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
+                detail = f"line {row[0]}: {e.detail}"
+                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, detail))
 
     title = _name_table(path)
     for table in write_tables(list_cells(), settings.columns):

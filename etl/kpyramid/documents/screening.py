@@ -394,13 +394,11 @@ def judge_line(line: str, language: str) -> str | None:
         return "table" if "|" in line else "no_words"
     if line[0] == "|" or line.count(" | ") > 1 or line.count("|") > 3:
         return "table"
-    share = -1.0
     if "\t" in line or "   " in line or "," in line:
         gaps = len(_GAP.findall(line))
-        if gaps > 1 or (gaps and line.count("\t")) or _is_separated(line):
-            share = _share_function_words(line, language)
-            if share < 0.2:
-                return "table"
+        parted = gaps > 1 or (gaps and line.count("\t")) or _is_separated(line)
+        if parted and _share_function_words(line, language) < 0.2:
+            return "table"
     if _is_code(line, language):
         return "code"
     return "citation" if is_citation(line, _share_function_words(line, language)) else None

@@ -195,10 +195,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
-    many = group
     plurals = [_is_plural(head, heads, frame) for head in heads]
-    if any(plurals):
-        many = _word_group(frame, findings.frames, plural=True)
+    many = _word_group(frame, findings.frames, plural=True) if any(plurals) else group
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
     mood = mood or find_wish(frame) or group.modality

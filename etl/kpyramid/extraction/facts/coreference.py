@@ -751,15 +751,12 @@ class Antecedents:
         return not labels.isdisjoint(list_labels(entity)) or (entity is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
-        if _means_clause(token):
+        if _means_clause(token) or is_expletive(token):
             return
         fitting = [a for a in self._active if self._can_mean(token, a)]
-        if is_expletive(token):
-            return
-        if not fitting and self._title is not None and self._opens_text(token, self._title):
-            self._meet_unnamed(token, self._title)
-            return
         if not fitting:
+            if self._title is not None and self._opens_text(token, self._title):
+                self._meet_unnamed(token, self._title)
             return
         weights = ((self._weigh(a, token), a.phrase.first, a) for a in fitting)
         weighed = sorted(weights, key=itemgetter(0, 1))
@@ -856,7 +853,7 @@ class Antecedents:
             # The recogniser may have missed the person of the topic, but hardly another.
             near = (a for a in self._active if token.sentence - a.sentence <= 1)
             near = (a for a in near if a.person and a.phrase.is_named)
-            return (entity is self._local or entity is self.topic) and not any(near)
+            return topic and not any(near)
         if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
         if entity.sentence != token.sentence or token.word.endswith(("self", "selves")):
@@ -1003,11 +1000,10 @@ class Antecedents:
         words, title = list_name_words(phrase.text), self._title_words
         opening = self._opens(token) and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
-        if not words or (words != title and not opening):
+        full = words == title
+        if not words or not (opening or (full and capital and named)):
             return None
-        if words == title and not (opening or (capital and named)):
-            return None
-        if words != title:
+        if not full:
             if self._met:
                 return None
             head = find_head_word(entity.phrase.text.partition(",")[0].split())
