@@ -281,8 +281,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         candidate = _drop_repeated_owner(original)
         repeated = candidate.relation.endswith(f" {candidate.tail.text}")  # "has its own fares"
         reason = "empty_argument" if repeated else find_fault(candidate, findings.tree)
-        reason = reason or _find_bracket(candidate, depths)
-        reason = reason or _find_opening(candidate, findings)
+        reason = reason or _find_bracket(candidate, depths) or _find_opening(candidate, findings)
         ends = (candidate.head, candidate.tail)
         if (
             spoken
@@ -359,12 +358,8 @@ def _anchor(candidate: Candidate) -> int:
 
 
 def _place(candidate: Candidate) -> tuple[int, int, int, str]:
-    return (
-        _anchor(candidate),
-        candidate.tail.span.start,
-        candidate.head.span.start,
-        candidate.relation,
-    )
+    head, tail = candidate.head, candidate.tail
+    return _anchor(candidate), tail.span.start, head.span.start, candidate.relation
 
 
 def _number_claims(

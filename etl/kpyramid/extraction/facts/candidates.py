@@ -556,11 +556,9 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
     if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):
         parts = (c for child in (noun, *noun.children) for c in child.children)
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
-    for inner in inside:
-        before = (c for c in inner.children if c.i < inner.i and c.dep in _BEFORE)
-        if inner.pos == "NOUN" and any(c.word in WORDS["pointing"] for c in before):
-            return True
-    return False
+    nouns = (n for n in inside if n.pos == "NOUN")
+    before = (c for n in nouns for c in n.children if c.i < n.i and c.dep in _BEFORE)
+    return any(c.word in WORDS["pointing"] for c in before)
 
 
 def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:

@@ -186,10 +186,9 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
         if block.kind == "heading":
             words = text[block.start : block.end].split()
             ends = {word.lower() for word in (*words[:1], *words[-1:])}
-            proper = len(words) > 1 and all(word[0].isupper() for word in words)
+            kind = not ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys())
+            proper = kind and len(words) > 1 and all(word[0].isupper() for word in words)
             named = read_title(" ".join(words)) if proper else None
-            if named is not None and ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys()):
-                named = None
             if named is not None:
                 label = named.phrase.label if ends.isdisjoint(UNDERTAKINGS) else "ORG"
                 place = Span(block.start, block.end)

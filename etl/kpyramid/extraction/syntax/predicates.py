@@ -319,8 +319,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
-        gerund = verb.tag == "VBG"
-        past = is_past_clause(verb, frames) if gerund else _is_event(verb, frames)
+        past = is_past_clause(verb, frames) if verb.tag == "VBG" else _is_event(verb, frames)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, modality)
 

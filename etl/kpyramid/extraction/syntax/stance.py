@@ -446,9 +446,8 @@ def find_wish(frame: Frame) -> str | None:
     The relation "was hired to coach" includes the governing verb, so it has none.
     """
     verb = frame.verb
-    if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
-        return None
-    if frame.way == "object_control":
+    held = bool(frame.chain) or frame.way == "object_control"
+    if held or verb.tag != "VB" or find_infinitive_mark(verb) is None:
         return None
     return "to" if verb.dep == "conj" and verb.head.dep != "relcl" else None
 
