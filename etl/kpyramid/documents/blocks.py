@@ -36,6 +36,8 @@ Kind = Literal[
 """
 
 
+PROSE = frozenset({"item", "paragraph", "quotation", "turn"})
+"""Kinds of blocks that are made of sentences."""
 STATED = ("", "", "", "", "text", "number", "date", "flag")
 """The kinds of values in statements, by the level of their cells."""
 

@@ -103,18 +103,12 @@ def _widen_columns(table: re.Match[bytes]) -> bytes:
         for line in lines
     ]
     widths = [max(len(cell.encode()) for cell in column) for column in zip(*rows, strict=True)]
-    words = (
-        [
-            cell[:1] * width if cell[:1] == "=" else cell
-            for cell, width in zip(row, widths, strict=True)
-        ]
-        for row in rows
-    )
-    padded = (
-        "  ".join(c + " " * (w - len(c.encode())) for c, w in zip(row, widths, strict=True))
-        for row in words
-    )
-    return "".join(f"{line}\n" for line in padded).encode()
+
+    def pad(cell: str, width: int) -> str:
+        words = cell[:1] * width if cell[:1] == "=" else cell
+        return words + " " * (width - len(words.encode()))
+
+    return "".join("  ".join(map(pad, row, widths)) + "\n" for row in rows).encode()
 
 
 def mend_rst(source: bytes) -> bytes:

@@ -341,11 +341,19 @@ def _read_markdown(path: str, data: bytes, settings: IngestSettings) -> Iterator
     text, row = cut_front_matter(decode_bytes(data, settings.fallback_encoding))
     page = read_page(render_markdown(mend_text(text)))
     fields = {n: value for n, value in row.items() if value and n != FIELD}
-    title = _take(fields, settings.title_fields) or page.heading
+    record = _fill_record(path, page.text, fields, settings)
+    title = record.title or page.heading
+    yield replace(record, title=title, access=read_labels(row), blocks=page.blocks)
+
+
+def _fill_record(
+    source: str, text: str, fields: dict[str, object], settings: IngestSettings
+) -> Record:
+    """A record with the title, language and licence among fields; the others are its metadata."""
+    title = _take(fields, settings.title_fields)
     language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
     metadata = {name: _as_text(fields[name]) for name in sorted(fields)}
-    access = read_labels(row)
-    yield Record(path, page.text, title, language, licence, access, metadata, page.blocks)
+    return Record(source, text, title, language, licence, metadata=metadata)
 
 
 def _read_converted(
@@ -369,9 +377,10 @@ def _read_converted(
 
 
 def _read_markup(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    text = decode_bytes(data, settings.fallback_encoding)
+    ending = name_ending(path)
+    text = decode_bytes(data, settings.fallback_encoding, html=ending in {".html", ".htm"})
     refuse_fields(text)
-    yield _make_page(path, _MARKUP[name_ending(path)](text))
+    yield _make_page(path, _MARKUP[ending](text))
 
 
 def _read_wikitext(text: str) -> Markup:
@@ -381,6 +390,8 @@ def _read_wikitext(text: str) -> Markup:
 
 
 _MARKUP: Mapping[str, Callable[[str], Markup]] = {
+    ".html": Markup,
+    ".htm": Markup,
     ".ipynb": read_notebook,
     ".adoc": read_asciidoc,
     ".asciidoc": read_asciidoc,
@@ -430,14 +441,6 @@ def _make_page(path: str, page: Markup) -> Record:
     read = read_page(page.html)
     title = page.title or read.title or read.heading
     return Record(path, read.text, title, read.language, access=page.access, blocks=read.blocks)
-
-
-def _read_html(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record]:
-    text = decode_bytes(data, settings.fallback_encoding, html=True)
-    refuse_fields(text)
-    page = read_page(text)
-    title = page.title or page.heading
-    yield Record(path, page.text, title, page.language, blocks=page.blocks)
 
 
 def _read_jsonl(path: str, data: bytes, settings: IngestSettings) -> Iterator[Record | Refusal]:
@@ -621,10 +624,10 @@ def _read_rows(
 
     def list_cells() -> Iterator[Row]:
         for row in rows:
+            if isinstance(row, Refusal):
+                refused.append(row)
+                continue
             try:
-                if isinstance(row, Refusal):
-                    refused.append(row)
-                    continue
                 check_text(_as_text(dict(row[1])))
                 labels = read_labels(row[1])
                 cells, left = read_cells({n: v for n, v in row[1].items() if n != FIELD})
@@ -640,8 +643,8 @@ def _read_rows(
                 nested.update(left)
                 yield make_row(row[0], cells, labels, settings.columns)
             except RefusedError as e:
-                place = f"line {row[0]}: {e.detail}"  # type: ignore[index]
-                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, place))  # type: ignore[index]
+                detail = f"line {row[0]}: {e.detail}"
+                refused.append(Refusal(f"{path}#line{row[0]}", e.reason, detail))
 
     title = _name_table(path)
     for table in write_tables(list_cells(), settings.columns):
@@ -748,17 +751,7 @@ def _make_record(
         text = "\n\n".join(_read_paragraphs(name, fields.pop(name)) for name in names)
     except RefusedError as e:
         return Refusal(source, e.reason, e.detail)
-    title = _take(fields, settings.title_fields)
-    language, licence = _take(fields, _LANGUAGE), _take(fields, _LICENCE)
-    return Record(
-        source,
-        text,
-        title,
-        language,
-        licence,
-        access,
-        {name: _as_text(fields[name]) for name in sorted(fields)},
-    )
+    return replace(_fill_record(source, text, fields, settings), access=access)
 
 
 def _name_texts(settings: IngestSettings, row: Mapping[str, object]) -> list[str]:
@@ -810,8 +803,6 @@ def _as_text(value: object) -> str:
 _READERS: Mapping[str, Reader] = {
     ".txt": _read_text,
     ".md": _read_markdown,
-    ".html": _read_html,
-    ".htm": _read_html,
     ".jsonl": _read_jsonl,
     ".ndjson": _read_jsonl,
     ".json": _read_json,

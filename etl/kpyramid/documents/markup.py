@@ -153,7 +153,7 @@ class _Article:
     def __init__(self) -> None:
         self.parts: list[str] = []
         self.title: list[str] = []
-        self._open: list[tuple[str, str]] = []
+        self._open: list[str] = []
         self._inside: Counter[str] = Counter()
 
     def open(self, tag: str, attrs: dict[str, str]) -> None:
@@ -163,7 +163,7 @@ class _Article:
         self._refuse_labels(tag, *attrs)
         kind = "unread" if tag in _JATS_UNREAD or attrs.get("ref-type") == "bibr" else tag
         kind = "text" if tag in _JATS_TEXTS else kind
-        self._open.append((kind, tag))
+        self._open.append(kind)
         self._inside[kind] += 1
         spans = "".join(f' {k}="{escape(v)}"' for k, v in attrs.items() if k.endswith("span"))
         self._write(f"<{self._name(tag)}{spans}>" if tag in _JATS else "")
@@ -175,8 +175,7 @@ class _Article:
 
     def close(self, tag: str) -> None:
         self._write(f"</{self._name(tag)}>" if tag in _JATS else "")
-        kind, _ = self._open.pop()
-        self._inside[kind] -= 1
+        self._inside[self._open.pop()] -= 1
 
     def add(self, data: str) -> None:
         if self._inside["article-title"] and not self._inside["unread"]:

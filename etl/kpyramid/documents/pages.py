@@ -14,7 +14,7 @@ from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from kpyramid.documents.blocks import Block, Kind, classify_labels, is_sentence
+from kpyramid.documents.blocks import PROSE, Block, Kind, classify_labels, is_sentence
 from kpyramid.documents.cleaning import normalise_text
 from kpyramid.documents.labels import RefusedError, names_labels
 from kpyramid.documents.sentences import Span
@@ -59,7 +59,6 @@ _CODE_START, _CODE_END = "\ufdd0", "\ufdd1"
 _CODED = re.compile(f"[{_CODE_START}{_CODE_END}]")
 _COLOURED = re.compile(rf"{_CODE_END}(\s*){_CODE_START}")
 """Between two parts of a code, each in a tag of its own."""
-_CODED_KINDS = frozenset({"item", "paragraph", "quotation", "turn"})
 _NOTE_MARK = re.compile(
     r"\[[^\[\]]{1,40}\]|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4}|[*†‡§¶#]+)"
     r"(?:\s?[,;–-]\s?(?:\d{1,3}|[a-z])){0,9}\)?|TM|SM"
@@ -186,7 +185,7 @@ def _join_lines(lines: Sequence[_Line]) -> tuple[str, tuple[Block, ...]]:
         parts.append(line.text)
         end = position + len(line.text)
         blocks.append(Block(line.kind, position, end, line.level, line.row, line.column))
-        for code in line.codes if line.kind in _CODED_KINDS else ():
+        for code in line.codes if line.kind in PROSE else ():
             blocks.append(Block("inline_code", position + code.start, position + code.end))
         position = end
     return "".join(parts), tuple(blocks)

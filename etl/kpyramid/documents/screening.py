@@ -298,22 +298,19 @@ def _screen_lines(
         if reason is not None:
             dropped.append(_drop(reason, text, span))
             continue
-        run: list[Span] = []
+        runs: list[list[Span]] = [[]]
         for sentence in split_sentences(text[span.start : span.end]):
             here = Span(span.start + sentence.start, span.start + sentence.end)
             words = text[here.start : here.end]
             reason, note = judge_sentence(words, language)
-            if reason is None or (reason == "no_words" and run):
-                run.append(here)  # numbers after an abbreviation: "c. 1450 - c. 1499"
+            if reason is None or (reason == "no_words" and runs[-1]):
+                runs[-1].append(here)  # numbers after an abbreviation: "c. 1450 - c. 1499"
                 if not FIRM_END.search(words):
                     continue  # a parser does not end a sentence at the stop of "Ltd."
             else:
                 dropped.append(_drop(reason, text, here, note))
-            if run:
-                prose.append(Span(run[0].start, run[-1].end))
-            run = []
-        if run:
-            prose.append(Span(run[0].start, run[-1].end))
+            runs.append([])
+        prose += (Span(run[0].start, run[-1].end) for run in runs if run)
 
 
 def _drop(reason: str, text: str, span: Span, note: str = "") -> Dropped:
@@ -397,13 +394,11 @@ def judge_line(line: str, language: str) -> str | None:
         return "table" if "|" in line else "no_words"
     if line[0] == "|" or line.count(" | ") > 1 or line.count("|") > 3:
         return "table"
-    share = -1.0
     if "\t" in line or "   " in line or "," in line:
         gaps = len(_GAP.findall(line))
-        if gaps > 1 or (gaps and line.count("\t")) or _is_separated(line):
-            share = _share_function_words(line, language)
-            if share < 0.2:
-                return "table"
+        parted = gaps > 1 or (gaps and line.count("\t")) or _is_separated(line)
+        if parted and _share_function_words(line, language) < 0.2:
+            return "table"
     if _is_code(line, language):
         return "code"
     return "citation" if is_citation(line, _share_function_words(line, language)) else None

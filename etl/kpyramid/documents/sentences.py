@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from kpyramid.settings import ChunkSettings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """Characters `start` to `end`, end exclusive."""
+    """Characters `start` to `end`, end exclusive; spans sort in text order."""
 
     start: int
     end: int

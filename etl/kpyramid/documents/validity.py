@@ -163,17 +163,9 @@ def _are_apart(left: Time, right: Time) -> bool:
         return left != right
     periods = left[0] != left[1] and right[0] != right[1]
     return any(
-        last is not None
-        and first is not None
-        and (
-            _precedes(last, first)
-            or (
-                periods
-                and first.startswith(last[: len(first)])
-                and last.startswith(first[: len(last)])
-            )
-        )
+        not _precedes(first, last) if periods else _precedes(last, first)
         for last, first in ((left[1], right[0]), (right[1], left[0]))
+        if last is not None and first is not None
     )
 
 

@@ -48,13 +48,7 @@ FUNCTION = (
 )
 """Function words of questions, polite phrases among them; they name nothing."""
 STOP = (
-    ARTICLES
-    | AUXILIARIES
-    | MODALS
-    | JOINING
-    | PREPOSITIONS
-    | POINTING
-    | QUESTION_WORDS
+    (FUNCTION_WORDS - PRONOUNS)
     | frozenset(
         "he his she her it its they their following into many much name not one s than "
         "then there".split()
@@ -252,6 +246,11 @@ def _part(phrase: str) -> tuple[list[str], str, list[str]]:
 def word_relation(phrase: str, negated: bool) -> str:
     """A relation as it is printed: its wording, or the negation of it."""
     return deny(phrase) if negated else phrase
+
+
+def name_owner(text: str) -> str:
+    """The owner in a phrase: "Anna's", "the Alps'"."""
+    return f"{text}'" if text.endswith("s") else f"{text}'s"
 
 
 def word_fact(head: str, relation: str, tail: str) -> str:

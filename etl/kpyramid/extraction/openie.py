@@ -6,7 +6,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import PROSE, Block
 from kpyramid.documents.screening import detect_language, list_labelled, screen_text
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.extraction.facts.assembly import assemble_extraction
@@ -21,7 +21,6 @@ from kpyramid.extraction.syntax.stance import find_reported
 from kpyramid.extraction.syntax.tree import Tree
 from kpyramid.extraction.types import Extraction, Proposition, Titled, join_extractions
 
-_PROSE = frozenset({"paragraph", "item", "quotation", "turn"})
 _LEAST_PROSE, _MOST_PROSE = 100, 4000
 """The least and most characters of prose from which the language of cells and keys is detected."""
 
@@ -61,7 +60,7 @@ class DependencyExtractor:
 
         for tree in self._parser.parse_parts(screen()):
             left_out, given = waiting.popleft()
-            prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in _PROSE)
+            prose = " ".join(given.text[b.start : b.end] for b in given.blocks if b.kind in PROSE)
             is_read = len(prose) < _LEAST_PROSE or (
                 detect_language(prose[:_MOST_PROSE], self._language) == self._language
             )

@@ -141,7 +141,7 @@ def cut_extraction(pairs: Iterable[tuple[int, Extraction]], start: int, end: int
 
 def find_clause(claim: Claim) -> Span:
     """The span of the clause that states a claim: its last, because antecedents precede it."""
-    return max(claim.spans, key=lambda span: (span.start, span.end))
+    return max(claim.spans)
 
 
 def _cut(extraction: Extraction, start: int, end: int) -> Extraction:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import TypeVar
 
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.values import DAY, MONTH
@@ -97,26 +98,22 @@ def locate_quotation(text: str, folded: Folded, quotation: str) -> tuple[Span, .
 
 
 def locate_name(
-    text: str, folded: Folded, name: str, within: Sequence[Span], *, exact: bool = False
+    text: "Text", name: str, within: Sequence[Span], *, exact: bool = False
 ) -> Span | None:
     """The first occurrence of a name in some spans; unless `exact`, in another case too.
 
     An occurrence with a line break inside, or with other quotation marks or dashes, does not
     count: the text of the span must be the name.
     """
-    if not name:
-        return None
+    whole = text.chunk.text
     for span in within:
-        position = text.find(name, span.start, span.end)
-        while position >= 0:
-            if _stands_alone(text, position, position + len(name)):
-                return Span(position, position + len(name))
-            position = text.find(name, position + 1, span.end)
+        if (place := _find_alone(whole, name, span)) is not None:
+            return place
     wanted = fold(name).text.strip()
     for span in () if exact else within:
-        for place in folded.find(wanted, span):
-            words = text[place.start : place.end]
-            if words.casefold() == name.casefold() and _stands_alone(text, place.start, place.end):
+        for place in text.folded.find(wanted, span):
+            words = whole[place.start : place.end]
+            if words.casefold() == name.casefold() and _stands_alone(whole, place):
                 return place
     return None
 
@@ -163,43 +160,55 @@ def find_evidence(text: str, claim: str) -> str:
     return max(sentences, key=lambda s: len(wanted & set(list_words(s))), default=text)
 
 
-def assign_triples(
-    claims: Sequence[str], triples: Sequence[tuple[str, str, str]]
-) -> list[list[tuple[str, str, str]]]:
+Words = TypeVar("Words", bound=tuple[str, str, str])
+
+
+def assign_triples(claims: Sequence[str], triples: Sequence[Words]) -> list[list[Words]]:
     """Assigns each triple to the claim that shares most of its words; a row of triples per claim.
 
     Head and tail count double. Ties go to the shorter claim, then to the first.
     """
     lemmas = [list_lemmas(claim) for claim in claims]
-    rows: list[list[tuple[str, str, str]]] = [[] for _ in claims]
-    for head, relation, tail in triples:
+    rows: list[list[Words]] = [[] for _ in claims]
+    for triple in triples:
+        head, relation, tail = triple
         ends, verb = list_lemmas(f"{head} {tail}"), list_lemmas(relation)
         scores = [
             (2 * len(ends & words) + len(verb & words), -len(words), -index)
             for index, words in enumerate(lemmas)
         ]
         if scores:
-            rows[-max(scores)[2]].append((head, relation, tail))
+            rows[-max(scores)[2]].append(triple)
     return rows
 
 
 def _locate(text: str, folded: Folded, quotation: str, start: int) -> Span | None:
     """The first place from `start` on: letter by letter, else folded, else without its ends."""
-    position = text.find(quotation, start) if quotation else -1
-    while position >= 0:
-        if _stands_alone(text, position, position + len(quotation)):
-            return Span(position, position + len(quotation))
-        position = text.find(quotation, position + 1)
+    within = Span(start, len(text))
+    if (literal := _find_alone(text, quotation, within)) is not None:
+        return literal
     plain = fold(quotation).text.strip()
     for wanted in (plain, plain.strip(_ENDS)):
-        for span in folded.find(wanted, Span(start, len(text))):
-            if _stands_alone(text, span.start, span.end):
+        for span in folded.find(wanted, within):
+            if _stands_alone(text, span):
                 return span
     return None
 
 
-def _stands_alone(text: str, start: int, end: int) -> bool:
+def _find_alone(text: str, words: str, within: Span) -> Span | None:
+    """The first place of words letter by letter, at which no other word is cut."""
+    position = text.find(words, within.start, within.end) if words else -1
+    while position >= 0:
+        place = Span(position, position + len(words))
+        if _stands_alone(text, place):
+            return place
+        position = text.find(words, position + 1, within.end)
+    return None
+
+
+def _stands_alone(text: str, span: Span) -> bool:
     """Whether no word is cut at either end."""
+    start, end = span.start, span.end
     before = start > 0 and _is_inside_word(text[start - 1], text[start])
     after = end < len(text) and _is_inside_word(text[end - 1], text[end])
     return not before and not after
@@ -216,11 +225,7 @@ def _is_inside_word(left: str, right: str) -> bool:
 _NUMBER = r"\d+(?:[.,]\d+)*"
 _FORMS = (
     ("DATE", r"(?:(?:early|late|mid)[- ])?(?:c\. ?)?(?:1[0-9]|20)\d\d(?:s|[-–](?:\d\d){1,2})?"),
-    (
-        "DATE",
-        rf"(?:{DAY} )?{MONTH.lower()}\.?(?: {DAY})?"
-        r"(?:,? \d{4})?",
-    ),
+    ("DATE", rf"(?:{DAY} )?{MONTH.lower()}\.?(?: {DAY})?(?:,? \d{{4}})?"),
     ("DATE", r"\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}(?:st|nd|rd|th) century"),
     ("PERCENT", rf"{_NUMBER} ?(?:%|percent|per cent)"),
     ("MONEY", rf"(?:us)?[$€£¥] ?{_NUMBER}(?: ?(?:thousand|million|billion|trillion|[mbk]n?))?"),
@@ -311,7 +316,7 @@ def supports(text: Text, claim: Claim, head: str, tail: str) -> bool:
     outside = [
         end
         for end in (head, tail)
-        if locate_name(text.chunk.text, text.folded, end, claim.spans) is None
+        if locate_name(text, end, claim.spans) is None
         and not (says_something(end) and is_supported(end, words))
     ]
     if not outside:

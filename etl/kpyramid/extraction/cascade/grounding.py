@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kpyramid.documents.sentences import Dropped, Span
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, BE, HAVE, PREPOSITIONS
+from kpyramid.documents.words import ARTICLES, AUXILIARIES, BE, HAVE, PREPOSITIONS, name_owner
 from kpyramid.extraction.cascade.evidence import (
     UNKNOWN,
     Text,
@@ -173,12 +173,10 @@ def ground_statements(
     dropped: list[Dropped] = []
     for statement in statements:
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
-        quoted = " ".join(quote(text, spans).split())
+        claim, quoted = (" ".join(w.split()) for w in (statement.claim, quote(text, spans)))
         if not says_something(quoted):
-            shown = statement.claim or "an empty claim"
-            dropped.append(Dropped("no_evidence", shown, text.whole))
+            dropped.append(Dropped("no_evidence", claim or "an empty claim", text.whole))
             continue
-        claim = statement.claim
         if not claim or not is_supported(claim, text.words | text.title):
             claim = quoted
         claims.append(Claim(_repair_subject(claim, spans, chunk), spans))
@@ -244,7 +242,7 @@ def take_facts(rows: Iterable[Grounded], room: int) -> tuple[tuple[Fact, ...], t
 
 def show_row(row: Triple) -> str:
     """A triple as rejects name it."""
-    return f"{row.head} | {row.relation} | {row.tail}"
+    return " | ".join(row)
 
 
 def cover(spans: Sequence[Span]) -> Span:
@@ -268,8 +266,8 @@ def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact |
     fault = find_relation_fault(relation, quoted, text)
     if fault is not None:
         return fault
-    head, head_span = _take_words(text, named, claim.spans)
-    tail, tail_span = _take_words(text, tail, claim.spans)
+    head, head_span = take_words(text, named, claim.spans)
+    tail, tail_span = take_words(text, tail, claim.spans)
     if not supports(text, claim, head, tail):
         return "unsupported"
     return Fact(
@@ -278,16 +276,16 @@ def _ground_triple(text: Text, number: int, claim: Claim, row: Triple) -> Fact |
         relation=relation,
         tail=tail,
         head_span=head_span,
-        relation_span=locate_name(text.chunk.text, text.folded, relation, claim.spans, exact=True),
+        relation_span=locate_name(text, relation, claim.spans, exact=True),
         tail_span=tail_span,
         negated=negated,
         confidence=CONFIDENCE if head_span and tail_span else RESOLVED_CONFIDENCE,
     )
 
 
-def _take_words(text: Text, name: str, within: Sequence[Span]) -> tuple[str, Span | None]:
+def take_words(text: Text, name: str, within: Sequence[Span]) -> tuple[str, Span | None]:
     """A name as the text writes it, and its span; the name itself and None where it is missing."""
-    span = locate_name(text.chunk.text, text.folded, name, within)
+    span = locate_name(text, name, within)
     return (name, None) if span is None else (text.chunk.text[span.start : span.end], span)
 
 
@@ -320,11 +318,7 @@ def _repair_subject(claim: str, spans: Sequence[Span], chunk: Chunk) -> str:
     if len(heads) != 1:
         return claim
     (name,) = heads
-    return f"{name}{_mark_owner(name) if first.casefold() in _OWNING else ''} {rest}"
-
-
-def _mark_owner(name: str) -> str:
-    return "'" if name.endswith("s") else "'s"
+    return f"{name_owner(name) if first.casefold() in _OWNING else name} {rest}"
 
 
 def _holds(outer: Span, inner: Span) -> bool:
@@ -348,13 +342,9 @@ def find_mentions(
     mentions: list[Mention] = []
     for number, claim in enumerate(claims):
         names = {*entities, *(end for f in facts if f.claim == number for end in (f.head, f.tail))}
-        spans = {
-            span
-            for name in names
-            if (span := locate_name(text.chunk.text, text.folded, name, claim.spans)) is not None
-        }
+        spans = {span for name in names if (span := locate_name(text, name, claim.spans))}
         ends = {s for f in facts if f.claim == number for s in (f.head_span, f.tail_span) if s}
-        for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        for span in sorted(spans):
             inner = any(outer != span and _holds(outer, span) for outer in spans)
             if inner and span not in ends:
                 continue

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Protocol, TypeVar
@@ -49,7 +49,7 @@ from kpyramid.llm.task import Failure, Request
 from kpyramid.settings import CascadeSettings
 
 T = TypeVar("T")
-Rows = tuple[tuple[Triple, ...], ...]
+Rows = Sequence[Sequence[Triple]]
 
 
 class Progress(Protocol):
@@ -90,6 +90,7 @@ class _Draft:
         return [claim.text for claim in self.claims]
 
 
+@dataclass(eq=False, repr=False)
 class Cascade:
     """Reads chunks with a model; `model` is the producer named in its rows.
 
@@ -98,27 +99,19 @@ class Cascade:
     thread from its first step to its last.
     """
 
-    def __init__(
-        self,
-        asker: Asker,
-        settings: CascadeSettings,
-        *,
-        model: str,
-        max_tokens: int,
-        concurrency: int,
-        progress: Progress,
-        vocabulary: Vocabulary = NO_VOCABULARY,
-        seed: int = 0,
-    ) -> None:
-        self.model = model
-        self.settings = settings
-        self._asker = asker
-        self._vocabulary = vocabulary
-        self._seed = seed
-        self._form = Form(settings, max_tokens)
-        self._concurrency = concurrency
-        self._stopped = False
-        self._progress = progress
+    asker: Asker
+    settings: CascadeSettings
+    _: KW_ONLY
+    model: str
+    max_tokens: int
+    concurrency: int
+    progress: Progress
+    vocabulary: Vocabulary = NO_VOCABULARY
+    seed: int = 0
+    _stopped: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self._form = Form(self.settings, self.max_tokens)
 
     @property
     def producers(self) -> tuple[str, str]:
@@ -138,14 +131,14 @@ class Cascade:
         Raises:
             BudgetError, EndpointError: no further call can be made; the rest was not asked.
         """
-        self._progress.expect(len(chunks))
+        self.progress.expect(len(chunks))
         self._stopped = False
-        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="cascade")
+        pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="cascade")
         try:
             futures = [pool.submit(self._read, chunk) for chunk in chunks]
             for future in as_completed(futures):
                 future.result()
-                self._progress.advance(1)
+                self.progress.advance(1)
             return [future.result() for future in futures]
         finally:
             # After a fatal error: running chunks end and are retained, no other chunk begins.
@@ -169,7 +162,7 @@ class Cascade:
     def _try(self, request: Request, parse: Callable[[str], T]) -> T | Failure:
         if self._stopped:
             raise CancelledError
-        return self._asker.ask(request, parse)
+        return self.asker.ask(request, parse)
 
     def _ask(self, request: Request, parse: Callable[[str], T]) -> T:
         answer = self._try(request, parse)
@@ -178,7 +171,7 @@ class Cascade:
         return answer
 
     def _merge(self, draft: _Draft) -> WindowExtraction:
-        request = ask_window(draft.chunk, self.settings, self._vocabulary, self._form.max_tokens)
+        request = ask_window(draft.chunk, self.settings, self.vocabulary, self._form.max_tokens)
         return self._review(draft, self._ask(request, read_window))
 
     def _review(self, draft: _Draft, reading: Reading) -> WindowExtraction:
@@ -187,18 +180,18 @@ class Cascade:
         Facts are checked after the second look, so that none is checked twice.
         """
         form, settings = self._form, self.settings
-        made, failures = ground_window(draft.text, reading, self._vocabulary), list[Failure]()
+        made, failures = ground_window(draft.text, reading, self.vocabulary), list[Failure]()
         unread = list_unread(made, draft.chunk) if settings.glean else []
         if unread:
-            asked = (settings, self._vocabulary, form.max_tokens)
+            asked = (settings, self.vocabulary, form.max_tokens)
             second = self._try(ask_second(draft.chunk, reading, unread, *asked), read_window)
             if not isinstance(second, Failure):
                 joined = join_readings(reading, second)
-                made = ground_window(draft.text, joined, self._vocabulary)
+                made = ground_window(draft.text, joined, self.vocabulary)
             else:
                 failures.append(replace(second, detail=f"{SECOND.name}: {second.detail}"))
         share = 0.0 if any(map(is_due, failures)) else settings.check_share
-        if drawn := draw_facts(made, share, self._seed):
+        if drawn := draw_facts(made, share, self.seed):
             request = ask_check(draft.chunk, made, drawn, settings, form.max_tokens)
             verdicts = self._try(request, read_verdicts)
             if not isinstance(verdicts, Failure):
@@ -234,7 +227,7 @@ class Cascade:
         if draft.claims and draft.entities:
             claims = draft.write_claims()
             request = ask_relations(claims, draft.entities, draft.chunk, self._form)
-            draft.triples = _assign_rows(claims, self._ask(request, read_triples))
+            draft.triples = assign_triples(claims, self._ask(request, read_triples))
 
     def _disambiguate(self, draft: _Draft) -> None:
         before = tuple(chain(*draft.triples))
@@ -243,7 +236,7 @@ class Cascade:
         claims = draft.write_claims()
         request = ask_disambiguation(claims, before, draft.entities, draft.chunk, self._form)
         after = self._ask(request, read_triples)
-        draft.triples = _assign_rows(claims, after)
+        draft.triples = assign_triples(claims, after)
         gone = _list_gone(before, after)
         draft.dropped += [Dropped("repeated", show_row(row), draft.text.whole) for row in gone]
 
@@ -252,7 +245,7 @@ def _write_rows(facts: Sequence[Fact], claims: int) -> Rows:
     rows: list[list[Triple]] = [[] for _ in range(claims)]
     for fact in facts:
         rows[fact.claim].append(Triple(fact.head, fact.relation, fact.tail))
-    return tuple(tuple(row) for row in rows)
+    return rows
 
 
 def _list_gone(before: Sequence[Triple], after: Sequence[Triple]) -> list[Triple]:
@@ -274,8 +267,3 @@ def _subtract(counts: Counter[T], key: T) -> bool:
         return False
     counts[key] -= 1
     return True
-
-
-def _assign_rows(claims: Sequence[str], triples: Sequence[Triple]) -> Rows:
-    rows = assign_triples(claims, [(t.head, t.relation, t.tail) for t in triples])
-    return tuple(tuple(Triple(*row) for row in each) for each in rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kpyramid.errors import InputError
 from kpyramid.extraction.cascade.evidence import list_words, names
-from kpyramid.extraction.cascade.windows import MERGED, cite
+from kpyramid.extraction.cascade.windows import MERGED, note_triples
 from kpyramid.keys import JsonValue, canonical_json
 from kpyramid.llm.cache import Answer, DamagedLine, read_recording
 from kpyramid.llm.task import Request, key_request
@@ -89,18 +89,8 @@ def write_reply(passage: Recorded, text: str) -> str:
     """
     words = list_words(text)
     entities = [e for e in passage.entities if isinstance(e, str) and names(words, list_words(e))]
-    number = {name.casefold(): place for place, name in reversed([*enumerate(entities, 1)])}
-    rows: list[JsonValue] = []
-    for row in passage.triples:
-        triple = read_triple(row)
-        if triple is None:
-            rows.append([_show(row)])
-            continue
-        head, relation, tail = triple
-        ends: list[JsonValue] = [number.get(end.casefold(), end) for end in (head, tail)]
-        rows.append([ends[0], relation, ends[1], cite(text, (head, tail)) or 0])
-    things: list[JsonValue] = [[place, name, "other"] for place, name in enumerate(entities, 1)]
-    return canonical_json({"entities": things, "facts": rows}).decode()
+    rows = (read_triple(row) or (_show(row),) for row in passage.triples)
+    return canonical_json(note_triples(text, entities, rows, uncited=0)).decode()
 
 
 def read_triple(row: object) -> tuple[str, str, str] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -18,8 +18,6 @@ from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.task import GUARD, Expected, Request, Strict, Task, parse_json, write_json
 from kpyramid.settings import CascadeSettings, Example, Settings
-
-T = TypeVar("T")
 
 _TEMPLATES = Environment(
     undefined=StrictUndefined,
@@ -81,7 +79,7 @@ def _show_example(step: str, example: Example) -> dict[str, str]:
         given, reply = {"Claims": example.claims}, {"entities": entities}
     elif step == "relations":
         given = {"Claims": example.claims, "Entities": example.entities}
-        reply = {"triples": [show_triple(*triple) for triple in example.triples]}
+        reply = {"triples": [Triple(*triple)._asdict() for triple in example.triples]}
     return {"given": show_parts(given), "reply": write_json(reply)}
 
 
@@ -102,21 +100,18 @@ def show_chunk(chunk: Chunk) -> str:
     return show_parts({"Title": title, "Text": chunk.text} if title else {"Text": chunk.text})
 
 
-def show_triple(head: str, relation: str, tail: str) -> dict[str, JsonValue]:
-    """A triple in the format of replies."""
-    return {"head": head, "relation": relation, "tail": tail}
-
-
 # Replies.
 
 
-class _Claim(Strict):
+class Statement(Strict):
+    """A claim of a reply with the quotation that supports it; nothing is checked."""
+
     evidence: str
     claim: str
 
 
 class _Claims(Strict):
-    claims: list[_Claim]
+    claims: list[Statement]
 
 
 class _Entities(Strict):
@@ -133,16 +128,7 @@ class _Triples(Strict):
     triples: list[_Triple]
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """A claim of a reply with the quotation that supports it; nothing is checked."""
-
-    claim: str
-    evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Triple:
+class Triple(NamedTuple):
     """One row of a reply, single spaces; nothing is checked."""
 
     head: str
@@ -150,13 +136,13 @@ class Triple:
     tail: str
 
 
-def read_claims(content: str) -> tuple[Statement, ...]:
+def read_claims(content: str) -> Sequence[Statement]:
     """The claims, in the order of the reply.
 
     Raises:
         ReplyError: the reply is no JSON of the schema; the other readers raise it too.
     """
-    return _list_statements(parse_json(content, _Claims).claims)
+    return parse_json(content, _Claims).claims
 
 
 def read_entities(content: str) -> tuple[str, ...]:
@@ -166,15 +152,8 @@ def read_entities(content: str) -> tuple[str, ...]:
 
 def read_triples(content: str) -> tuple[Triple, ...]:
     """The triples, in the order of the reply."""
-    return _list_triples(parse_json(content, _Triples).triples)
-
-
-def _list_statements(claims: Iterable[_Claim]) -> tuple[Statement, ...]:
-    return tuple(Statement(" ".join(each.claim.split()), each.evidence) for each in claims)
-
-
-def _list_triples(rows: Iterable[_Triple]) -> tuple[Triple, ...]:
-    parts = ((row.head, row.relation, row.tail) for row in rows)
+    replied = parse_json(content, _Triples).triples
+    parts = ((row.head, row.relation, row.tail) for row in replied)
     return tuple(Triple(*(" ".join(part.split()) for part in row)) for row in parts)
 
 
@@ -274,7 +253,7 @@ def ask_disambiguation(
     form: Form,
 ) -> Request:
     """The request to refine the triples of a chunk; the reply has the form of the relations'."""
-    rows = [f"{triple.head} | {triple.relation} | {triple.tail}" for triple in triples]
+    rows = map(" | ".join, triples)
     material = show_parts({"Claims": claims, "Entities": entities, "Triples": rows})
     return _ask(DISAMBIGUATION, material, chunk, form)
 

@@ -30,6 +30,7 @@ from kpyramid.extraction.cascade.evidence import (
     list_strange,
     list_words,
     locate_name,
+    quote,
 )
 from kpyramid.extraction.cascade.grounding import (
     CONFIDENCE,
@@ -42,6 +43,7 @@ from kpyramid.extraction.cascade.grounding import (
     find_relation_fault,
     show_row,
     take_facts,
+    take_words,
 )
 from kpyramid.extraction.cascade.tasks import Triple, make_task, render_prompt, split_commas
 from kpyramid.extraction.syntax.kinds import AUTHORS, find_kind_label
@@ -371,18 +373,28 @@ def ask_window(
 
 def _show_example(example: Example) -> dict[str, str]:
     """A text and its reply in the format of a window; entities of an example have no class."""
-    chunk = Chunk(example.text)
-    names = list(split_commas(example.entities))
-    number = {name.casefold(): place for place, name in enumerate(names, 1)}
-    things: list[JsonValue] = [[n, name, "other"] for n, name in enumerate(names, 1)]
-    rows = [
-        [number.get(head.casefold(), head), relation, number.get(tail.casefold(), tail), cited]
-        for head, relation, tail in example.triples
-        for cited in [cite(example.text, (head, tail)) or 1]
-    ]
-    facts: list[JsonValue] = [[*row] for row in rows]
-    reply = write_json({"entities": things, "facts": facts})
-    return {"given": show_window(chunk), "reply": reply}
+    names = split_commas(example.entities)
+    reply = note_triples(example.text, names, example.triples, uncited=1)
+    return {"given": show_window(Chunk(example.text)), "reply": write_json(reply)}
+
+
+def note_triples(
+    text: str, names: Sequence[str], rows: Iterable[Sequence[str]], *, uncited: int
+) -> dict[str, JsonValue]:
+    """A reply about a window, from names and triples; a row that is no triple is unchanged.
+
+    A triple cites the smallest run of sentences that names head and tail, without one `uncited`.
+    """
+    number = {name.casefold(): place for place, name in reversed([*enumerate(names, 1)])}
+    facts: list[JsonValue] = []
+    for row in rows:
+        noted: list[JsonValue] = [*row]
+        if len(row) == 3:
+            noted[::2] = [number.get(end.casefold(), end) for end in row[::2]]
+            noted.append(cite(text, row[::2]) or uncited)
+        facts.append(noted)
+    things: list[JsonValue] = [[place, name, "other"] for place, name in enumerate(names, 1)]
+    return {"entities": things, "facts": facts}
 
 
 def cite(text: str, ends: Iterable[str]) -> JsonValue:
@@ -485,7 +497,7 @@ def _show_end(end: int | str, reading: Reading) -> str:
 def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     """The fact of a row, or the reason of its rejection."""
     text = window.text
-    quoted = " ".join(text.chunk.text[span.start : span.end] for span in spans)
+    quoted = quote(text, spans)
     cited = list_forms(quoted)
     ends = [window.name(end, cited) for end in (row.head, row.tail)]
     if ends[0] is None or ends[1] is None:
@@ -511,13 +523,10 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     if not any(_is_named(end, cited) for end in ends if end) and not _refers(quoted):
         return "unsupported"
     claim = window.claims.setdefault(row.sentences, len(window.claims))
-    places = [locate_name(text.chunk.text, text.folded, name, spans) for name in (names[0], tail)]
-    named = [
-        text.chunk.text[place.start : place.end] if place else name
-        for name, place in zip((names[0], tail), places, strict=True)
-    ]
+    head, head_span = take_words(text, names[0], spans)
+    tail, tail_span = take_words(text, tail, spans)
     stance = _read_marks(window, row, cited)
-    place = locate_name(text.chunk.text, text.folded, relation, spans, exact=True)
+    place = locate_name(text, relation, spans, exact=True)
     modality = next((flag for flag in stance if flag in _FLAGS), None)
     if modality in _HELD:  # in the relation's words, as the rules leave it
         is_property = relation.casefold() in window.vocabulary.relations
@@ -526,19 +535,19 @@ def _ground_row(window: _Window, row: Row, spans: Sequence[Span]) -> Fact | str:
     modal = relation.split()[0].casefold()
     return Fact(
         claim,
-        named[0],
+        head,
         relation,
-        named[1],
-        head_span=places[0],
+        tail,
+        head_span=head_span,
         relation_span=place,
-        tail_span=places[1],
+        tail_span=tail_span,
         negated=denied or "not" in stance,
         modality=modality or (modal if modal in MODALS else None),
         attribution=stance.get("by"),
         qualifiers={
             name: stance[name] for name in _KEYS.values() if name in stance and name != "by"
         },
-        confidence=CONFIDENCE if all(places) else RESOLVED_CONFIDENCE,
+        confidence=CONFIDENCE if head_span and tail_span else RESOLVED_CONFIDENCE,
     )
 
 
@@ -584,8 +593,7 @@ def _finish(window: _Window, facts: tuple[Fact, ...], types: Mapping[str, str]) 
     claims = []
     for numbers in window.claims:
         spans = tuple(window.sentences[number - 1] for number in numbers)
-        words = " ".join(text.chunk.text[span.start : span.end] for span in spans)
-        claims.append(Claim(" ".join(words.split()), spans))
+        claims.append(Claim(" ".join(quote(text, spans).split()), spans))
     supported = [thing for thing in things if is_supported(thing.name, window.known)]
     type_of: dict[str, str] = {}
     for thing in supported:

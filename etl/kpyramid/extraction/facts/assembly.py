@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import ENDING, is_pointed
-from kpyramid.documents.words import MODALS, STOP
+from kpyramid.documents.words import MODALS, STOP, name_owner
 from kpyramid.extraction.facts.candidates import (
+    PERSONAL,
     WORDS,
     Candidate,
     Findings,
@@ -23,7 +24,6 @@ from kpyramid.extraction.facts.candidates import (
     is_personal_text,
     is_respective,
     is_unplaced,
-    name_owner,
 )
 from kpyramid.extraction.facts.propositions import (
     collect_clause,
@@ -55,9 +55,11 @@ from kpyramid.extraction.syntax.tree import (
     build_phrase,
     count_brackets,
     find_close_name,
+    find_first,
     find_phrase,
     is_counted,
     is_nominal,
+    list_ancestors,
     list_conjuncts,
 )
 from kpyramid.extraction.types import Argument, Claim, Extraction, Fact, Mention
@@ -81,19 +83,14 @@ def list_phrases(tree: Tree) -> list[Phrase]:
                 first = i + 1
     covered = {i for p in phrases.values() for i in range(p.first, p.last + 1)}
     for node in tree.nodes:
-        if node.pos not in {"NOUN", "PROPN"} or node.i in covered or not _heads_chunk(node):
+        if node.pos not in {"NOUN", "PROPN"} or node.i in covered:
+            continue
+        if find_first(node).dep not in _CHUNK_HEADS:
             continue
         phrase = find_phrase(node)
         if phrase is not None and phrase.literal and "," not in phrase.text:
             phrases.setdefault(phrase.span, phrase)
     return sorted(phrases.values(), key=lambda p: (p.span.start, p.span.end))
-
-
-def _heads_chunk(node: Node) -> bool:
-    top = node
-    while top.dep == "conj" and top.head is not top:
-        top = top.head
-    return top.dep in _CHUNK_HEADS
 
 
 def assign_mentions(
@@ -115,13 +112,10 @@ def assign_mentions(
                 if ordered[index].span.end <= span.end:
                     inside.add(index)
                 index += 1
-        mentions += (_write_mention(number, ordered[index]) for index in sorted(inside))
+        for phrase in (ordered[index] for index in sorted(inside)):
+            label = "NOUN" if phrase.label == "MISC" else phrase.label
+            mentions.append(Mention(number, phrase.text, label, phrase.span))
     return tuple(mentions)
-
-
-def _write_mention(claim: int, phrase: Phrase) -> Mention:
-    label = "NOUN" if phrase.label == "MISC" else phrase.label
-    return Mention(claim, phrase.text, label, phrase.span)
 
 
 # Claims: short statements without pronouns, one per clause that yields a fact (`f_par`).
@@ -150,15 +144,14 @@ def write_clause_claim(verb: Node, head: Phrase, findings: Findings) -> Claim:
         words[0] = f"Neither {words[0]}"
     if frame.way == "existential":
         words = ["There", predicate, _lower_lead(arguments[0]), *words[2:]]
-    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
-    return Claim(_tidy_statement(words), ordered, predicate, arguments)
+    return Claim(_tidy_statement(words), tuple(sorted(spans)), predicate, arguments)
 
 
 def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], str | None]:
     """A function that replaces pronouns by antecedents, whose spans it adds to `spans`."""
 
     def rename(token: Node) -> str | None:
-        antecedent = findings.antecedents.resolve(token) if token.tag in _PRONOUNS else None
+        antecedent = findings.antecedents.resolve(token) if token.tag in PERSONAL else None
         if antecedent is None:
             return None
         spans.add(antecedent.span)
@@ -167,7 +160,6 @@ def _spell_pronouns(findings: Findings, spans: set[Span]) -> Callable[[Node], st
     return rename
 
 
-_PRONOUNS = frozenset({"PRP", "PRP$"})
 _LEADS = frozenset(word.capitalize() for word in STOP - MODALS)
 
 
@@ -199,8 +191,7 @@ def write_phrase_claim(candidate: Candidate) -> Claim:
         Argument(role, phrase.text, phrase.span if phrase.literal else None)
         for role, phrase in (("subject", head), ("object", tail))
     )
-    ordered = tuple(sorted(spans, key=lambda s: (s.start, s.end)))
-    return Claim(text, ordered, candidate.relation, arguments)
+    return Claim(text, tuple(sorted(spans)), candidate.relation, arguments)
 
 
 def _cover(frame: Frame, subject: Node | None) -> Span:
@@ -217,14 +208,7 @@ def _cover(frame: Frame, subject: Node | None) -> Span:
 def _list_advice(findings: Findings) -> list[Node]:
     """The clauses addressed to the reader that are not part of another such clause."""
     verbs = {verb.i for verb in findings.advice}
-    outermost = []
-    for verb in findings.advice:
-        ancestor = verb.head
-        while ancestor.i not in verbs and ancestor.head is not ancestor:
-            ancestor = ancestor.head
-        if verb.head is verb or ancestor.i not in verbs:
-            outermost.append(verb)
-    return outermost
+    return [v for v in findings.advice if all(a.i not in verbs for a in list_ancestors(v))]
 
 
 def _write_advice(verb: Node, findings: Findings) -> Claim:
@@ -242,6 +226,8 @@ def _write_advice(verb: Node, findings: Findings) -> Claim:
 
 _DATING = frozenset("in on at during of for".split())
 """Prepositions before a time that add nothing to it."""
+_LIMITED = frozenset("after before with without".split())
+"""Prepositions that an adverb before them limits, and not what they lead to."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
 _EACH = frozenset("a an every each".split())
@@ -295,8 +281,7 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         candidate = _drop_repeated_owner(original)
         repeated = candidate.relation.endswith(f" {candidate.tail.text}")  # "has its own fares"
         reason = "empty_argument" if repeated else find_fault(candidate, findings.tree)
-        reason = reason or _find_bracket(candidate, depths)
-        reason = reason or _find_opening(candidate, findings)
+        reason = reason or _find_bracket(candidate, depths) or _find_opening(candidate, findings)
         ends = (candidate.head, candidate.tail)
         if (
             spoken
@@ -373,12 +358,8 @@ def _anchor(candidate: Candidate) -> int:
 
 
 def _place(candidate: Candidate) -> tuple[int, int, int, str]:
-    return (
-        _anchor(candidate),
-        candidate.tail.span.start,
-        candidate.head.span.start,
-        candidate.relation,
-    )
+    head, tail = candidate.head, candidate.tail
+    return _anchor(candidate), tail.span.start, head.span.start, candidate.relation
 
 
 def _number_claims(
@@ -456,7 +437,7 @@ def _word_clause(verb: Node, findings: Findings) -> str | None:
     nodes = [findings.tree[i] for i in tokens]
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
-    return None if long or any(n.tag in _PRONOUNS and rename(n) is None for n in nodes) else text
+    return None if long or any(n.tag in PERSONAL and rename(n) is None for n in nodes) else text
 
 
 def _fit_relation(candidate: Candidate) -> str:
@@ -469,8 +450,7 @@ def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:
     tokens = sorted(set(candidate.tokens))
     if not tokens or tokens[-1] - tokens[0] + 1 != len(tokens):
         return None
-    last = tree[tokens[-1]]
-    return Span(tree[tokens[0]].idx, last.idx + len(last.text))
+    return Span(tree[tokens[0]].idx, tree[tokens[-1]].end)
 
 
 def _list_starts(frame: Frame) -> list[Part]:
@@ -563,25 +543,20 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "time":
             if _is_of_other(part.root, tail, frame):
                 continue
-            dated = not part.link or part.link[0].word in _DATING
+            dated = not part.limit and (not part.link or part.link[0].word in _DATING)
             words = f"{part.limit} {words}".lstrip()
-            dated = dated and not part.limit
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             mark = "not " if not part.link and is_excluded(part.root) else ""
-            time = f"{mark}{lead}{phrase.text}"
-            roles.setdefault("time", time)
+            roles.setdefault("time", f"{mark}{lead}{phrase.text}")
         elif part.role == "manner" and part.link:
             roles.setdefault("manner", f"{words} {phrase.text}")
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
-            text = f"{part.limit} {clause or phrase.text}".lstrip()
-            if part.limit and words in {
-                "after",
-                "before",
-                "with",
-                "without",
-            }:  # "only after two notices"
-                words, text = f"{part.limit} {words}", clause or phrase.text
+            text = clause or phrase.text
+            if part.limit and words in _LIMITED:  # "only after two notices"
+                words = f"{part.limit} {words}"
+            else:
+                text = f"{part.limit} {text}".lstrip()
             roles.setdefault("place" if is_place else words, text)
     for prep in frame.verb.tree[tail.root].children:
         for place in prep.children if tail.literal and prep.i > tail.last else ():

@@ -11,7 +11,15 @@ from simplemma import is_known
 
 from kpyramid.documents.sentences import Dropped, Span
 from kpyramid.documents.values import MONTH, MONTHS
-from kpyramid.documents.words import ARTICLES, AUXILIARIES, HAVE, MODALS, PREPOSITIONS, read_words
+from kpyramid.documents.words import (
+    ARTICLES,
+    AUXILIARIES,
+    HAVE,
+    MODALS,
+    PREPOSITIONS,
+    name_owner,
+    read_words,
+)
 from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_episodic
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
@@ -28,6 +36,7 @@ from kpyramid.extraction.syntax.tree import (
     Tree,
     build_phrase,
     find_close_name,
+    find_first,
     find_phrase,
     is_counted,
     is_inside_word,
@@ -59,10 +68,7 @@ class Candidate:
     construction: str = ""
 
 
-_COMPARING = frozenset({"than", "to", "with"})
 _ANY = SUBJECTS | {"dobj", "pobj", "attr"}
-_TELLING = frozenset("younger older elder current chief".split())
-"""Adjectives that a noun in a relation retains."""
 PLURAL = frozenset({"NNS", "NNPS"})
 ADDRESSED = frozenset({"you", "one", "your", "yours", "yourself"})
 """Pronouns for a reader, who may be anybody."""
@@ -91,11 +97,10 @@ class Findings:
 
     def drop(self, reason: str, first: int, last: int) -> None:
         """Record the tokens `first`..`last` as a candidate rejected for `reason`."""
-        start = self.tree[first].idx
-        end = self.tree[last].idx + len(self.tree[last].text)
-        text = self.tree.text[start:end]
+        span = Span(self.tree[first].idx, self.tree[last].end)
+        text = self.tree.text[span.start : span.end]
         if text.strip():
-            self.dropped.append(Dropped(reason, text, Span(start, end)))
+            self.dropped.append(Dropped(reason, text, span))
 
     def drop_silent(self) -> None:
         """Reject each sentence without a candidate or a reject, as `no_statement`."""
@@ -141,6 +146,12 @@ class Findings:
         """The members of a pronoun's antecedent, each marked as resolved; else the phrase."""
         together = self.antecedents.members.get(phrase.span, []) if phrase.resolved else []
         return [replace(each, resolved=True) for each in together] or [phrase]
+
+    def find_frame(self, node: Node) -> Frame | None:
+        """The clause that a token is in."""
+        while node.i not in self.frames and node.head is not node:
+            node = node.head
+        return self.frames.get(node.i)
 
     def read_arguments(self, root: Node, full: bool = False) -> list[Phrase]:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
@@ -193,10 +204,7 @@ class Findings:
         """Return "rates of urban farms" for "those" after "higher than", from the subject."""
         if token.word not in {"that", "those"} or token.head.word not in _COMPARING:
             return None
-        verb = token
-        while verb.i not in self.frames and verb.head is not verb:
-            verb = verb.head
-        frame = self.frames.get(verb.i)
+        frame = self.find_frame(token)
         phrase = build_phrase(self.tree, token.i, token.right_edge.i, token.i)
         led = [c.word for c in token.children if c.dep == "prep"]
         if frame is None or not (frame.subjects and phrase and led) or phrase.words > FULL_WORDS:
@@ -255,10 +263,7 @@ def _is_crossed(verb: Node, head: Phrase, tail: Phrase) -> bool:
         return False
     places = []
     for root in (head.root, tail.root):
-        first = verb.tree[root]
-        while first.dep == "conj" and first.head is not first:
-            first = first.head
-        listed = [each.i for each in list_conjuncts(first)]
+        listed = [each.i for each in list_conjuncts(find_first(verb.tree[root]))]
         places.append((len(listed), listed.index(root) if root in listed else 0))
     left, right = places
     shared = left[0] == 1 < right[0] and verb.tree[head.root].tag in PLURAL  # "the two parts are"
@@ -321,11 +326,6 @@ def _lists_verbs(noun: Node) -> bool:
     return node is not noun and any(c.dep == "conj" and c.i > noun.i for c in node.head.children)
 
 
-def name_owner(text: str) -> str:
-    """Return "Anna's", "the Alps'"."""
-    return f"{text}'" if text.endswith("s") else f"{text}'s"
-
-
 def word_noun(noun: Node) -> tuple[str, list[int]]:
     """Return a common noun with its compounds and superlatives, as a relation words it."""
     tokens, nodes = [noun], noun.tree.nodes
@@ -337,7 +337,7 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
         superlative = child.tag in {"JJS"} or child.entity == "ORDINAL"
         kind = child.dep == "compound" or (
             child.dep == "amod"
-            and (child.word in _TELLING or (child.tag == "VBG" and is_office(noun.word)))
+            and (child.word in WORDS["telling"] or (child.tag == "VBG" and is_office(noun.word)))
         )
         counted = any(c.dep == "nummod" for c in child.children)  # "1001-room hotel"
         if (kind and child.pos != "PROPN" and not counted) or superlative:
@@ -346,7 +346,11 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
             tokens += nodes[child.i - 2 : child.i] if inside else []
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
-    tokens = sorted(set(tokens), key=lambda t: t.i)
+    return spell_noun(noun, sorted(set(tokens), key=lambda t: t.i))
+
+
+def spell_noun(noun: Node, tokens: Sequence[Node]) -> tuple[str, list[int]]:
+    """The words of a noun with others, as a relation words them, and their tokens."""
     words = (t.text if noun.pos == "PROPN" or not t.text.islower() else t.word for t in tokens)
     spaced = (f"{w} " if t.space else w for w, t in zip(words, tokens, strict=True))
     return "".join(spaced).strip(), [t.i for t in tokens]
@@ -367,8 +371,6 @@ _SYMBOL = re.compile(r"[=<>|{}\\_~^*+@#°]")
 _FORMULA = re.compile(r"[=<>|{}\\^~]|\+/-|/-")
 """Characters of formulas, not of names."""
 _ADDRESS = re.compile(r"https?://|www\.")
-_EMPTY_NOUNS = WORDS["empty_nouns"]
-"""Nouns and pronouns without meaning unless something completes them."""
 _SELECTION = re.compile(
     r"one of .*|others? .*|(the )?(latter|former|above|following|next)( of .*)?|(.* )?ones"
     r"|(the )?(second|third|fourth|fifth|sixth|last)",
@@ -387,10 +389,6 @@ _GROUP = re.compile(
 _COMPARING = frozenset("in to with between than".split())
 """Prepositions before groups that are compared: "was higher in the two groups"."""
 _NUMERAL = re.compile(r"[IVX]+|[A-Z]\.")
-_POINTING = frozenset(
-    "this these that those such my your following above below preceding aforementioned".split()
-)
-"""Words before a noun for things that only the context identifies."""
 _BEFORE = frozenset({"det", "predet", "amod"})
 """How words that point depend on their noun: "this book", "such a book"."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
@@ -406,8 +404,6 @@ _ABOUT_THE_TEXT = re.compile(
 """Subjects by which a text refers to itself and its aims."""
 DIRECTIONS = WORDS["directions"]
 _WHERE = WORDS["where"]
-_DEICTIC = WORDS["deictic"]
-"""Adverbs that point from the text to a time or a place, and name neither."""
 _RELATIVE = re.compile(
     r"(the )?(last|this|that|next|past|previous|preceding|following|coming|current|same|recent)"
     r"( [\w-]+)? ?([a-z]*days?|years?|months?|weeks?|decades?|century|quarters?|spring|summer"
@@ -418,10 +414,6 @@ _RELATIVE = re.compile(
 """Times relative to the date of the text or to earlier events."""
 _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|next) )?time")
 """Nouns of circumstances without a date: "for the first time", "at the time"."""
-_DISCOURSE = WORDS["discourse"]
-_PHRASAL = WORDS["phrasal"]
-"""Nouns that are part of a preposition when they stand alone: "in recognition of"."""
-_KIND_RELATIONS = WORDS["kind_relations"]
 
 
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
@@ -433,7 +425,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "empty_argument"  # "has one with room for | 90 crates"
     if _DATED_RELATION.search(candidate.relation):
         return "bare_circumstance"  # "runs july from"
-    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in _KIND_RELATIONS
+    empty = _EMPTY_WORDS.issuperset(words) and "_".join(words) not in WORDS["kind_relations"]
     empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
     empty = empty and candidate.tail.label != "STATE"  # "is | low"
     if is_location(words):
@@ -522,7 +514,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
 def is_empty(text: str) -> bool:
     """Whether an argument is an empty noun with quantities at most: "various factors"."""
     *before, noun = text.lower().split()
-    return noun in _EMPTY_NOUNS and WORDS["quantities"].issuperset(before)
+    return noun in WORDS["empty_nouns"] and WORDS["quantities"].issuperset(before)
 
 
 _FISCAL = re.compile(
@@ -534,14 +526,15 @@ _FISCAL = re.compile(
 def is_bare_half(preposition: str, text: str) -> bool:
     """Whether a noun is only part of a preposition: "in addition to X"."""
     words = text.lower()
-    if f"{preposition} {words}".replace(" ", "_") in _DISCOURSE or _OCCASION.fullmatch(words):
+    joined = f"{preposition} {words}".replace(" ", "_")
+    if joined in WORDS["discourse"] or _OCCASION.fullmatch(words):
         return True
-    return preposition == "in" and words.partition(" to ")[0] in _PHRASAL
+    return preposition == "in" and words.partition(" to ")[0] in WORDS["phrasal"]
 
 
 def is_deictic(text: str) -> bool:
     """Whether a time or place is relative to its text: "today", "last year"."""
-    return text.lower() in _DEICTIC or _RELATIVE.fullmatch(text) is not None
+    return text.lower() in WORDS["deictic"] or _RELATIVE.fullmatch(text) is not None
 
 
 def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
@@ -563,11 +556,9 @@ def is_unplaced(phrase: Phrase, tree: Tree) -> bool:
     if any(c.word == "both" and c.dep in {"det", "predet"} for c in noun.children):
         parts = (c for child in (noun, *noun.children) for c in child.children)
         return noun.tag == "NNS" and not any(c.dep == "conj" for c in parts)
-    for inner in inside:
-        before = (c for c in inner.children if c.i < inner.i and c.dep in _BEFORE)
-        if inner.pos == "NOUN" and any(c.word in _POINTING for c in before):
-            return True
-    return False
+    nouns = (n for n in inside if n.pos == "NOUN")
+    before = (c for n in nouns for c in n.children if c.i < n.i and c.dep in _BEFORE)
+    return any(c.word in WORDS["pointing"] for c in before)
 
 
 def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
@@ -595,7 +586,7 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
 
 _CHANGES = frozenset("climb decline decrease drop fall grow increase rise".split())
 _MORE = frozenset({"more", "fewer", "less"})
-_PERSONAL = frozenset({"PRP", "PRP$"})
+PERSONAL = frozenset({"PRP", "PRP$"})
 
 
 def is_personal(phrase: Phrase, tree: Tree) -> bool:
@@ -603,7 +594,7 @@ def is_personal(phrase: Phrase, tree: Tree) -> bool:
     noun = tree[phrase.root]
     owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
     nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
-    return any(n.tag in _PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
+    return any(n.tag in PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
 
 
 def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
@@ -634,7 +625,7 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
 
 def is_personal_text(findings: Findings) -> bool:
     """Whether the writer addresses the reader: "the car" is then yours or mine."""
-    nodes = [n for n in findings.tree.nodes if n.tag in _PERSONAL and n.word in _SPEAKING]
+    nodes = [n for n in findings.tree.nodes if n.tag in PERSONAL and n.word in _SPEAKING]
     count = sum(findings.antecedents.resolve(n) is None for n in nodes)
     return count >= _FEWEST_SPOKEN and count * _LEAST_SPOKEN >= len(findings.tree)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.validity import ENDING
 from kpyramid.documents.values import YEAR
+from kpyramid.documents.words import pick_table
 from kpyramid.extraction.facts.candidates import (
     ADDRESSED,
     PLURAL,
@@ -17,23 +18,19 @@ from kpyramid.extraction.facts.candidates import (
     is_deictic,
     is_respective,
     is_unplaced,
+    spell_noun,
     word_noun,
 )
 from kpyramid.extraction.facts.copulas import (
-    LOCATIVE,
     MAX_HELD,
+    PLURAL_BE,
     add_attribute_value,
     lead_time,
     list_copula_facts,
 )
 from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_expletive
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
-from kpyramid.extraction.syntax.clauses import (
-    MEANS,
-    OCCASIONS,
-    list_led,
-    list_prepositional,
-)
+from kpyramid.extraction.syntax.clauses import MEANS, OCCASIONS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
 from kpyramid.extraction.syntax.polarity import (
     is_denied,
@@ -79,6 +76,7 @@ from kpyramid.extraction.syntax.stance import (
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    LOCATIVE,
     PLACES,
     Node,
     Phrase,
@@ -88,6 +86,7 @@ from kpyramid.extraction.syntax.tree import (
     is_nominal,
     is_restrictive,
     is_singled_out,
+    list_ancestors,
     list_conjuncts,
     list_containers,
 )
@@ -100,7 +99,6 @@ _SOLE = frozenset({"first", "last", "only"})
 _CHAINED = frozenset({"to", "from"})
 """Prepositions whose object also lies in what contains it, where it is named last: "to Rome,
 Italy"."""
-_MANY = {"is": "are", "was": "were"}
 _LIGHT = frozenset({"take", "make", "give", "pay"})
 _PREPOSITIONAL = frozenset({"preposition", "time"})
 _MAX_FOLDED = 5
@@ -108,12 +106,7 @@ _MAX_FOLDED = 5
 _COMPLEMENTS = frozenset("to as into onto upon".split())
 """Prepositions whose object a verb cannot do without, "turned to", "served as"; after a verb
 without an object "of" is one too: "consists of"."""
-_BOUND = {
-    "with": frozenset("associate correlate compare concern".split()),
-    "on": frozenset("focus base depend rely concentrate".split()),
-    "from": frozenset("result derive suffer".split()),
-    "in": frozenset("result participate involve".split()),
-}
+_BOUND = pick_table(VERBS, "bound")
 """Prepositions that complete these verbs: "was associated with age"."""
 _UNNAMED = frozenset({"DATE", "TIME", "ORDINAL"})
 _YEAR = re.compile(rf"\b{YEAR}\b")
@@ -121,9 +114,6 @@ _YEAR = re.compile(rf"\b{YEAR}\b")
 _STATES = frozenset({"at", "without", "under"})
 """Prepositions before a bare noun for a state: "at risk"."""
 _DIRECTIONS = frozenset("together apart away aside back forward".split())
-_DITRANSITIVE = VERBS["ditransitive"]
-_ASIDES = WORDS["asides"]
-"""Phrases that introduce an aside, which is no argument of the verb."""
 _UNDERGONE = frozenset("in on at to into onto from for near".split())
 """Prepositions after a verb whose objects apply to the verb's object too."""
 _NARROWING = frozenset({"amod", "compound", "nmod", "advmod", "nummod", "punct"})
@@ -131,8 +121,6 @@ _UNDERGOING = frozenset({"undergo", "receive"})
 """Verbs whose subject is not the agent."""
 _HELPING = frozenset({"help", "let", "make"})
 """Verbs as in "help them track": a coordinated base form depends on them."""
-_COLLECTIVE = frozenset("number majority rest half team staff family police crew".split())
-"""Singular nouns that agree with a verb in either number."""
 _RESULTING = VERBS["resulting"]
 
 
@@ -207,10 +195,8 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     group = _word_group(frame, findings.frames, plural=False)
     findings.claim_heads[verb.i] = heads[0]
     before = len(findings.candidates)
-    many = group
     plurals = [_is_plural(head, heads, frame) for head in heads]
-    if any(plurals):
-        many = _word_group(frame, findings.frames, plural=True)
+    many = _word_group(frame, findings.frames, plural=True) if any(plurals) else group
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
     mood = mood or find_wish(frame) or group.modality
@@ -244,7 +230,7 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
         for head, plural in zip(heads, plurals, strict=True):
             words = many.text if plural else group.text
             if frame.way == "existential" and suffix in LOCATIVE:
-                words = f"{_MANY.get(words, words) if plural else words} located"
+                words = f"{PLURAL_BE.get(words, words) if plural else words} located"
             held, _, led = suffix.rpartition(" ")
             relation = " ".join(f"{words} {held} {led}".split())
             indices = sorted((*group.tokens, *tokens))
@@ -273,36 +259,24 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
     bare = quality is verb and "auxpass" in frame.kids and not frame.chain
     plain = quality.tag == "JJ" and all(c.dep in {"advmod", "npadvmod"} for c in quality.children)
     denied = is_negated(verb)
-    if not (bare or plain) or quality.word in _OPEN_STATES - (_ENDED if denied else set()):
+    open_states = WORDS["open_states"] - (WORDS["ended_states"] if denied else set())
+    if not (bare or plain) or quality.word in open_states:
         return None
     degrees = {c.word for each in (quality, verb) for c in each.children if c.dep == "advmod"}
     options = (c.word for each in (verb, verb.head) for c in each.children if c.dep == "cc")
-    if not _FEW.isdisjoint(degrees) or (bare and "or" in options):
+    if not WORDS["almost_never"].isdisjoint(degrees) or (bare and "or" in options):
         return None  # "is seldom possible", "was killed or captured"
     if denied and {"any", "more"} <= {c.word for d in quality.children for c in (d, *d.children)}:
         degrees.discard("more")  # "is not sold any more"
-    if not degrees.isdisjoint(_DEGREES) or (denied and degrees - _STILL):
+    if not degrees.isdisjoint(WORDS["degrees"]) or (denied and degrees - _STILL):
         return None  # "not very deep" may be deep
     first = quality.i if bare else quality.left_edge.i
     phrase = build_phrase(findings.tree, first, quality.i, quality.i)
     return None if phrase is None else replace(phrase, label="STATE")
 
 
-_DEGREES = frozenset("as so too how more less most enough".split())
 _PLACE_ADVERBS = frozenset("above behind below downstairs inside nearby outside upstairs".split())
-_FEW = frozenset("almost barely hardly nearly rarely scarcely seldom".split())
 _STILL = frozenset("not n't never yet longer".split())
-_OPEN_STATES = frozenset(
-    "alleged analysed analyzed asked assessed based calculated called collected compared "
-    "considered described different discussed done due evaluated examined expected feared "
-    "first followed found given identified included known last likely listed made measured "
-    "mentioned omitted performed planned predicted presented promised proposed provided "
-    "recorded recruited reported reviewed said same shown similar studied supposed sure told "
-    "used".split()
-)
-"""States that only their context completes."""
-_ENDED = frozenset("included made provided used".split())
-"""Those of them that are complete where they are denied: "is no longer used"."""
 
 
 def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings) -> bool:
@@ -345,7 +319,6 @@ def _can_stand(head: Phrase, frame: Frame, group: VerbGroup, findings: Findings)
     return "acomp" in frame.kids and not head.resolved and (head.is_named or of or rule)
 
 
-_BOUNDING = frozenset("almost barely but hardly nearly not scarcely".split())
 _OWNING = frozenset("at for from in of with".split())
 _DUTY, _FORBIDDING = frozenset({"must", "shall"}), frozenset({"may", "can", "will"})
 _EVERY = frozenset("all any each every no".split())
@@ -356,7 +329,7 @@ def _is_bounded(noun: Node) -> bool:
     """Whether words before a subject leave open how many there are: "not one", "all but one"."""
     nodes, first = noun.tree.nodes, max(noun.left_edge.i - 1, 0)
     joins = nodes[first].word == "but" and nodes[first - 1].word != "all"  # a clause, not "all but"
-    return any(node.word in _BOUNDING for node in nodes[first + joins : noun.i])
+    return any(node.word in WORDS["bounding"] for node in nodes[first + joins : noun.i])
 
 
 def _is_main(verb: Node) -> bool:
@@ -537,7 +510,7 @@ def _agrees(frame: Frame) -> bool:
         return True
     if top.tag == "VBZ":
         return noun.tag != "NNS" or frame.way == "antecedent"
-    shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in _COLLECTIVE
+    shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in WORDS["collective"]
     return noun.tag != "NN" or shared
 
 
@@ -555,12 +528,7 @@ def _skips_subject(frame: Frame) -> bool:
         before = before.tree.nodes[before.i - 1]
     if before.pos not in {"NOUN", "PROPN", "PRON", "NUM", "ADJ"} or before.i <= verb.head.i:
         return False
-    node = before
-    for _ in range(MAX_HOPS):
-        if node is verb:
-            return False
-        node = node.head
-    return True
+    return verb not in islice(list_ancestors(before), MAX_HOPS - 1)
 
 
 def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
@@ -852,21 +820,18 @@ def _find_complement(parts: list[Part], frame: Frame) -> Part | None:
     """The part right after the verb that completes it: "turned to Rome in 1990"."""
     edge = max([frame.verb.i, *(c.i for c in frame.kids.get("prt", ()))])
     active = not {"auxpass", "dobj"} & frame.kids.keys()
+    settles = is_copula(frame.verb) or frame.verb.lemma in VERBS["putting"]
     for part in parts:
         if not part.link or part.place != edge + 1:
             continue
         if (
-            ((is_copula(frame.verb) or frame.verb.lemma in _PUTTING) and _is_state(part.root))
+            (settles and _is_state(part.root))
             or part.link[0].word in _COMPLEMENTS
             or frame.verb.lemma.lower() in _BOUND.get(part.link[0].word, ())
             or (active and part.link[0].word == "of")
         ):
             return part
     return None
-
-
-_PUTTING = frozenset("bring keep leave place put set take".split())
-"""Verbs that a state completes: "taken out of service in 2023"."""
 
 
 def _is_state(noun: Node) -> bool:
@@ -1014,7 +979,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     negated = is_denied(noun)
     verb = frame.verb
     passive = "auxpass" in frame.kids and noun.dep == "dobj" and not is_counted(noun)
-    if passive and verb.lemma.lower() not in _DITRANSITIVE:
+    if passive and verb.lemma.lower() not in VERBS["ditransitive"]:
         findings.drop("doubtful_object", noun.i, noun.i)
         return []
     single = is_singled_out(noun) or any(c.word in _SOLE for c in noun.children)
@@ -1030,7 +995,7 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     active = "auxpass" not in frame.kids
     if (
         active
-        and verb.lemma.lower() in _ADDRESSING
+        and verb.lemma.lower() in VERBS["addressing"]
         and ("ccomp" in frame.kids or {"dobj", "oprd"} <= frame.kids.keys())
     ):
         findings.drop("incomplete_object", noun.i, noun.i)
@@ -1082,7 +1047,6 @@ def _is_distinguished(noun: Node) -> bool:
 
 
 _TELLING = frozenset({"relcl", "acl", "amod"})
-_ADDRESSING = frozenset("advise assure call inform name notify remind tell warn".split())
 _SCOPES = frozenset({"comparison", "terms"})
 """Nouns of prepositions that limit what is said: "in terms of"."""
 
@@ -1129,10 +1093,7 @@ def _word_whole(noun: Node) -> tuple[str, list[int]]:
     phrase = build_phrase(noun.tree, min([noun.i, *starts]), noun.i, noun.i)
     if phrase is None or phrase.words >= _MAX_FOLDED or ")" in phrase.text:
         return word_noun(noun)
-    nodes = noun.tree.nodes[phrase.first : phrase.last + 1]
-    words = (n.word if n.text.islower() else n.text for n in nodes)
-    spaced = (f"{word} " if n.space else word for word, n in zip(words, nodes, strict=True))
-    return "".join(spaced).strip(), [n.i for n in nodes]
+    return spell_noun(noun, noun.tree.nodes[phrase.first : phrase.last + 1])
 
 
 def _is_light(noun: Node, frame: Frame) -> bool:
@@ -1157,7 +1118,7 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         words = "such as"
     if words.startswith("according") or not is_nominal(root) or _is_instead(part):
         return []
-    if words.replace(" ", "_") in _ASIDES or (root.word == "order" and words == "in"):
+    if words.replace(" ", "_") in WORDS["asides"] or (root.word == "order" and words == "in"):
         return []
     items = list(list_conjuncts(root))
     if words == "with" and len(items) > 1 and any(c.dep == "acl" for c in items[-1].children):

@@ -12,13 +12,16 @@ from kpyramid.extraction.syntax.polarity import is_excluded, is_instead
 from kpyramid.extraction.syntax.predicates import VerbGroup
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
+    LOCATIVE,
     MEASURES,
     PLACES,
     Node,
     Phrase,
     build_phrase,
+    find_first,
     find_kind,
     is_counted,
+    is_listed,
     is_named_place,
     is_restrictive,
     is_singled_out,
@@ -26,16 +29,13 @@ from kpyramid.extraction.syntax.tree import (
     list_containers,
 )
 
-_RELATIONAL = WORDS["relational"]
-"""Nouns of what is so of something else, of any value: "the cause of the fire was a spark"."""
 _DIMENSIONS = dict(pair.split(":") for pair in sorted(WORDS["dimensions"]))
 """The dimension for each word after a quantity: "64 km long", "64 m above sea level"."""
 _MEASURE = re.compile(r"[\d.,]+ ?[^\W\d]{0,3}\W{0,2}[CF]?")
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?\b")
 _NAMED_MONTH = re.compile(rf"\b{MONTH}\b")
-_PLURAL_BE = {"is": "are", "was": "were"}
+PLURAL_BE = {"is": "are", "was": "were"}
 _MEMBER_PREPS = frozenset({"in", "at", "on", "of", "by"})
-LOCATIVE = frozenset({"in", "at", "near", "on"})
 _GROUPING = frozenset("in for among after with at per without on".split())
 _MAX_KIND = 6
 """Words of a noun with its adjectives that a relation can hold."""
@@ -44,11 +44,6 @@ MAX_HELD = 4
 _WEIGHING = WORDS["weighing"]
 """Adjectives of degree or importance, which do not describe a kind."""
 _PERFECT = {"has been": "is", "have been": "are"}
-_MULTIPLES = frozenset("half twice double triple thrice".split())
-_BROAD = frozenset("people person individual thing place".split())
-"""Nouns whose meaning only a following clause gives."""
-_SHARES = frozenset("part member piece portion half majority rest".split())
-"""Nouns without meaning unless an of-phrase completes them."""
 
 
 def list_copula_facts(
@@ -131,7 +126,7 @@ def add_attribute_value(
     """
     measured = value.entity in MEASURES or value.pos == "NUM"
     office = subject.pos == "PROPN" and is_office(subject.word)
-    relational = subject.lemma.lower() in _RELATIONAL
+    relational = subject.lemma.lower() in WORDS["relational"]
     opens = relational and subject.i == findings.tree.sentences[subject.sentence][0]
     if not office and (subject.pos != "NOUN" or not (subject.text.islower() or opens)):
         return False
@@ -179,7 +174,7 @@ def _add_kind(
     negated = negated or (noun.dep == "conj" and is_excluded(noun))  # "a fir and not a pine"
     if is_instead(noun):
         group = replace(group, negated=False)
-    if any(c.word in _MULTIPLES for c in noun.children):
+    if any(c.word in WORDS["multiples"] for c in noun.children):
         findings.drop("no_kind", noun.i, noun.i)  # "is half the size of X"
         return
     tail = find_kind(noun)
@@ -192,19 +187,17 @@ def _add_kind(
     is_partitive = noun.word == "one"
     rated = any(c.word == "per" for c in noun.children)
     # "The limit is 60 calls", "fees are 12 euros per month", but "the winners are two boys"
-    counted = is_counted(noun) and (rated or findings.tree[head.root].tag == "NN")
-    several = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
+    subject = findings.tree[head.root]
+    counted = is_counted(noun) and (rated or subject.tag == "NN")
     if (counted or tail.label in MEASURES or _MEASURE.fullmatch(tail.text)) and not is_partitive:
-        if head.label == "NOUN" and findings.tree[head.root].text.islower():
-            several = several or "respectively" in (
-                c.word for c in (*verb.children, *noun.children)
-            )
-            if several:  # "the rates were 50% and 92%": of which?
+        if head.label == "NOUN" and subject.text.islower():
+            beside = {c.word for c in (*verb.children, *noun.children)}
+            if is_listed(noun) or "respectively" in beside:  # "were 50% and 92%": of which?
                 findings.drop("respective_values", verb.i, noun.i)
                 return
             lead = lead_time(tail.text) if tail.label == "DATE" else ""
             verb_words = "amounted to" if past else "amounts to"
-            if findings.tree[head.root].lemma in WORDS["numbered"] and not is_counted(noun):
+            if subject.lemma in WORDS["numbered"] and not is_counted(noun):
                 verb_words = "had number" if past else "has number"
             elif lead:
                 verb_words = f"{'fell' if past else 'falls'} {lead}"
@@ -221,13 +214,13 @@ def _add_kind(
     relation: str | None = _word_kind(noun, be)
     common = {"negated": negated, "indirect": way != "own"}
     relations = [*list_kind_relations(noun, findings)]
-    shared = noun.word in _SHARES and any(c.word == "of" for c in noun.children)
-    if _holds_office(findings.tree[head.root], noun):
+    shared = noun.word in WORDS["shares"] and any(c.word == "of" for c in noun.children)
+    if _holds_office(subject, noun):
         findings.add(verb, group, tail, f"{be} in the office of", head, (), **common)
         return
     if noun.pos == "PROPN" and noun.text[:1].isupper():
         relation = _word_identity(head, noun, be) if tail.words <= FULL_WORDS else None
-    elif noun.tag == "NNS" and _is_coordinated(findings.tree[head.root]):
+    elif noun.tag == "NNS" and subject.tag == "NNP" and is_listed(subject):
         relation = "was a" if past else "is a"  # "Ann and Per are trustees": each is a trustee
         singular = tail.text.replace(noun.text, noun.lemma, 1)
         tail = replace(tail, text=singular, literal=singular == tail.text)
@@ -247,7 +240,7 @@ def _add_kind(
         if (relation is not None or len(relations) > 1) and phrase.label in {"DATE", "TIME"}:
             continue  # when it is so qualifies the kind
         tokens = (*group.tokens, *prepositions)
-        if noun.tag == "NNS" and findings.tree[head.root].tag == "NN":  # one of several heads
+        if noun.tag == "NNS" and subject.tag == "NN":  # one of several heads
             rest = rest.replace(f"{noun.word} ", f"{noun.lemma.lower()} ", 1)
         findings.add(verb, group, head, f"{be} {rest}", phrase, tokens, **common)
 
@@ -257,12 +250,7 @@ def _is_cut_off(noun: Node, kind: Phrase) -> bool:
     definite = is_singled_out(noun) or any(c.word in {"only", "same"} for c in noun.children)
     after = [c for c in noun.children if c.i > kind.last]
     cut = any(map(is_restrictive, after)) or (definite and any(c.dep == "prep" for c in after))
-    return cut and (definite or noun.lemma.lower() in _BROAD)
-
-
-def _is_coordinated(name: Node) -> bool:
-    """Whether a name is one of coordinated names."""
-    return name.tag == "NNP" and (name.dep == "conj" or any(c.dep == "conj" for c in name.children))
+    return cut and (definite or noun.lemma.lower() in WORDS["broad"])
 
 
 def _lists_items(verb: Node, noun: Node) -> bool:
@@ -270,14 +258,11 @@ def _lists_items(verb: Node, noun: Node) -> bool:
 
     So do lists of one and of several: "members are nurses, a judge and two vets".
     """
-    first = noun
-    while first.dep == "conj":
-        first = first.head
+    first = find_first(noun)
     single = {node.tag == "NN" for node in list_conjuncts(first)}
     bare = noun.tag == "NN" and not any(c.word in {"a", "an", "no"} for c in first.children)
     many = any(c.dep == "nsubj" and c.tag == "NNS" for c in verb.children)
-    listed = noun.dep == "conj" or any(c.dep == "conj" for c in noun.children)
-    return (bare or len(single) > 1) and many and listed and verb.word in {"are", "were"}
+    return (bare or len(single) > 1) and many and is_listed(noun) and verb.word in {"are", "were"}
 
 
 def _keep_group(value: Phrase, verb: Node) -> Phrase:
@@ -312,7 +297,7 @@ def word_kind(noun: Node) -> tuple[str, list[int]]:
     words, tokens = word_noun(noun)
     if noun.word in DIRECTIONS:
         return f"located {words}", tokens
-    if noun.word in _SHARES or find_kind_label(noun.lemma.lower()) is not None:
+    if noun.word in WORDS["shares"] or find_kind_label(noun.lemma.lower()) is not None:
         return words, tokens
     return _word_graded(noun)
 
@@ -370,7 +355,7 @@ def list_kind_relations(
 def _word_kind(noun: Node, be: str) -> str:
     """Return "is a", "are" before a plural, "is the" before what is singled out."""
     if noun.tag == "NNS":
-        return _PLURAL_BE.get(be, be)
+        return PLURAL_BE.get(be, be)
     singled = any(c.word == "the" or c.tag in {"JJS", "RBS"} for c in noun.children)
     return f"{be} the" if singled else f"{be} a"
 
@@ -438,12 +423,8 @@ def list_noun_preps(noun: Node, findings: Findings) -> list[tuple[Phrase, str, l
                 objects.append((phrase, prep.word, [prep.i]))
                 if prep.word in LOCATIVE or (prep.word == "of" and _is_area(noun)):
                     objects += [(p, "in", []) for p in list_containers(phrase, findings.tree)]
-                if prep.word in {"in", "of"}:
-                    inner = [c for c in child.children if c.dep == "prep" and c.word != "of"]
-                    for deep in inner:
-                        for grandchild in deep.children:
-                            if grandchild.dep == "pobj" and deep.word in {"in", "at"}:
-                                objects += [
-                                    (p, "in", []) for p in findings.read_arguments(grandchild)
-                                ]
+                inner = child.children if prep.word in {"in", "of"} else ()
+                deep = [c for c in inner if c.dep == "prep" and c.word in {"in", "at"}]
+                for place in (c for within in deep for c in within.children if c.dep == "pobj"):
+                    objects += [(p, "in", []) for p in findings.read_arguments(place)]
     return objects

@@ -6,10 +6,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from simplemma import is_known
 
-from kpyramid.documents.blocks import Block
+from kpyramid.documents.blocks import PROSE, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
@@ -27,10 +28,11 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, find_infinitive_mark
+from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, VERBS, find_infinitive_mark
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    WORDS,
     Node,
     Phrase,
     Tree,
@@ -39,6 +41,7 @@ from kpyramid.extraction.syntax.tree import (
     find_close_name,
     find_phrase,
     is_inside_word,
+    is_listed,
     is_restrictive,
     list_conjuncts,
 )
@@ -183,10 +186,9 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
         if block.kind == "heading":
             words = text[block.start : block.end].split()
             ends = {word.lower() for word in (*words[:1], *words[-1:])}
-            proper = len(words) > 1 and all(word[0].isupper() for word in words)
+            kind = not ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys())
+            proper = kind and len(words) > 1 and all(word[0].isupper() for word in words)
             named = read_title(" ".join(words)) if proper else None
-            if named is not None and ends.isdisjoint(UNDERTAKINGS | LABEL_BY_NOUN.keys()):
-                named = None
             if named is not None:
                 label = named.phrase.label if ends.isdisjoint(UNDERTAKINGS) else "ORG"
                 place = Span(block.start, block.end)
@@ -372,10 +374,6 @@ def find_title_noun(name: Node) -> Node | None:
     return before if before.pos == "NOUN" and before.text.islower() and near else None
 
 
-def rank(weighed: tuple[float, int, Antecedent]) -> tuple[float, int]:
-    return weighed[:2]
-
-
 def is_bare_definite(token: Node) -> bool:
     """Return whether the noun has "the" or "this" and no restrictive modifier."""
     if token.tag not in {"NN", "NNP", "NNS"} or token.dep in _NAMING:
@@ -438,10 +436,7 @@ def _is_amount(subject: Node) -> bool:
     """Whether a clause states its subject's amount: "it remains 4.5 pence", "it fell to 3 %"."""
     verb = subject.head if subject.dep in SUBJECTS else subject
     parts = [*verb.children, *(g for c in verb.children if c.dep == "prep" for g in c.children)]
-    return verb.lemma in _AMOUNTING and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
-
-
-_AMOUNTING = frozenset("be remain amount rise fall stand".split())
+    return verb.lemma in VERBS["amounting"] and any(c.entity in {"MONEY", "PERCENT"} for c in parts)
 
 
 def is_expletive(token: Node) -> bool:
@@ -481,12 +476,9 @@ def _means_clause(token: Node) -> bool:
     verb = token.head
     if verb.word in {"for", "on", "to"} and token.dep == "pobj":
         verb = verb.head
-    return token.word == "it" and token.dep in {"dobj", "pobj"} and verb.lemma in _STATING
+    return token.word == "it" and token.dep in {"dobj", "pobj"} and verb.lemma in VERBS["stating"]
 
 
-_STATING = frozenset(
-    "agree ask believe deny doubt expect insist know regret say suspect think".split()
-)
 _CONTROLLED = frozenset("acomp xcomp advcl relcl conj acl pcomp prep dobj pobj agent".split())
 """Relations through which the subject of the verb above is understood."""
 _WEATHER = frozenset("rain snow".split())
@@ -576,7 +568,7 @@ def agrees(ent: Antecedent, word: str) -> bool:
 _PARTS = frozenset({"compound", "conj", "appos"})
 """Roles of words within a name: "Holt & Pavey"."""
 _SCENES = frozenset({"GPE", "LOC", "FAC", "ORG"})
-_PARAGRAPHS = frozenset({"heading", "item", "paragraph", "quotation", "turn"})
+_PARAGRAPHS = PROSE | {"heading"}
 """Kinds of blocks in which a pronoun opens no sentence."""
 # The salience of a mention by its role; objects of prepositions have the least.
 _WEIGHTS = {"nsubj": 80.0, "nsubjpass": 80.0, "dobj": 50.0, "poss": 40.0, "dative": 40.0}
@@ -621,10 +613,7 @@ _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
 """Roles in which a common noun is remembered."""
 _MAIN_ROLES = SUBJECTS | {"dobj", "attr"}
-_VAGUE = frozenset(
-    "much many more most less few little other same own such certain different any new good".split()
-)
-"""Modifiers that do not identify a thing of the noun."""
+_VAGUE = WORDS["vague"]
 _PHRASE_ROLES = frozenset("nsubj nsubjpass dobj pobj poss dative attr conj appos oprd ROOT".split())
 
 
@@ -761,17 +750,15 @@ class Antecedents:
         return not labels.isdisjoint(list_labels(entity)) or (entity is self.topic and unsure)
 
     def _read_pronoun(self, token: Node) -> None:
-        if _means_clause(token):
+        if _means_clause(token) or is_expletive(token):
             return
         fitting = [a for a in self._active if self._can_mean(token, a)]
-        if is_expletive(token):
-            return
-        if not fitting and self._title is not None and self._opens_text(token, self._title):
-            self._meet_unnamed(token, self._title)
-            return
         if not fitting:
+            if self._title is not None and self._opens_text(token, self._title):
+                self._meet_unnamed(token, self._title)
             return
-        weighed = sorted(((self._weigh(a, token), a.phrase.first, a) for a in fitting), key=rank)
+        weights = ((self._weigh(a, token), a.phrase.first, a) for a in fitting)
+        weighed = sorted(weights, key=itemgetter(0, 1))
         best = weighed[-1][2]
         second = weighed[-2][0] if len(weighed) > 1 else 0.0
         sure = best.phrase.is_named or token.word in THING
@@ -779,8 +766,9 @@ class Antecedents:
         if weighed[-1][0] < floor or weighed[-1][0] - second < _MARGIN:
             self._unclear[GENDER.get(token.word, "")] = token.sentence
             return  # a wrong antecedent is worse than none
-        if token.word in THING and best.sentence == token.sentence and self._is_listed(best):
-            return
+        within = token.word in THING and best.sentence == token.sentence
+        if within and is_listed(self.tree[best.last]):
+            return  # "a town or city would set its own time"
         if token.word in THING and any(_is_rival(best, a, token) for _, _, a in weighed[:-1]):
             return
         if token.word in THING | PLURAL and not self._goes_on(best, token):
@@ -864,7 +852,7 @@ class Antecedents:
             # The recogniser may have missed the person of the topic, but hardly another.
             near = (a for a in self._active if token.sentence - a.sentence <= 1)
             near = (a for a in near if a.person and a.phrase.is_named)
-            return (entity is self._local or entity is self.topic) and not any(near)
+            return topic and not any(near)
         if entity.phrase.is_named and token.word in THING and _is_amount(token):
             return False  # no firm or place "rose to 3 %"
         if entity.sentence != token.sentence or token.word.endswith(("self", "selves")):
@@ -919,11 +907,6 @@ class Antecedents:
         if known is not None:
             return noun.word in ATTRIBUTES and known.text == entity.phrase.text
         return owner.word == self.tree[entity.phrase.root].word
-
-    def _is_listed(self, entity: Antecedent) -> bool:
-        """Return whether its last mention is in a list: "a town or city would set its own time"."""
-        node = self.tree[entity.last]
-        return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
 
     def _has_moved_on(self, topic: Antecedent, token: Node) -> bool:
         """Whether the sentence before is about another of its type: "Y is in Z. Its head"."""
@@ -1016,11 +999,10 @@ class Antecedents:
         words, title = list_name_words(phrase.text), self._title_words
         opening = self._opens(token) and not self._depths[token.i]
         capital = phrase.text[0].isupper() or not phrase.text[0].isalpha()
-        if not words or (words != title and not opening):
+        full = words == title
+        if not words or not (opening or (full and capital and named)):
             return None
-        if words == title and not (opening or (capital and named)):
-            return None
-        if words != title:
+        if not full:
             if self._met:
                 return None
             head = find_head_word(entity.phrase.text.partition(",")[0].split())
@@ -1197,10 +1179,8 @@ class Antecedents:
     def _find_same(self, phrase: Phrase) -> Antecedent | None:
         """Return the active unnamed entity with the same words."""
         same = phrase.text.lower()
-        for entity in reversed(self._active):
-            if not entity.phrase.is_named and entity.phrase.text.lower() == same:
-                return entity
-        return None
+        unnamed = (a for a in reversed(self._active) if not a.phrase.is_named)
+        return next((a for a in unnamed if a.phrase.text.lower() == same), None)
 
     def _learn_acronym(self, bracket: Node) -> None:
         """Remember the long form before "(DZ)"."""

@@ -71,6 +71,8 @@ _ALIAS = re.compile(
 )
 
 Event = tuple[str, Phrase]
+_Stated = tuple[str, int, int, str]
+"""A relation, the start and end of its tail in the text, and the tail's type."""
 
 
 def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
@@ -94,60 +96,50 @@ def list_life_events(name: Node, is_person: bool) -> Iterator[Event]:
         yield relation, _cut(tree, opening, start + first, start + last, "MISC")
     if not any(c.isdigit() for c in inside):
         return
-    offset = 0
     for part in inside.split(";"):
-        yield from _read_part(part, start + offset, tree, opening, is_person)
-        offset += len(part) + 1
+        end = start + len(part)
+        for relation, first, last, label in _read_part(tree.text, start, end, is_person):
+            yield relation, _cut(tree, opening, first, last, label)
+        start = end + 1
 
 
-def _read_part(part: str, start: int, tree: Tree, opening: int, is_person: bool) -> Iterator[Event]:
-    born, died = _BORN.search(part), _DIED.search(part)
-    dates = list(_DATE.finditer(part))
+def _read_part(text: str, start: int, end: int, is_person: bool) -> Iterator[_Stated]:
+    born, died = _BORN.search(text, start, end), _DIED.search(text, start, end)
+    dates = list(_DATE.finditer(text, start, end))
     if not dates or (born is None and not is_person):
         return
-    dash = next((d for d in _DASH.finditer(part) if d.start() >= dates[0].end()), None)
+    dash = next((d for d in _DASH.finditer(text, dates[0].end(), end)), None)
     if died is not None:
         middle, after = died.start(), died.end()
     elif dash is not None and len(dates) > 1:
         middle, after = dash.start(), dash.end()
     elif born is not None:
-        middle = after = len(part)
+        middle = after = end
     else:
         return  # a single date is ambiguous
-    begin = born.end() if born is not None and born.start() < middle else 0
-    yield from _read_side(part, begin, middle, "was born", start, tree, opening, born is not None)
-    yield from _read_side(part, after, len(part), "died", start, tree, opening, True)
+    begin = born.end() if born is not None and born.start() < middle else start
+    yield from _read_side(text, begin, middle, "was born", born is not None)
+    yield from _read_side(text, after, end, "died", True)
 
 
-def _read_side(
-    part: str, begin: int, end: int, verb: str, start: int, tree: Tree, opening: int, named: bool
-) -> Iterator[Event]:
+def _read_side(text: str, begin: int, end: int, verb: str, named: bool) -> Iterator[_Stated]:
     """Yield date and places of one side; a name right after "born" is no place."""
-    date = _DATE.search(part, begin, end)
-    position = begin
-    if date is not None:
-        words = len(date.group().split())
-        phrase = _cut(tree, opening, start + date.start(), start + date.end(), "DATE")
-        yield f"{verb} {'on' if words > 2 else 'in'}", phrase
-        # "1838 or 1839 in Dresden": the place follows the last of them.
-        position = [d.end() for d in _DATE.finditer(part, begin, end)][-1]
-    before = part[begin : date.start()] if date is not None else part[begin:end]
-    if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", before)):
-        yield from _list_places(part, begin, begin + len(before), verb, start, tree, opening)
-    if date is not None:
-        yield from _list_places(part, position, end, verb, start, tree, opening)
+    dates = list(_DATE.finditer(text, begin, end))
+    if dates:
+        words = len(dates[0].group().split())
+        yield f"{verb} {'on' if words > 2 else 'in'}", *dates[0].span(), "DATE"
+    middle = dates[0].start() if dates else end
+    if named and (verb == "died" or re.match(r"\s+(?:in|at|near)\b", text[begin:middle])):
+        yield from _list_places(text, begin, middle, verb)
+    if dates:  # "1838 or 1839 in Dresden": the place follows the last of them.
+        yield from _list_places(text, dates[-1].end(), end, verb)
 
 
-def _list_places(
-    part: str, begin: int, end: int, verb: str, start: int, tree: Tree, opening: int
-) -> Iterator[Event]:
-    while begin < end and part[begin] == " ":
+def _list_places(text: str, begin: int, end: int, verb: str) -> Iterator[_Stated]:
+    while begin < end and text[begin] == " ":
         begin += 1
-    while place := _PLACE.match(part, begin, end):
-        yield (
-            f"{verb} in",
-            _cut(tree, opening, start + place.start(1), start + place.end(1), "GPE"),
-        )
+    while place := _PLACE.match(text, begin, end):
+        yield f"{verb} in", *place.span(1), "GPE"
         begin = place.end()
 
 
@@ -172,13 +164,8 @@ _DASHES = frozenset({"-", "--", "\u2013", "\u2014"})
 _LATIN = "\u024f"
 """The last letter of Latin script."""
 _ERA = re.compile(r"(BCE?|CE|AD)\.?")
-_QUANTITIES = WORDS["quantities"]
-_EMPTY_KINDS = WORDS["empty_kinds"]
-"""Nouns for the importance of things to something, not for a kind."""
 _SEATS = frozenset("capital metropolis district territory colony settlement".split())
 """Nouns before "of" that name a part of the place, not the place: "the capital of Norway"."""
-_RELATIVES = WORDS["relatives"]
-"""Nouns for relations between persons, which mean little by themselves."""
 
 
 def find_nominal_facts(findings: Findings) -> None:
@@ -264,19 +251,14 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     within = (c for c in kind.children if c.dep == "compound")  # "endemic Sorbus minima (Rosaceae)"
     named = kind is noun and any(c.text.istitle() for c in within)
     aside = aside or (bracketed and (graded or ranged or named))
-    if aside or several or _is_item(appositive) or forms_term(kind, name):
+    before = find_phrase(noun)
+    gap = findings.tree.nodes[max(before.last, noun.i) + 1 : edge.i] if before else ()
+    parted = before is None or sum(n.text not in QUOTATION for n in gap) > 1
+    # Where the two are not adjacent, the parser attached the name too far up.
+    parted = parted and not _ends_bracket(findings.tree[edge.i - 1], noun.i)
+    if aside or several or parted or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
-    before = find_phrase(noun)
-    gap = (
-        findings.tree.nodes[max(before.last, noun.i) + 1 : appositive.left_edge.i] if before else ()
-    )
-    if before is None or sum(n.text not in QUOTATION for n in gap) > 1:
-        bracket = _ends_bracket(findings.tree[appositive.left_edge.i - 1], noun.i)
-        if not bracket:
-            # The two are not adjacent: the parser attached the name too far up.
-            findings.drop("distant_apposition", noun.i, appositive.i)
-            return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":
         name = name.head.head
     _add_kind(name, kind, noun, findings)
@@ -303,7 +285,7 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     head = find_phrase(name)
     if first is name and name.entity in PLACES and label == "PERSON":
         head = _find_who(name, findings)
-    passing = label == "PERSON" and kind.word not in _RELATIVES
+    passing = label == "PERSON" and kind.word not in WORDS["relatives"]
     be = "was" if is_past(kind) or (passing and _is_dated(name, findings)) else "is"
     owner = findings.find_owner(kind)
     words, _tokens = word_noun(kind)
@@ -318,16 +300,13 @@ def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
         return
     owned = None in {label, owner} and any(c.dep == "poss" for c in kind.children)
     worded = kind.lemma.lower() in WORDS["wordings"]  # "the term X" says what it is in words
-    if not (owned or worded or (related and kind.word in _RELATIVES)):
+    if not (owned or worded or (related and kind.word in WORDS["relatives"])):
         _add(findings, head, f"{be} a", find_kind(kind), "apposition")
 
 
 def _is_dated(name: Node, findings: Findings) -> bool:
     """Whether the clause about a person is in a past year: the person's kind may have changed."""
-    verb = name
-    while verb.i not in findings.frames and verb.head is not verb:
-        verb = verb.head
-    frame = findings.frames.get(verb.i)
+    frame = findings.find_frame(name)
     if frame is None or not is_past_clause(frame.verb, findings.frames):
         return False
     times = (part.root for part in frame.parts if part.role == "time")
@@ -541,9 +520,9 @@ def _add_examples(kind: Node, findings: Findings) -> None:
         # In "forms of energy and matter such as light" the examples may belong to either.
         between = (c for c in kind.children if kind.i < c.i < prep.left_edge.i)
         unclear = kind.dep == "conj" or any(c.dep != "punct" for c in between)
-        if phrase is None or unclear or counted or kind.word in _EMPTY_KINDS:
+        if phrase is None or unclear or counted or kind.word in WORDS["empty_kinds"]:
             continue
-        words = [w for w in phrase.text.split()[:-1] if w.lower() not in _QUANTITIES]
+        words = [w for w in phrase.text.split()[:-1] if w.lower() not in WORDS["quantities"]]
         plural = " ".join([*words, kind.text])
         many = replace(phrase, text=plural, literal=plural == phrase.text)
         singular = replace(phrase, text=" ".join([*words, lemmatise(kind.word)]), literal=False)
@@ -624,8 +603,5 @@ def _add_place(noun: Node, findings: Findings) -> None:
 
 
 def _add_life_events(name: Node, findings: Findings) -> None:
-    if name.i + 1 >= len(findings.tree) or findings.tree[name.i + 1].text[0] != "(":
-        return
-    head = find_phrase(name)
     for relation, phrase in list_life_events(name, name.entity in {"PERSON", ""}):
-        _add(findings, head, relation, phrase)
+        _add(findings, find_phrase(name), relation, phrase)

@@ -176,9 +176,9 @@ class Side:
 def choose_side(frame: Frame) -> Side:
     """The object, else the quality, else the object of a preposition."""
     parts = frame.parts
-    chosen = next((p for p in parts if p.role == "object"), None)
-    chosen = chosen or next((p for p in parts if p.role == "attribute"), None)
-    quality = next((p for p in parts if p.role == "quality"), None)
+    first = {part.role: part for part in reversed(parts)}
+    chosen = first.get("object") or first.get("attribute")
+    quality = first.get("quality")
     if chosen is None and quality is not None:
         led = [
             part
@@ -188,16 +188,12 @@ def choose_side(frame: Frame) -> Side:
         ]
         rest = [*led[1:], *(p for p in parts if p is not quality)]
         return Side(led[0], quality.root, rest) if led else Side(quality, None, rest)
+    chosen = chosen or first.get("clause")
     if chosen is None:
-        chosen = next((p for p in parts if p.role == "clause"), None)
-    if chosen is None:
-        after = [p for p in parts if p.role == "preposition" and _follows(p, frame)]
-        chosen = next(iter(after), None) or next((p for p in parts if p.role == "purpose"), None)
+        others = (p for p in parts if p.role == "preposition")
+        after = (p for p in others if p.gap is not None or p.place > frame.verb.i)
+        chosen = next(after, first.get("purpose"))
     return Side(chosen, None, [p for p in parts if p is not chosen and p is not quality])
-
-
-def _follows(part: Part, frame: Frame) -> bool:
-    return part.gap is not None or part.place > frame.verb.i
 
 
 def list_quality(quality: Node) -> list[int]:
@@ -261,10 +257,10 @@ def write_others(
     frames: dict[int, Frame],
     predicate: list[int],
     rename: Rename,
-) -> Iterator[Argument]:
+) -> Iterator[Argument | None]:
     """The other arguments with the words that introduce them; those before the verb come last.
 
-    `predicate`: the tokens of the predicate.
+    `predicate`: the tokens of the predicate. None for an argument without words.
     """
     for part in sorted(parts, key=lambda part: part.place < frame.top.i):
         if part.role == "circumstance":
@@ -272,15 +268,10 @@ def write_others(
                 continue
         elif part.role == "adverb" and (part.root.i in predicate or is_connective(part.root)):
             continue
-        bare = frame.clause if part.gap is not None else None
-        written = _write_part(part, bare, rename)
-        if written is not None:
-            yield written
+        yield _write_part(part, frame.clause if part.gap is not None else None, rename)
     for part in list_fronted(frame, frames, shared=True):
         if part.role == "time":
-            written = _write_part(part, None, rename)
-            if written is not None:
-                yield written
+            yield _write_part(part, None, rename)
 
 
 def list_fronted(frame: Frame, frames: dict[int, Frame], shared: bool) -> list[Part]:
@@ -434,7 +425,7 @@ def word_clause(frame: Frame, frames: dict[int, Frame], rename: Rename = None) -
     link = [node.i for node in side.part.link] if side.part is not None else []
     words = [write_words(tree, part)[0] for part in (predicate.lent, tokens, link)]
     words.insert(1, predicate.be or "")
-    others = tuple(write_others(frame, side.rest, frames, tokens, rename))
+    others = tuple(filter(None, write_others(frame, side.rest, frames, tokens, rename)))
     text = " ".join(filter(None, words))
     opening = tree[tokens[0]]
     if opening.i == tree.sentences[opening.sentence][0] and opening.pos != "PROPN":

@@ -471,17 +471,13 @@ _MOST = 0.8
 """The least share of distinct names among the cells of a column that names the rows."""
 
 
-_STANDS = frozenset("after before current currently new now old previous previously".split())
-"""Headers of what holds at one time and at another, which are no things."""
-
-
 def _is_turned(names: _Row, rows: Sequence[_Row]) -> bool | None:
     """Whether the first column is the header; None where the table does not decide it.
 
     The cells of a header have the same type: where the cells of each row have one type and those
     of the columns do not, the headers belong to the rows.
     """
-    if any(cell.text.casefold() in _STANDS for column, cell in names.items() if column):
+    if any(cell.text.casefold() in _WORDS["stands"] for column, cell in names.items() if column):
         return False
     inner = [
         {c: _classify(cell.text) for c, cell in row.items() if c and not _is_empty(cell.text)}
@@ -994,13 +990,13 @@ class _Findings:
         """Adds a fact with its claim, and the mentions of its ends; `label` is the tail's type."""
         ends = (("subject", head), ("object", tail))
         arguments = tuple(Argument(role, cell.text, cell.span) for role, cell in ends)
-        spans = sorted({*head.spans, *rests_on}, key=lambda s: (s.start, s.end))
+        spans = tuple(sorted({*head.spans, *rests_on}))
         for cell, kind in ((head, _UNTYPED), (tail, label)):
             if cell.span is not None:
                 self._mentions.append(Mention(fact.claim, cell.text, kind, cell.span))
         self._facts.append(fact)
         stated = f"{head.text} {fact.relation} {tail.text}."
-        self._claims.append(Claim(stated, tuple(spans), fact.relation, arguments))
+        self._claims.append(Claim(stated, spans, fact.relation, arguments))
 
 
 def _add_unit(number: str, unit: str) -> str:

@@ -11,6 +11,7 @@ from kpyramid.extraction.syntax.predicates import (
     OBJECTS,
     RELATIVES,
     TIMES,
+    VERBS,
     Frame,
     Kids,
     Part,
@@ -19,7 +20,7 @@ from kpyramid.extraction.syntax.predicates import (
     group_kids,
     is_predicate,
 )
-from kpyramid.extraction.syntax.tree import WORDS, Node, Tree, is_counted
+from kpyramid.extraction.syntax.tree import WORDS, Node, Tree, find_first, is_counted
 
 # Parts of a clause besides its subject: objects, complements, circumstances.
 
@@ -212,8 +213,6 @@ _VERBAL = frozenset({"VERB", "AUX"})
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 MEANS = frozenset("use utilize utilise employ".split())
 """Verbs whose subject, not object, does what the infinitive after the object says."""
-_SUBJECT_CONTROL = frozenset("spend waste promise".split())
-"""Verbs whose subject does what follows the object: "spent a year painting"."""
 _SHARING = frozenset({"conj", "xcomp", "advcl", "pcomp", "ccomp"})
 _CONSTRUCTIONS = {
     "conj": "conjunct",
@@ -311,7 +310,7 @@ def _find_subjects(verb: Node, known: dict[int, Kids]) -> tuple[list[Node], str]
                 return [head], "antecedent"
         elif (
             node.dep == "xcomp"
-            and head.lemma not in _SUBJECT_CONTROL
+            and head.lemma not in VERBS["subject_control"]
             and (controlled := known.get(head.i, {}).get("dobj"))
         ):
             return controlled, "object_control"
@@ -391,8 +390,7 @@ def _find_governor(verb: Node, known: dict[int, Kids]) -> Node | None:
 
 def _find_object(verb: Node, kids: Kids) -> Node | None:
     """The noun between a governing verb and its infinitive, which may be coordinated."""
-    while verb.dep == "conj" and verb.head is not verb:
-        verb = verb.head
+    verb = find_first(verb)
     if verb.dep == "acl":
         return verb.head
     return next(iter(kids.get("dobj") or kids.get("oprd") or []), None)

@@ -9,7 +9,6 @@ _NAMES = read_words(__file__, "given_names.toml")
 
 PERSON_NOUNS = _WORDS["person"]
 _PERSON_ENDINGS = ("er", "or", "ist", "ian", "man", "woman", "eer")
-_NOT_PERSON_NOUNS = _WORDS["not_person"]
 
 TAKING_BACK = _WORDS["taking_back"]
 """Adjectives by which a thing is not, not yet, not surely or not fully of the kind."""
@@ -20,23 +19,22 @@ MANNERS = _WORDS["manners"]
 LABEL_NOUNS = pick_table(_WORDS, "label")
 """Nouns by the entity type of what they name, in spaCy's labels."""
 
-_OWNERS = pick_table(_WORDS, "attribute")
-ATTRIBUTES = {
-    noun: frozenset(label for label, nouns in _OWNERS.items() if noun in nouns)
-    for noun in sorted(frozenset().union(*_OWNERS.values()))
-}
+
+def _map_nouns(table: str) -> dict[str, frozenset[str]]:
+    """The entity types of each noun of a table, which lists nouns by entity type."""
+    lists = pick_table(_WORDS, table)
+    return {
+        noun: frozenset(label for label, nouns in lists.items() if noun in nouns)
+        for noun in sorted(frozenset().union(*lists.values()))
+    }
+
+
+ATTRIBUTES = _map_nouns("attribute")
 """The entity types of what can have an attribute, by its noun: a mountain has no budget."""
 
 LABEL_BY_NOUN = {noun: label for label, nouns in LABEL_NOUNS.items() for noun in sorted(nouns)}
 
-_ANY_PLACE = frozenset({"GPE", "LOC", "FAC"})
-GENERIC_NOUNS: dict[str, frozenset[str]] = {
-    **dict.fromkeys("area place feature site location spot landmark".split(), _ANY_PLACE),
-    **dict.fromkeys(
-        "work piece publication production picture title".split(), frozenset({"WORK_OF_ART"})
-    ),
-    **dict.fromkeys("outfit body entity".split(), frozenset({"ORG"})),
-}
+GENERIC_NOUNS = _map_nouns("generic")
 """Nouns that can refer back to anything of some types: "this area"."""
 
 _SYNONYMS = [words for name, words in _WORDS.items() if name.startswith("synonyms.")]
@@ -60,7 +58,7 @@ def is_person_noun(word: str) -> bool:
     return (
         len(word) > 4
         and word.endswith(_PERSON_ENDINGS)
-        and word not in _NOT_PERSON_NOUNS
+        and word not in _WORDS["not_person"]
         and word not in LABEL_BY_NOUN
     )
 

@@ -9,9 +9,6 @@ WORDS = read_words(__file__, "stance.toml")
 """Words of negation, supposition, hedging and report, by their function."""
 _DENYING = WORDS["negating"] | {"no"}
 _DEPENDENT = frozenset({"neg", "advmod", "cc", "preconj", "dep"})
-_EXTENDED = frozenset("longer more ever once".split())
-"""Adverbs that a negation joins: "no longer", "hardly ever", "not once"."""
-_QUANTIFIED = frozenset("all every each many everyone everybody everything".split())
 NOBODY = frozenset({"none", "nobody", "nothing", "neither"})
 
 
@@ -21,7 +18,7 @@ def is_negated(verb: Node) -> bool:
     for child in (*verb.children, *(c for helper in helpers for c in helper.children)):
         if child.dep in _DEPENDENT and _negates(child, child.dep == "neg"):
             return True
-        joined = child.children if child.dep == "advmod" and child.word in _EXTENDED else ()
+        joined = child.children if child.dep == "advmod" and child.word in WORDS["extended"] else ()
         if any(_negates(c, c.dep == "neg") for c in joined):
             return True
         if child.dep == "prep" and any(_is_emptied(c) for c in child.children):
@@ -66,7 +63,7 @@ def is_excluded(noun: Node) -> bool:
 def is_partly_denied(noun: Node | None) -> bool:
     """Whether "not all" or "not every" stands before the noun: the clause holds for others."""
     kids = () if noun is None else noun.children
-    return any(c.dep == "neg" and _follow(c) in _QUANTIFIED for c in kids)
+    return any(c.dep == "neg" and _follow(c) in WORDS["quantified"] for c in kids)
 
 
 def is_instead(noun: Node) -> bool:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from kpyramid.documents.words import BE, DO, HAVE, MODALS, read_words
 from kpyramid.extraction.syntax.polarity import WORDS, is_negated
-from kpyramid.extraction.syntax.tree import Node
+from kpyramid.extraction.syntax.tree import Node, list_ancestors
 
 # Verbs: which head a clause, which report, and how a group of them is worded.
 
 VERBS = read_words(__file__, "verbs.toml")
 """Classes of verbs by the relation to their arguments, in the base form."""
 SUBJECTS = frozenset({"nsubj", "nsubjpass"})
-_STATIVE = VERBS["stative"]
 _FULL_MODALS = {"'ll": "will", "wo": "will", "ca": "can", "'d": "would", "sha": "shall"}
 _IRREGULAR_THIRD = {"have": "has", "be": "is", "do": "does", "go": "goes"}
 REPORTING = VERBS["reporting"]
@@ -75,7 +75,7 @@ def is_predicate(token: Node) -> bool:
 
 def is_stative(participle: Node) -> bool:
     """Whether a past participle is a state ("located"), not an event ("written")."""
-    return participle.lemma.lower() in _STATIVE
+    return participle.lemma.lower() in VERBS["stative"]
 
 
 def is_copula(token: Node) -> bool:
@@ -229,13 +229,7 @@ def list_merged(frames: dict[int, Frame]) -> set[int]:
 
 def count_clauses_above(verb: Node, frames: dict[int, Frame]) -> int:
     """The number of clauses above the verb's, within `MAX_HOPS` steps."""
-    depth, node = 0, verb
-    for _ in range(MAX_HOPS):
-        if node.head is node:
-            break
-        node = node.head
-        depth += node.i in frames
-    return depth
+    return sum(node.i in frames for node in islice(list_ancestors(verb), MAX_HOPS))
 
 
 def find_infinitive_mark(verb: Node) -> Node | None:
@@ -269,19 +263,10 @@ _VERB_PARTS = ("aux", "auxpass", "neg", "prt")
 AUXILIARIES = ("aux", "auxpass")
 _BORROWED = ("aux", "auxpass", "neg")
 _PARTICIPIAL = frozenset({"acl", "advcl", "relcl", "pcomp"})
-_TAKING_OBJECTS = frozenset(
-    "locate situate base headquarter diagnose randomize randomise induce obtain".split()
-)
-"""Verbs that are passive without an object: "children diagnosed with it"."""
-_ACTING = frozenset("examine observe treat recruit collect".split())
-"""Verbs of which only the participle is: "Galileo observed from Padua"."""
 _FULL = {"'s": "is", "'re": "are", "'ve": "have", "'m": "am", "'d": "had"}
 _HAVE = frozenset({"have", "has", "having"})
 _MAX_BETWEEN = 4
 """The most tokens of a phrase before a noun's infinitive: "the power of mass media to change"."""
-_FREQUENCY = frozenset(
-    "always commonly frequently generally normally often sometimes typically usually widely".split()
-)
 _SINGULAR = {"are": "is", "were": "was"}
 
 
@@ -334,8 +319,7 @@ def read_predicate(frame: Frame, frames: dict[int, Frame]) -> Predicate:
     be = None
     if not lent and _lacks_auxiliary(top):
         verb = top.verb
-        gerund = verb.tag == "VBG"
-        past = is_past_clause(verb, frames) if gerund else _is_event(verb, frames)
+        past = is_past_clause(verb, frames) if verb.tag == "VBG" else _is_event(verb, frames)
         be = _inflect_be(frame.subjects[0], past)
     return Predicate(tokens, lent, be, modality)
 
@@ -388,7 +372,8 @@ def _is_bare_participle(frame: Frame) -> bool:
         # "... and the mill located in Kent": without an object these certainly lack their "is".
         bare = verb.tag in {"VBN", "VBD"} and not kids.keys() & {"aux", "dobj", "ccomp"}
         lemma = verb.lemma.lower()
-        return bare and (lemma in _TAKING_OBJECTS or (verb.tag == "VBN" and lemma in _ACTING))
+        acts = verb.tag == "VBN" and lemma in VERBS["acting"]
+        return bare and (acts or lemma in VERBS["taking_objects"])
     by = "agent" in kids and "dobj" not in kids
     if verb.tag != "VBN" and not (by and verb.tag == "VBD"):
         return False
@@ -401,15 +386,16 @@ def _is_bare_participle(frame: Frame) -> bool:
 
 def _inflect_be(subject: Node, past: bool) -> str:
     plural = subject.tag in {"NNS", "NNPS"} or any(c.dep == "conj" for c in subject.children)
-    if past:
-        return "were" if plural else "was"
-    return "are" if plural else "is"
+    return _word_be(past, plural)
+
+
+def _word_be(past: bool, plural: bool) -> str:
+    return ("were" if past else "are") if plural else "was" if past else "is"
 
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
     """Whether the nearest finite verb, here or above, is in the past tense."""
-    ancestor = verb
-    for _ in range(MAX_HOPS):
+    for ancestor in islice(chain((verb,), list_ancestors(verb)), MAX_HOPS):
         frame = frames.get(ancestor.i)
         if frame is not None:
             for dep in AUXILIARIES:
@@ -418,9 +404,6 @@ def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:
                         return node.tag == "VBD"
             if ancestor.tag in {"VBD", "VBZ", "VBP"}:
                 return ancestor.tag == "VBD"
-        if ancestor.head is ancestor:
-            break
-        ancestor = ancestor.head
     return False
 
 
@@ -458,7 +441,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
         past = words[0] in {"be", "being"} and follows_past(verb, frames)
-        words[0] = ("were" if past else "are") if plural else "was" if past else "is"
+        words[0] = _word_be(past, plural)
     if words[0] in _SINGULAR and (len(words) == 1 or not plural):
         words[0] = _SINGULAR[words[0]]
     elif aux and words[0] in _HAVE and not (verb.lemma == "be" and aux[0].tag == "VBP"):
@@ -536,7 +519,7 @@ def _is_event(participle: Node, frames: dict[int, Frame]) -> bool:
     recurs = participle.dep == "conj" and is_copula(participle.head)  # "is optional, but advised"
     recurs = recurs and any(c.dep == "acomp" for c in participle.head.children)
     dated = any(g.entity == "DATE" for c in participle.children for g in c.children)
-    if not dated and (recurs or any(c.word in _FREQUENCY for c in participle.children)):
+    if not dated and (recurs or any(c.word in WORDS["frequent"] for c in participle.children)):
         return is_past_clause(participle, frames)
     return not is_stative(participle)
 
@@ -549,9 +532,7 @@ def _word_bare_verb(
     if did:
         return f"did {lemma}"
     if _is_bare_participle(frame):
-        past = _is_event(verb, frames)
-        be = ("were" if plural else "was") if past else ("are" if plural else "is")
-        return f"{be} {verb.word}"
+        return f"{_word_be(_is_event(verb, frames), plural)} {verb.word}"
     if (verb.tag == "VB" or (verb.tag == "VBG" and not has_aux)) and follows_past(verb, frames):
         return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):

@@ -20,9 +20,9 @@ from kpyramid.extraction.syntax.kinds import (
     is_office,
     is_person_noun,
 )
-from kpyramid.extraction.syntax.polarity import WORDS
+from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
-from kpyramid.extraction.syntax.tree import LITERALS, PLACES, Node, Tree, is_counted
+from kpyramid.extraction.syntax.tree import LITERALS, PLACES, WORDS, Node, Tree, is_counted
 
 # Titles of works, which the parser splits.
 
@@ -129,8 +129,8 @@ def _find_root(inner: list[Node]) -> Node | None:
     return outside[0] if len(outside) == 1 and outside[0].head is not outside[0] else None
 
 
-def _join_name(inner: list[Node], root: Node) -> None:
-    """Join a span into a name headed by `root`."""
+def _join_name(inner: list[Node], root: Node, entity: str = "WORK_OF_ART") -> None:
+    """Join a span into a name headed by `root`, of an entity type."""
     root.pos, root.tag = "PROPN", "NNP"
     root.dep = {"csubj": "nsubj", "csubjpass": "nsubjpass", "ccomp": "dobj"}.get(root.dep, root.dep)
     for node in inner:
@@ -139,8 +139,7 @@ def _join_name(inner: list[Node], root: Node) -> None:
             _move(node, root)
         if node.text[:1].isalpha() and node.pos != "PROPN":
             node.pos, node.tag = "PROPN", "NNP"
-        node.entity, node.iob = "WORK_OF_ART", "I"
-    inner[0].iob = "B"
+    _mark_entity(inner, entity)
     root.left_edge, root.right_edge = inner[0], max(inner[-1], root.right_edge, key=lambda n: n.i)
     _close_entity(root.tree.nodes, inner[-1].i)
 
@@ -159,6 +158,13 @@ def _move(node: Node, head: Node) -> None:
 def _refit(node: Node) -> None:
     """Set a node's right edge to that of its dependents, after one was moved away."""
     node.right_edge = max([node, *(c.right_edge for c in node.children)], key=lambda n: n.i)
+
+
+def _mark_entity(run: Sequence[Node], label: str) -> None:
+    """Make consecutive tokens one entity of a type."""
+    for node in run:
+        node.entity, node.iob = label, "I"
+    run[0].iob = "B"
 
 
 def _close_entity(nodes: list[Node], last: int) -> None:
@@ -193,13 +199,11 @@ def _is_above(node: Node, descendant: Node) -> bool:
 
 _IS_MONTH = re.compile(MONTH)
 _VERBAL = frozenset("to from against over into as".split())
-_GIVING = VERBS["giving"]
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
 _ENDS = frozenset("later newer higher above up more earlier older lower below less".split())
 """Words that open a range after a number: "12 or higher"."""
-_SPANS = frozenset("second minute hour day night week month quarter year decade century".split())
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
@@ -210,14 +214,10 @@ _MAX_BRACKET = 60
 _MEDIA = frozenset("radio television tv cable fm am news".split())
 _DEEDS = pick_table(VERBS, "deeds")
 """Predicates of things of one type only: they do, undergo ("be_bear") or have ("have_office")."""
-_SETTLING = {
-    "in": frozenset("bear live settle reside base headquarter".split()),
-    "to": frozenset("move relocate emigrate migrate".split()),
-}
+_SETTLING = pick_table(VERBS, "settling")
 """Verbs by the preposition before a place after them."""
 _MAX_RISE = 6
 """The most tokens on the path from "who" up to its antecedent."""
-_GROUPS = frozenset("one part member type kind form example name group set series pair".split())
 
 
 def repair_tree(tree: Tree) -> None:
@@ -387,7 +387,7 @@ _FOLLOWING = frozenset({"advcl", "agent", "npadvmod", "prep"})
 _REPLACING = {("rather", "than"), ("instead", "of")}
 _REPLACED = frozenset({"prep", "conj", "dobj", "attr"})
 _NEARLY = frozenset({"barely", "hardly", "scarcely"})
-_RARELY = _NEARLY | WORDS["rare"]
+_RARELY = _NEARLY | POLARITY["rare"]
 _ALL = frozenset({"all", "any", "each", "every", "last", "next"})
 
 
@@ -466,15 +466,13 @@ def _join_union(conjunction: Node) -> None:
     if first.i != conjunction.i - 1:
         return
     start = first.i
-    if last.word in _PARTNERS:
+    if last.word in WORDS["partners"]:
         while start and nodes[start - 1].head is first and nodes[start - 1].text.istitle():
             start -= 1
     elif not _forms_union(first, last):
         return
     inner = nodes[start : last.i + 1]
-    _join_name(inner, first)
-    for node in inner:
-        node.entity = "ORG"
+    _join_name(inner, first, "ORG")
     for child in [c for c in last.children if c.i > last.i]:
         _move(child, first)
 
@@ -488,9 +486,6 @@ def _forms_union(first: Node, last: Node) -> bool:
     finite = next(helpers, first.head)
     single = first.dep in SUBJECTS and (finite.tag == "VBZ" or finite.word == "was")
     return single and all(c.dep == "det" for c in first.children if c.i < first.i)
-
-
-_PARTNERS = frozenset("bros brothers co company daughters partners son sons".split())
 
 
 _BELOW_ZERO = re.compile(r"[-\u2212]\d+")
@@ -739,11 +734,9 @@ def _join_date(month: Node) -> None:
     if weekday.word in WEEKDAYS and month.head is weekday and weekday.head is not weekday:
         _end_name(weekday, month, nodes[first : month.i])  # "Monday 6 October"
         first -= 1
-    for node in nodes[first : last + 1]:
-        node.entity, node.iob = "DATE", "I"
-    nodes[first].iob = "B"
-    _close_entity(nodes, last)
     run, prep = nodes[first : last + 1], nodes[max(first - 1, 0)]
+    _mark_entity(run, "DATE")
+    _close_entity(nodes, last)
     apart = [node for node in run if node.head not in run]
     if len(apart) > 1 and prep.dep == "prep" and prep in {node.head for node in apart}:
         _move(month, prep)  # "as of 1 | May 2025"
@@ -801,8 +794,7 @@ def _part_date(start: Node) -> None:
     date.left_edge, date.right_edge, name.left_edge = run[0], run[-1], start
     if prep is not None:
         prep.right_edge = run[-1]
-    for node in run:
-        node.entity, node.iob = "DATE", "B" if node is run[0] else "I"
+    _mark_entity(run, "DATE")
     _close_entity(nodes, run[-1].i)
 
 
@@ -855,7 +847,7 @@ def _lift_preposition(prep: Node) -> None:
     is_name = noun.pos == "PROPN" or (noun.dep == "dobj" and noun.text[:1].isupper())
     priced = prep.word == "for" and any(map(is_counted, prep.children))
     named = is_name and (prep.word in _VERBAL or priced) and not between_names
-    given = noun.dep == "pobj" or (prep.word == "to" and lemma in _GIVING)
+    given = noun.dep == "pobj" or (prep.word == "to" and lemma in VERBS["giving"])
     if not named and not given:
         return
     _move(prep, verb)
@@ -911,7 +903,7 @@ def _lift_relative(clause: Node) -> None:
     ancestor = clause.head
     asked = {c.word for c in clause.children} & {"who", "which"}
     placed = ancestor.head.word == "in" and ancestor.head.head.pos == "NOUN" and "which" in asked
-    if placed and ancestor.pos == "PROPN" and clause.lemma in _OF_BUILDINGS:
+    if placed and ancestor.pos == "PROPN" and clause.lemma in VERBS["of_buildings"]:
         _move(clause, ancestor.head.head)
         return
     personal = "who" in asked
@@ -927,8 +919,6 @@ def _lift_relative(clause: Node) -> None:
             return
 
 
-_OF_BUILDINGS = frozenset("build close construct design open serve".split())
-"""Verbs of what stands in a place, not of the place."""
 _RISING = frozenset({"acl", "agent", "conj", "pobj", "prep"})
 """Labels on the path from a person up to the thing that a clause with "which" is about."""
 
@@ -977,7 +967,7 @@ def _join_frequency(adverb: Node) -> None:
     if len(nodes) < 3 or nodes[1].word not in {"a", "an", "each", "every", "per"}:
         return
     noun = nodes[2]
-    if noun.lemma not in _SPANS or noun.dep in _SUBJECTS or adverb.dep == "mark":
+    if noun.lemma not in WORDS["spans"] or noun.dep in _SUBJECTS or adverb.dep == "mark":
         return  # "once a request is approved", "twice a widow"
     verb = next((n.head for n in (noun, adverb) if n.head.pos == "VERB"), None)
     if noun.pos != "NOUN" or verb is None:
@@ -985,8 +975,7 @@ def _join_frequency(adverb: Node) -> None:
     _move(noun, verb)
     noun.dep, noun.left_edge = "npadvmod", adverb
     _attach(nodes[:2], noun, "advmod")
-    for node in nodes:
-        node.entity, node.iob = "DATE", "B" if node is adverb else "I"
+    _mark_entity(nodes, "DATE")
 
 
 def _join_recurrence(every: Node) -> None:
@@ -994,8 +983,7 @@ def _join_recurrence(every: Node) -> None:
     time = every.tree[every.i + 1]
     if time.entity not in {"DATE", "TIME"} and time.word not in _DAYS:
         return
-    every.entity, every.iob = time.entity or "DATE", "B"
-    time.entity, time.iob = every.entity, "I"
+    _mark_entity((every, time), time.entity or "DATE")
 
 
 def _join_range(last: Node) -> None:
@@ -1005,7 +993,6 @@ def _join_range(last: Node) -> None:
     if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
         return
     _attach((link, last), number, "advmod")
-    number.right_edge = max(number.right_edge, last, key=lambda node: node.i)
     _widen(number, last)
 
 
@@ -1138,10 +1125,7 @@ def _retype_names(tree: Tree) -> None:
         by_words = _read_label(node, words)
         counts = by_words if by_words == {"ORG": 1} else votes.get(" ".join(words)) or by_words
         if counts and last == node.i:
-            label = _choose_label(node.entity, counts)
-            for token in tree.nodes[first : last + 1]:
-                token.entity, token.iob = label, "I"
-            tree.nodes[first].iob = "B"
+            _mark_entity(tree.nodes[first : last + 1], _choose_label(node.entity, counts))
 
 
 def _read_label(node: Node, words: Sequence[str]) -> Counter[str] | None:
@@ -1285,7 +1269,7 @@ def _list_owners(tree: Tree) -> Iterator[tuple[Node, str]]:
 
 def _list_nouns(noun: Node) -> Iterator[Node]:
     """The kind nouns coordinated under an attribute; "one of the towns" gives towns."""
-    if noun.word in _GROUPS:
+    if noun.word in WORDS["groups"]:
         deeper = [g for c in noun.children if c.word == "of" for g in c.children if g.dep == "pobj"]
         if noun.word == "one" and deeper and deeper[0].pos == "NOUN":
             yield deeper[0]

@@ -300,10 +300,8 @@ def _is_paratactic(verb: Node) -> bool:
 def _find_named_source(verb: Node, frames: Mapping[int, Frame]) -> Node | None:
     """The X of "according to X"."""
     frame = frames.get(verb.i)
-    for part in frame.parts if frame is not None else ():
-        if part.link and part.link[0].word == "according":
-            return part.root
-    return None
+    led = (part for part in (frame.parts if frame is not None else ()) if part.link)
+    return next((part.root for part in led if part.link[0].word == "according"), None)
 
 
 def _find_believer(head: Node, frames: Mapping[int, Frame]) -> Node | None:
@@ -448,9 +446,8 @@ def find_wish(frame: Frame) -> str | None:
     The relation "was hired to coach" includes the governing verb, so it has none.
     """
     verb = frame.verb
-    if verb.tag != "VB" or find_infinitive_mark(verb) is None or frame.chain:
-        return None
-    if frame.way == "object_control":
+    held = bool(frame.chain) or frame.way == "object_control"
+    if held or verb.tag != "VB" or find_infinitive_mark(verb) is None:
         return None
     return "to" if verb.dep == "conj" and verb.head.dep != "relcl" else None
 

@@ -114,10 +114,8 @@ WORDS = read_words(__file__, "words.toml")
 QUOTATION = frozenset("\"'“”\u2018\u2019«»`") | {"``", "''"}
 _MARKS = QUOTATION - {"'", "\u2019"}
 # These introduce a time, a cause or an example, which completes no noun.
-_CIRCUMSTANCES = WORDS["circumstances"]
-_ADDING = frozenset("although though because since while whereas".split())
 _LISTING = frozenset({"including"})
-_WHERE = frozenset({"in", "at", "near", "on"})
+LOCATIVE = frozenset({"in", "at", "near", "on"})
 _COMMON = frozenset({"NN", "NNS"})
 _SUBJECTS = frozenset({"nsubj", "nsubjpass"})
 _MAX_CHILDREN = 12
@@ -125,8 +123,6 @@ _DANGLING = frozenset({"IN", "CC", "TO", "DT"})
 _PARTING = frozenset({",", "(", "--", "-", "\u2013", "\u2014", ":", ";"})
 _HYPHENS = frozenset("-\u2010\u2011\u2013")
 _RANGES = frozenset({"--", "\u2013", "-", "+", "/-", "+/-", "\u00b1"})
-_SUFFIXES = frozenset("Jr. Jr Sr. Sr Inc. Inc Ltd. Ltd LLC Co. D.C. PhD M.D. Esq.".split())
-"""Parts of a name after a comma."""
 _INNER_PUNCT = QUOTATION | frozenset("-\u2013\u2014/&.!?:°#+@")
 
 
@@ -211,7 +207,7 @@ def _complete_words(nodes: list[Node], first: int, last: int) -> tuple[int, int]
         last = _skip_range(nodes, last, 1)
     suffix = nodes[last + 1 : last + 3]
     if len(suffix) == 2 and suffix[0].text == "," and nodes[last].pos == "PROPN":
-        last += 2 if suffix[1].text in _SUFFIXES else 0
+        last += 2 if suffix[1].text in WORDS["name_suffixes"] else 0
     return first, last
 
 
@@ -403,7 +399,7 @@ def _keep_beside(prep: Node) -> bool:
     """Whether a preposition may be part of a full name; a place, "in Kent", is not."""
     places = [c for c in prep.children if c.dep == "pobj" and c.entity in PLACES]
     placed = any(all(g.dep != "cc" for g in c.children) for c in places)
-    return _keep_all(prep) and not (placed and prep.word in _WHERE)
+    return _keep_all(prep) and not (placed and prep.word in LOCATIVE)
 
 
 def _keep_kind(prep: Node) -> bool:
@@ -442,7 +438,7 @@ def _completes(clause: Node) -> bool:
 
 def _keep_complement(prep: Node) -> bool:
     return prep.word == "of" or (
-        prep.word not in _CIRCUMSTANCES
+        prep.word not in WORDS["circumstances"]
         and not any(c.entity in {"DATE", "TIME"} for c in prep.children)
     )
 
@@ -542,7 +538,7 @@ def _find_clause_end(clause: Node) -> int:
     nodes, last = clause.tree.nodes, clause.right_edge.i
     for i in range(clause.i + 1, last):
         added = nodes[i].text == "," and nodes[i + 1].tag in {"WDT", "WP", "WP$", "WRB"}
-        if added or (nodes[i].dep == "mark" and nodes[i].word in _ADDING):
+        if added or (nodes[i].dep == "mark" and nodes[i].word in WORDS["adding"]):
             return i - 1
     return last
 
@@ -608,7 +604,7 @@ def _shares_modifiers(noun: Node) -> bool:
         return False
     both = all(any(c.dep != "det" for c in side) for side in (left, right))
     completed = [c for c in (*after, *(() if both else pair.children)) if c.left_edge.i > pair.i]
-    if any(c.dep == "prep" and c.word not in _CIRCUMSTANCES for c in completed):
+    if any(c.dep == "prep" and c.word not in WORDS["circumstances"] for c in completed):
         return True
     return not right and any(c.dep in {"amod", "poss"} for c in left)
 
@@ -708,6 +704,25 @@ def list_conjuncts(root: Node) -> Iterator[Node]:
                     stack.append(child)
 
 
+def list_ancestors(node: Node) -> Iterator[Node]:
+    """The tokens above a token, nearest first."""
+    while node.head is not node:
+        node = node.head
+        yield node
+
+
+def find_first(node: Node) -> Node:
+    """The first of the words that a word is coordinated with; without any the word itself."""
+    while node.dep == "conj" and node.head is not node:
+        node = node.head
+    return node
+
+
+def is_listed(node: Node) -> bool:
+    """Whether a word is coordinated with another."""
+    return node.dep == "conj" or any(c.dep == "conj" for c in node.children)
+
+
 def _is_container(place: Node) -> bool:
     """Return whether a coordinated place is the next larger one: "Ford County, Kansas"."""
     if place.entity not in PLACES or place.head.entity not in PLACES:
@@ -759,8 +774,6 @@ def find_close_name(noun: Node) -> Node | None:
 
 _MAX_LINKS = 3
 """The most links of a chain such as "Salem, Kent County, Ohio, United States"; more is a list."""
-_NAMING = frozenset("city town village state province county district region".split())
-"""Nouns that a name follows with "of": "the city of Leeds"."""
 
 
 def is_named_place(noun: Node) -> bool:
@@ -773,7 +786,7 @@ def is_named_place(noun: Node) -> bool:
         return True
     of = [c for c in noun.children if c.word == "of"]
     named = any(c.pos == "PROPN" for prep in of for c in prep.children)
-    return named and determiners == ["the"] and noun.word in _NAMING
+    return named and determiners == ["the"] and noun.word in WORDS["naming"]
 
 
 def _find_link_end(tree: Tree, first: int) -> int:
