@@ -141,6 +141,9 @@ class Failure:
     detail: str
     attempts: int = 1
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
 
 class ReplyError(Exception):
     """An unusable reply: raised when reading replies and by the parsers of tasks."""
