@@ -93,8 +93,7 @@ def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
     A fact is left out where its more detailed fact is among them.
     """
     near = asked.snapshot.nearest(asked.text, NEAREST)
-    entities = asked.linked.entities[:MOST_ENTITIES]
-    about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
+    about = find_about(asked.linked.entities[:MOST_ENTITIES], asked, MOST_ABOUT, known=near)
     cosines, detailed = near | about, asked.snapshot.find_detailed
     narrowest = {key: cosine for key, cosine in cosines.items() if detailed(key) not in cosines}
     return state_facts(narrowest, asked.snapshot)
@@ -106,8 +105,7 @@ def find_about(
     """The facts about some entities nearest to a question, with their cosines."""
     snapshot = asked.snapshot
     seen = frozenset(known)
-    about = snapshot.facts_about(entities, most=MOST_LOOKED)
-    keys = [key for key in about if key not in seen]
+    keys = [key for key in snapshot.facts_about(entities, MOST_LOOKED) if key not in seen]
     if not keys:
         return {}
     cosines = snapshot.vectors_of(keys, "condensed") @ asked.vector

@@ -474,9 +474,13 @@ def find_connected(
             titles = {key for chunks in named for key in chunks}
             scores, paths = hop_by_names(question, snapshot, scores, facts, titles)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    items = [
+    return show_passages(best, snapshot), {key: paths[key] for key, _ in best if key in paths}
+
+
+def show_passages(scored: Iterable[tuple[str, float]], snapshot: Snapshot) -> list[Item]:
+    """Passages with their scores as context, by their keys."""
+    return [
         Item(key, place.text, "text", float(score), (place,))
-        for key, score in best
+        for key, score in scored
         for place in snapshot.evidence(key)
     ]
-    return items, {key: paths[key] for key, _ in best if key in paths}

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
+from kpyramid.documents.words import list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
 from kpyramid.graph.steps import Step as RelationStep
 from kpyramid.graph.steps import StepRater
@@ -170,7 +170,7 @@ def suppose(
 
 def explain_failure(what: str, reply: object) -> Step:
     """The step of a model that failed, or whose reply is empty."""
-    why = f"{reply.kind}: {reply.detail}" if isinstance(reply, Failure) else "it is empty"
+    why = reply if isinstance(reply, Failure) else "it is empty"
     return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")
 
 
@@ -435,9 +435,7 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
         fit = fit_kind(kind, p.value, asked.types)
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
             fit = 0.0  # where somebody works
-        words = [word for word in list_plain_words(p.value) if word not in FUNCTION]
-        echoes = all(word in asked.plain_words for word in words)
-        echoes = echoes and (len(p.path.facts) == 1 or p.chance < COMES_BACK)
+        echoes = asked.holds(p.value) and (len(p.path.facts) == 1 or p.chance < COMES_BACK)
         mistaken = p.value[:1].isupper() and not asked.types & NUMERIC
         if p.choices or not (echoes or (fit < 0 and not mistaken)):
             weight = 1.0 if p.choices or fit > 0 else UNCLEAR
@@ -562,7 +560,7 @@ def list_branches(
     Facts whose relation already leads from the key entity to one on a main path are left out.
     """
     walked = {fact.condensed_id for path in main for fact in path.facts}
-    about = find_about(entities, asked, MOST_BRANCHES, known=walked) if entities else {}
+    about = find_about(entities, asked, MOST_BRANCHES, known=walked)
     return drop_led(state_facts(about, asked.snapshot), entities, main)
 
 
