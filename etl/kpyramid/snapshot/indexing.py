@@ -105,14 +105,8 @@ def _write_part(
     stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
     ends = pa.array(starts, pa.int32())
     rows, parts = (pa.ListArray.from_arrays(ends, pa.array(values)) for values in numbers)
-    write_rows(
-        folder / f"index/{table}.words.arrow",
-        {
-            "stem": pa.array(stems, pa.string()),
-            "rows": rows,
-            "parts": parts,
-        },
-    )
+    words = {"stem": pa.array(stems, pa.string()), "rows": rows, "parts": parts}
+    write_rows(folder / f"index/{table}.words.arrow", words)
     count, width = matrix.shape
     if count <= settings.exact_up_to:
         return {"rows": count, "dimensions": width, "search": "exact", "recall_at_10": 1.0}

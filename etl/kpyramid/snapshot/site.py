@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.resources import files
 from itertools import islice
@@ -65,8 +64,11 @@ def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -
         members = snapshot.find(entry.iri, limit=_MOST_MEMBERS)
         listed = [{"id": member.id, "name": member.name} for member in members.members]
         site.put(f"classes/{index}", {"members": listed, "count": {"at_least": int(members.count)}})
-    with compare(former, snapshot) if former else nullcontext() as changes:
-        site.put("diff", _list_changes(snapshot, former, changes))
+    changed: dict[str, Any] = {"before": None, "after": snapshot.id, "tables": {}, "rows": {}}
+    if former:
+        with compare(former, snapshot) as changes:
+            changed |= {"before": former.id, **_list_changes(changes)}
+    site.put("diff", changed)
     site.put(
         "site",
         {
@@ -138,15 +140,9 @@ def _list_words(postings: _Postings, passages: int) -> Iterator[tuple[str, list[
             yield word, things, counted if len(counted) <= 2 * most else []
 
 
-def _list_changes(
-    snapshot: Snapshot, former: Snapshot | None, changes: Diff | None
-) -> dict[str, Any]:
+def _list_changes(changes: Diff) -> dict[str, Any]:
     """Counts by table, and the first rows of each."""
-    if former is None or changes is None:
-        return {"before": None, "after": snapshot.id, "tables": {}, "rows": {}}
     return {
-        "before": former.id,
-        "after": snapshot.id,
         "tables": {name: asdict(changes.count(name)) for name in NAMES},
         "rows": {
             name: [
