@@ -19,7 +19,7 @@ import numpy as np
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.questions import EvalQuestion, Kind
 from kpyramid.query.types import Answer, list_places
 
 # Answers and measures of them.
@@ -130,9 +130,13 @@ def word_answer(response: Answer) -> str:
     return response.text if response.text.strip() else "; ".join(list_chosen(response))
 
 
-def is_open(question: EvalQuestion) -> bool:
-    """Whether the question is answered in words and has a gold answer."""
-    return question.kind == "open" and bool(question.answers)
+def has_gold(*kinds: Kind) -> Callable[[EvalQuestion], bool]:
+    """Whether a question is of one of some kinds and has a gold answer."""
+    return lambda question: question.kind in kinds and bool(question.answers)
+
+
+is_open = has_gold("open")
+"""Whether a question is answered in words and has a gold answer."""
 
 
 def list_references(question: EvalQuestion) -> list[str]:
@@ -233,8 +237,7 @@ def _write_plainly(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _has_values(question: EvalQuestion) -> bool:
-    return question.kind in {"choice", "values"} and bool(question.answers)
+_has_values = has_gold("choice", "values")
 
 
 def _is_decided(question: EvalQuestion) -> bool:
@@ -284,8 +287,7 @@ def score_hit(question: EvalQuestion, response: Answer) -> float:
 
     Hits@1 on WebQuestions as in RoK (§5.1.2), where models answer in sentences.
     """
-    chosen, wanted = list_chosen(response)[:1], list_references(question)
-    return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
+    return float(_names_any(list_chosen(response)[:1], list_references(question)))
 
 
 def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
@@ -294,7 +296,8 @@ def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
     Gold are the question's key entities; if it has none, its gold values, in any spelling.
     """
     wanted = [(name,) for name in dict.fromkeys(question.entities)] or question.answers
-    return sum(_names_any(response, names) for names in wanted) / len(wanted)
+    texts = (response.text, *response.choices)  # each by itself, so that no match spans two of them
+    return sum(_names_any(texts, names) for names in wanted) / len(wanted)
 
 
 def score_right(question: EvalQuestion, response: Answer) -> float | None:
@@ -315,14 +318,12 @@ def has_verdict(question: EvalQuestion) -> bool:
     return question.kind != "retrieval" and bool(question.answers)
 
 
-def _names_any(response: Answer, names: Iterable[str]) -> bool:
-    """Whether text or values name it, each by itself, so that no match spans two of them."""
-    texts = (response.text, *response.choices)
+def _names_any(texts: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether any of some texts names a value by any of its names."""
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
 
 
-def _is_named(question: EvalQuestion) -> bool:
-    return question.kind in {"open", "values"} and bool(question.answers)
+_is_named = has_gold("open", "values")
 
 
 def _has_named(question: EvalQuestion) -> bool:
@@ -336,17 +337,15 @@ CONFIDENT = 0.5
 """Confidence from which an answer claims to be more likely right than not."""
 
 
-def score_wrong_confident(
-    question: EvalQuestion, response: Answer, level: float = CONFIDENT
-) -> float | None:
-    """1 for a wrong answer whose confidence is `level` or more, else 0.
+def score_wrong_confident(question: EvalQuestion, response: Answer) -> float | None:
+    """1 for a wrong answer whose confidence is `CONFIDENT` or more, else 0.
 
     The mean is a share of all questions, not of the answered ones. None without a verdict.
     """
     right = score_right(question, response)
     if right is None:
         return None
-    return float(response.answered and right < 1 and response.confidence >= level)
+    return float(response.answered and right < 1 and response.confidence >= CONFIDENT)
 
 
 def count_words(_question: EvalQuestion, response: Answer) -> float:
@@ -564,12 +563,7 @@ _LISTED = (
     Metric(
         "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
     ),
-    Metric(
-        "exact_match",
-        _RIGHT,
-        lambda q: q.kind in {"open", "choice"} and bool(q.answers),
-        score_exact,
-    ),
+    Metric("exact_match", _RIGHT, has_gold("open", "choice"), score_exact),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
     Metric("hit_rate", _NAMED, _has_named, score_hit_rate),
