@@ -15,14 +15,7 @@ from typing import Literal, cast
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.task import (
-    ReplyError,
-    Request,
-    ThreadCounts,
-    TransientError,
-    Usage,
-    read_usage,
-)
+from kpyramid.llm.task import ReplyError, Request, ThreadCounts, TransientError, Usage, read_usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 # Money: the cost of tokens, and exact sums.
@@ -597,10 +590,7 @@ class Ledger:
     @contextlib.contextmanager
     def _books(self) -> Iterator[Callable[[Line], None]]:
         """Locks the ledgers and reads all lines; gives a function that appends one."""
-        with contextlib.ExitStack() as stack:
-            lock, file = _open_shared(self._lock), _open_shared(self._path)
-            stack.callback(os.close, lock)
-            stack.callback(os.close, file)
+        with _open_shared(self._lock) as lock, _open_shared(self._path) as file:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self._tally.read_on(file):
                 os.write(file, b"\n")  # what was cut does not spoil the next line
@@ -618,8 +608,8 @@ class Ledger:
 
 def merge_books(runs: Path, run: str, data: bytes) -> None:
     """Adds the new lines of another machine's ledger to that of a run."""
-    path, lock = runs / run / LEDGER, _open_shared(runs / _LOCK)
-    try:
+    path = runs / run / LEDGER
+    with _open_shared(runs / _LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         known = path.read_bytes() if path.exists() else b""
         lines = {*known.splitlines()}
@@ -629,10 +619,14 @@ def merge_books(runs: Path, run: str, data: bytes) -> None:
             with path.open("ab") as file:
                 torn = b"\n" if known and not known.endswith(b"\n") else b""
                 file.write(torn + b"\n".join(fresh) + b"\n")
-    finally:
-        os.close(lock)
 
 
-def _open_shared(path: Path) -> int:
+@contextlib.contextmanager
+def _open_shared(path: Path) -> Iterator[int]:
+    """A file that processes append to, made where there is none; its lock ends with the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        yield file
+    finally:
+        os.close(file)

@@ -9,7 +9,7 @@ from pathlib import Path
 import openai
 
 from kpyramid.errors import BudgetError, EndpointError
-from kpyramid.keys import JsonValue
+from kpyramid.keys import JsonValue, hash_value
 from kpyramid.llm.batch import jobs
 from kpyramid.llm.batch.jobs import ENDPOINT, Asked, Desk, Record, write_line
 from kpyramid.llm.caller import is_due
@@ -142,7 +142,7 @@ def _plan_parts(
 
 
 def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Record:
-    intent = jobs.name_intent((item.key for item in part), number)
+    intent = hash_value([sorted(item.key for item in part), number])[:32]
     record = Record(
         number=number,
         id=intent,
