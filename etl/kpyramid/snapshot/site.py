@@ -106,10 +106,8 @@ class _Site:
 
 def _list_things(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, Any]]:
     """The things that are seen, in the order of their ids, with their facts."""
-    rows = snapshot._view.rows("entities")
-    keys = sorted(rows.keys[row] for row in snapshot._view.select("entities", range(len(rows))))
     counts = []
-    for number, key in enumerate(keys):
+    for number, key in enumerate(sorted(snapshot._view.keys("entities"))):
         thing = describe_entity(key, snapshot, _MOST_FACTS)
         for word in {w for form in thing.individual.surface_forms for w in _split_words(form)}:
             postings[word][0].append(number)
@@ -122,9 +120,8 @@ def _list_things(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, 
 
 def _list_passages(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, Any]]:
     """The passages that are seen, in the order of their ids, with their places."""
-    rows = snapshot._view.rows("chunks")
-    for number, row in enumerate(snapshot._view.select("chunks", range(len(rows)))):
-        for place in snapshot.evidence(rows.keys[row]):
+    for number, key in enumerate(snapshot._view.keys("chunks")):
+        for place in snapshot.evidence(key):
             for word, times in Counter(_split_words(place.text)).items():
                 postings[word][1].extend((number, times))
             title = snapshot.titles([place.document_id]).get(place.document_id)
