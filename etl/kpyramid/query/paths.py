@@ -374,15 +374,14 @@ def lead_from(paths: Iterable[Path], sources: Collection[int]) -> list[Path]:
     """
     stretches: set[Path] = set()
     for path in (turned for each in paths for turned in (each, each.turn())):
-        start = next((index for index, row in enumerate(path.entities) if row in sources), None)
-        while start is not None:
-            end = start + 1
-            while end < len(path.entities) and path.entities[end] not in sources:
+        start = None
+        for end, row in enumerate(path.entities):
+            if row in sources:
+                start = end
+            elif start is not None:
                 steps = slice(start, end)
                 stretch = path.entities[start : end + 1]
                 stretches.add(Path(stretch, path.facts[steps], path.forward[steps]))
-                end += 1
-            start = end if end < len(path.entities) else None
     return sorted(stretches, key=lambda path: (len(path.facts), path.entities, path.facts))
 
 
