@@ -19,7 +19,7 @@ import numpy as np
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.evaluation.questions import EvalQuestion, Kind
+from kpyramid.evaluation.questions import VERDICTS, EvalQuestion, Kind
 from kpyramid.query.types import Answer, list_places
 
 # Answers and measures of them.
@@ -120,9 +120,8 @@ def state_same(gold: str, answer: str) -> bool:
 
 def list_chosen(response: Answer) -> tuple[str, ...]:
     """The single values of the answer; the text of an answer without any."""
-    return tuple(c for c in response.choices if c.strip()) or (
-        (response.text,) if response.text.strip() else ()
-    )
+    chosen = tuple(c for c in response.choices if c.strip())
+    return chosen or ((response.text,) if response.text.strip() else ())
 
 
 def word_answer(response: Answer) -> str:
@@ -155,8 +154,6 @@ def _read_unit(text: str) -> str:
 # Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
 # the mean of the questions' F1, not that of the mean precision and recall (its row of GPT-4 with
 # naive RAG has .5032, .5094 and .4651, where the harmonic mean of the first two is .5063).
-
-_VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
 
 
 def score_precision(question: EvalQuestion, response: Answer) -> float:
@@ -196,12 +193,12 @@ def read_verdict(response: Answer) -> str | None:
     if len(chosen) != 1:
         return None
     word = LETTERS.search(fold(chosen[0]))
-    return _VERDICTS.get(word.group()) if word else None
+    return VERDICTS.get(word.group()) if word else None
 
 
 def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
     """The right ones of `yes`, `no` and `maybe`; one as a rule."""
-    verdicts = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
+    verdicts = (VERDICTS.get(fold(name)) for value in question.answers for name in value)
     return frozenset(verdict for verdict in verdicts if verdict)
 
 
@@ -261,13 +258,8 @@ def score_exact(question: EvalQuestion, response: Answer) -> float:
     if question.kind == "choice":
         return score_set(question, response)
     words = word_answer(response)
-    plain = normalise_answer(words)
-    return float(
-        any(
-            plain == normalise_answer(name) or state_same(name, words)
-            for name in list_references(question)
-        )
-    )
+    plain, names = normalise_answer(words), list_references(question)
+    return float(any(plain == normalise_answer(n) or state_same(n, words) for n in names))
 
 
 def score_token_f1(question: EvalQuestion, response: Answer) -> float:
@@ -377,9 +369,8 @@ def score_bleu(answer: str, references: Sequence[str], order: int) -> float:
         return 0.0
     chinese = any(_CHINESE.search(reference) for reference in references)
     bleu = _open_bleu(order, "zh" if chinese else "13a")
-    return min(
-        float(bleu.sentence_score(answer, list(references)).score) / 100, 1.0
-    )  # rounding may pass 1
+    score = float(bleu.sentence_score(answer, list(references)).score) / 100
+    return min(score, 1.0)  # rounding may pass 1
 
 
 def score_rouge(answer: str, reference: str) -> float:

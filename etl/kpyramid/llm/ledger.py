@@ -254,7 +254,7 @@ class Siblings:
         self.runs = runs
         self._ref = ref
         self._known: set[str] = {leave_out} if leave_out else set()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[Path, Tally] = {}
         started: dict[str, str] = {}
         finished = ""
         for name, start in self._find_new().items():
@@ -267,23 +267,14 @@ class Siblings:
     def count(self) -> Spent:
         """Their spending and reservations so far; no process may be writing."""
         self._follow(self._find_new())
-        return sum((self._count_run(path) for path in self._tallies), NOTHING)
-
-    def _count_run(self, path: str) -> Spent:
-        tally = self._tallies[path]
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return tally.total
-        try:
-            tally.read_on(file)
-        finally:
-            os.close(file)
-        return tally.total
+        for path, tally in self._tallies.items():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                tally.read_on(file.fileno())
+        return sum((tally.total for tally in self._tallies.values()), NOTHING)
 
     def _follow(self, names: Iterable[str]) -> None:
         for name in names:
-            self._tallies[str(self.runs / name / LEDGER)] = Tally()
+            self._tallies[self.runs / name / LEDGER] = Tally()
 
     def _find_new(self) -> dict[str, str]:
         """The start times of the ref's new runs, by name."""

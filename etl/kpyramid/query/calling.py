@@ -42,7 +42,9 @@ def _write_system(base: str) -> str:
     return write_prompt("query_tools", base=base, tools=listed)
 
 
-QUERY_TOOLS = make_task("query_tools", 1, Turn, "walk", lambda _: _write_system(""), "tools")
+QUERY_TOOLS = make_task(
+    "query_tools", 1, Turn, "walk", lambda _: _write_system(""), strategy="tools"
+)
 
 
 def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOST_CALLS) -> Answer:

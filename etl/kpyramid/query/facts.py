@@ -222,10 +222,8 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
     if len(names) != 1:
         return None
     parts = tuple(word.casefold() for word in w.WORD.findall(names[0]))
-    for position in range(len(words) - len(parts) + 1):
-        if tuple(words[position : position + len(parts)]) == parts:
-            return position
-    return None
+    starts = range(len(words) - len(parts) + 1)
+    return next((i for i in starts if tuple(words[i : i + len(parts)]) == parts), None)
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
@@ -242,8 +240,8 @@ _YEAR = re.compile(r"[12]\d{3}")
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """The candidates that a value equals: by normal form, as date or number, or by most words."""
-    name = w.normalise_name(value)
-    equal = tuple(c for c in candidates if w.normalise_name(c) == name)
+    name, forms = w.normalise_name(value), {c: w.normalise_name(c) for c in candidates}
+    equal = tuple(c for c in candidates if forms[c] == name)
     if equal or not name:
         return equal
     if (stated := read_value(value)) is not None:
@@ -251,11 +249,9 @@ def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
         sure = {c: agree(v, stated) for c, v in read.items() if v is not None}
         best = max(sure.values(), default=0.0)
         return tuple(c for c in sure if sure[c] == best >= SAME_VALUE)
-    inside = [c for c in candidates if f" {w.normalise_name(c)} " in f" {name} "]
-    longest = max((len(w.normalise_name(c)) for c in inside), default=0)
-    return tuple(
-        c for c in inside if len(w.normalise_name(c)) == longest and 2 * longest > len(name)
-    )
+    inside = [c for c in candidates if f" {forms[c]} " in f" {name} "]
+    longest = max((len(forms[c]) for c in inside), default=0)
+    return tuple(c for c in inside if len(forms[c]) == longest and 2 * longest > len(name))
 
 
 def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, ...]:

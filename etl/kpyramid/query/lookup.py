@@ -528,10 +528,10 @@ _ADVERBIAL = w.PREPOSITIONS - {"by", "of"}
 def read_kind_nouns(text: str) -> tuple[str, ...]:
     """The lemmas of the noun after which or what: "river" of "which river"; else empty."""
     match = re.search(r"\b(which|what)\s+(.*)", text, re.IGNORECASE)
-    words = match[2].split() if match else []
-    run = []
-    stop = ""
-    for word in words[:4]:
+    if not match:
+        return ()
+    run, stop = list[str](), ""
+    for word in match[2].split()[:4]:
         plain = word.strip("?.,!'’").casefold()
         if word[:1].isupper() or plain in _STOPS:
             stop = plain
@@ -539,11 +539,10 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
         run.append(plain)
     if not run or run[0] in WORDS["no_kinds"]:
         return ()
-    if match and match[1].casefold() == "what" and stop not in w.AUXILIARIES | w.MODALS:
-        run = run if stop and len(run) > 1 else []  # "what causes it": no noun
-    if not run:
-        return ()
-    if len(run) == 1 or stop in w.AUXILIARIES | w.MODALS:
+    has_verb = stop in w.AUXILIARIES | w.MODALS
+    if match[1].casefold() == "what" and not has_verb and (not stop or len(run) == 1):
+        return ()  # "what causes it": no noun
+    if len(run) == 1 or has_verb:
         return (w.lemmatise(run[-1]),)
     if stop in w.PREPOSITIONS or not stop:
         return tuple(w.lemmatise(word) for word in run[:2])

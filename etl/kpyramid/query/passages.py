@@ -247,14 +247,10 @@ class _Steps:
                 insort(led[name], round(-score, 6))
         best, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
-            rated = [
-                (
-                    score
-                    - FOLLOWING * min(bisect_left(led[name], round(-score, 6)), MOST_FOLLOWING),
-                    path,
-                )
-                for name, (score, path) in known.items()
-            ]
+            rated = []
+            for name, (score, path) in known.items():
+                better = bisect_left(led[name], round(-score, 6))
+                rated.append((score - FOLLOWING * min(better, MOST_FOLLOWING), path))
             score, path = max(rated, key=lambda pair: pair[0])
             if score >= best.get(key, score):
                 best[key], paths[key] = score, path

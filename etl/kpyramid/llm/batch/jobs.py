@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 import openai
 
 from kpyramid.errors import ConflictError, EndpointError, IntegrityError, RefusedError
-from kpyramid.keys import JsonValue, hash_bytes
+from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import ReplyCache, dump_json
 from kpyramid.llm.endpoint import find_place, raise_complaint, read_complaint
 from kpyramid.llm.ledger import Ledger
@@ -137,6 +137,11 @@ def name_endpoint(settings: LLMSettings) -> str:
         SettingsError: there is none that can be used.
     """
     return find_place(settings).base_url
+
+
+def name_intent(keys: Iterable[str], number: int) -> str:
+    """The id of the intent to send these keys as the batch of this number."""
+    return hash_value([sorted(keys), number])[:32]
 
 
 def keep_asked(blobs: BlobStore, intent: str, asked: Iterable[Asked]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import openai
 
 from kpyramid.errors import BudgetError, EndpointError
-from kpyramid.keys import JsonValue, hash_value
+from kpyramid.keys import JsonValue
 from kpyramid.llm.batch import jobs
 from kpyramid.llm.batch.jobs import ENDPOINT, Asked, Desk, Record, write_line
 from kpyramid.llm.caller import is_due
@@ -66,8 +66,7 @@ def submit(
         ConflictError: another does.
         EndpointError: the server refused or failed; the next call goes on from there.
     """
-    done = Submission()
-    done.batches += jobs.find_orphans(desk)
+    done = Submission(jobs.find_orphans(desk))
     for record in jobs.read_records(desk.blobs):
         if record.state == "intent" and _is_stale(record, desk):
             _drop(record, jobs.read_asked(desk.blobs, record), desk)
@@ -142,7 +141,7 @@ def _plan_parts(
 
 
 def _note_intent(part: Sequence[Asked], number: int, run: str, desk: Desk) -> Record:
-    intent = hash_value([sorted(item.key for item in part), number])[:32]
+    intent = jobs.name_intent((item.key for item in part), number)
     record = Record(
         number=number,
         id=intent,
