@@ -30,7 +30,7 @@ from kpyramid.query.facts import (
     match_candidates,
     state_facts,
 )
-from kpyramid.query.lookup import UNFOUNDED
+from kpyramid.query.lookup import MOST_VALUES, UNFOUNDED
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step, list_places
 from kpyramid.snapshot.adjacency import Adjacency, Edges, spread, walk
@@ -345,8 +345,6 @@ MOST_NEAR, UNSAID = 50, 0.2
 chance of such a path: its cosine shows only that it is on the topic."""
 MOST_RATED = 40
 """Most paths that are rated by words, which takes three milliseconds each."""
-MOST_VALUES = 5
-"""Most values that several paths give together, as for facts."""
 COMES_BACK = 0.3
 """Least chance of a chain that returns to a name of the question to be an answer; set by hand."""
 UNCLEAR, MISTAKEN = 0.8, 0.5

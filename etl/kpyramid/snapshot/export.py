@@ -133,13 +133,11 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
 
 @contextmanager
 def _open(snapshot: Snapshot, facts: Sequence[str]) -> "Iterator[Database]":
-    names = READS if facts else ("documents",)
-    tables = {name: snapshot.locate_table(name) for name in names}
+    tables = {name: snapshot.locate_table(name) for name in READS}
     with open_graph(tables, facts) as database:
-        if facts:
-            for name, table in _list_terms(snapshot.schema).items():
-                database.register(name, table)
-            database.execute(SQL["ontology"])
+        for name, table in _list_terms(snapshot.schema).items():
+            database.register(name, table)
+        database.execute(SQL["ontology"])
         yield database
 
 

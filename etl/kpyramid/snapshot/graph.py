@@ -106,10 +106,10 @@ def open_graph(
     """A database with the graph of some tables (`READS`) in its tables.
 
     They are `document`, `entity`, `place`, and `fact` with the columns `facts`, in the order of
-    their keys; without `facts` only `document`. Facts have the ends of their standard relation;
-    `wording`: the fact in the words of the text; `more_detailed_id`: the more detailed fact;
-    `places`: its places; `documents`, `sources`, `licences`, `attributions`: of those documents.
-    Facts without a more detailed one are the distinct facts.
+    their keys. Facts have the ends of their standard relation; `wording`: the fact in the words of
+    the text; `more_detailed_id`: the more detailed fact; `places`: its places; `documents`,
+    `sources`, `licences`, `attributions`: of those documents. Facts without a more detailed one are
+    the distinct facts.
     """
     with open_database() as database:
         for name, table in tables.items():
@@ -117,16 +117,15 @@ def open_graph(
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
         fields = ", ".join(f"metadata['{name}']" for name in ATTRIBUTION)
         database.execute(SQL["documents"].replace("$attribution", fields))
-        if facts:  # other columns are not computed
-            database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
-            database.execute(SQL["graph"])
-            source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
-            if not {*QUOTED}.isdisjoint(facts):
-                database.register("section", _list_sections(database))
-                database.execute(SQL["quoted"])
-                source = "quoted"
-            query = f"SELECT {columns} FROM {source} ORDER BY id"
-            database.execute(f"CREATE TEMP TABLE fact AS {query}")
+        database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
+        database.execute(SQL["graph"])
+        source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
+        if not {*QUOTED}.isdisjoint(facts):
+            database.register("section", _list_sections(database))
+            database.execute(SQL["quoted"])
+            source = "quoted"
+        query = f"SELECT {columns} FROM {source} ORDER BY id"  # other columns are not computed
+        database.execute(f"CREATE TEMP TABLE fact AS {query}")
         yield database
 
 
