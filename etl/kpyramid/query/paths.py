@@ -391,10 +391,8 @@ def go_on(path: StatedPath, end_id: str, fact: NearFact) -> StatedPath:
 
 
 def compose_vectors(paths: Sequence[StatedPath], snapshot: Snapshot) -> Matrix:
-    """A unit vector per path, shape (n, d): the normalised sum of its facts' stored vectors."""
+    """A unit vector for each of some paths, shape (n, d): the sum of its facts', normalised."""
     keys = list(dict.fromkeys(fact.condensed_id for path in paths for fact in path.facts))
-    if not keys:
-        return np.zeros((0, 0), np.float32)
     place = {key: index for index, key in enumerate(keys)}
     known = snapshot.vectors_of(keys, "condensed")
     sums = np.stack([known[[place[f.condensed_id] for f in p.facts]].sum(axis=0) for p in paths])
