@@ -144,8 +144,6 @@ class DividedView(View):
         if pa.types.is_list(values.type):
             owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
             values = pc.list_flatten(values)
-        if column.type == "list<place>":
-            values = pc.struct_field(values, "chunk_id")
         return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
 
     def _keys_of(self, table: str) -> pa.Array:
