@@ -93,11 +93,11 @@ def test_4_2_1_paths_stand_in_buckets_by_key_entities_then_by_mean_pagerank() ->
     ranks = rank_entities(paths)
     assert ranks[8] > ranks[9]  # 8 is on two paths
 
-    main = choose_main(paths, [1, 2, 3], 4)
+    main = choose_main(paths, [1, 2, 3], 4, ranks)
     assert main[0] == walk(1, 3, 2)  # three key entities
     assert main.index(walk(1, 8, 2)) < main.index(walk(1, 9, 2))
-    assert choose_main(paths, [1, 2, 3], 2) == main[:2]
-    assert choose_main(list(reversed(paths)), [3, 2, 1], 4) == main
+    assert choose_main(paths, [1, 2, 3], 2, ranks) == main[:2]
+    assert choose_main(list(reversed(paths)), [3, 2, 1], 4, ranks) == main
 
 
 def test_4_2_2_a_relation_that_leads_to_a_main_path_already_leads_nowhere_else() -> None:

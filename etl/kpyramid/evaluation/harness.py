@@ -6,11 +6,7 @@ from typing import Any
 
 from kpyramid.embeddings.onnx import OnnxEmbedder
 from kpyramid.errors import BudgetError, EndpointError, InputError, IntegrityError, PyramidError
-from kpyramid.evaluation.metrics import (
-    METRICS,
-    Metric,
-    build_similarity,
-)
+from kpyramid.evaluation.metrics import METRICS, Metric, build_similarity
 from kpyramid.evaluation.questions import EvalQuestion
 from kpyramid.llm.caller import Caller
 from kpyramid.query import STRATEGIES, answer

@@ -19,7 +19,7 @@ import numpy as np
 from kpyramid.documents.values import agree, find_values, read_value
 from kpyramid.documents.words import LETTERS
 from kpyramid.embeddings.port import Embedder, Matrix
-from kpyramid.evaluation.questions import EvalQuestion
+from kpyramid.evaluation.questions import VERDICTS, EvalQuestion, Kind
 from kpyramid.query.types import Answer, list_places
 
 # Answers and measures of them.
@@ -120,9 +120,8 @@ def state_same(gold: str, answer: str) -> bool:
 
 def list_chosen(response: Answer) -> tuple[str, ...]:
     """The single values of the answer; the text of an answer without any."""
-    return tuple(c for c in response.choices if c.strip()) or (
-        (response.text,) if response.text.strip() else ()
-    )
+    chosen = tuple(c for c in response.choices if c.strip())
+    return chosen or ((response.text,) if response.text.strip() else ())
 
 
 def word_answer(response: Answer) -> str:
@@ -130,9 +129,13 @@ def word_answer(response: Answer) -> str:
     return response.text if response.text.strip() else "; ".join(list_chosen(response))
 
 
-def is_open(question: EvalQuestion) -> bool:
-    """Whether the question is answered in words and has a gold answer."""
-    return question.kind == "open" and bool(question.answers)
+def has_gold(*kinds: Kind) -> Callable[[EvalQuestion], bool]:
+    """Whether a question is of one of some kinds and has a gold answer."""
+    return lambda question: question.kind in kinds and bool(question.answers)
+
+
+is_open = has_gold("open")
+"""Whether a question is answered in words and has a gold answer."""
 
 
 def list_references(question: EvalQuestion) -> list[str]:
@@ -151,8 +154,6 @@ def _read_unit(text: str) -> str:
 # Precision, recall and F1 are taken per question and averaged, as PolyRAG's Table II does: F1 is
 # the mean of the questions' F1, not that of the mean precision and recall (its row of GPT-4 with
 # naive RAG has .5032, .5094 and .4651, where the harmonic mean of the first two is .5063).
-
-_VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
 
 
 def score_precision(question: EvalQuestion, response: Answer) -> float:
@@ -192,12 +193,12 @@ def read_verdict(response: Answer) -> str | None:
     if len(chosen) != 1:
         return None
     word = LETTERS.search(fold(chosen[0]))
-    return _VERDICTS.get(word.group()) if word else None
+    return VERDICTS.get(word.group()) if word else None
 
 
 def read_gold_verdicts(question: EvalQuestion) -> frozenset[str]:
     """The right ones of `yes`, `no` and `maybe`; one as a rule."""
-    verdicts = (_VERDICTS.get(fold(name)) for value in question.answers for name in value)
+    verdicts = (VERDICTS.get(fold(name)) for value in question.answers for name in value)
     return frozenset(verdict for verdict in verdicts if verdict)
 
 
@@ -233,8 +234,7 @@ def _write_plainly(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-def _has_values(question: EvalQuestion) -> bool:
-    return question.kind in {"choice", "values"} and bool(question.answers)
+_has_values = has_gold("choice", "values")
 
 
 def _is_decided(question: EvalQuestion) -> bool:
@@ -258,13 +258,8 @@ def score_exact(question: EvalQuestion, response: Answer) -> float:
     if question.kind == "choice":
         return score_set(question, response)
     words = word_answer(response)
-    plain = normalise_answer(words)
-    return float(
-        any(
-            plain == normalise_answer(name) or state_same(name, words)
-            for name in list_references(question)
-        )
-    )
+    plain, names = normalise_answer(words), list_references(question)
+    return float(any(plain == normalise_answer(n) or state_same(n, words) for n in names))
 
 
 def score_token_f1(question: EvalQuestion, response: Answer) -> float:
@@ -284,8 +279,7 @@ def score_hit(question: EvalQuestion, response: Answer) -> float:
 
     Hits@1 on WebQuestions as in RoK (§5.1.2), where models answer in sentences.
     """
-    chosen, wanted = list_chosen(response)[:1], list_references(question)
-    return float(any(names_value(c, n) or state_same(n, c) for c in chosen for n in wanted))
+    return float(_names_any(list_chosen(response)[:1], list_references(question)))
 
 
 def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
@@ -294,7 +288,8 @@ def score_hit_rate(question: EvalQuestion, response: Answer) -> float:
     Gold are the question's key entities; if it has none, its gold values, in any spelling.
     """
     wanted = [(name,) for name in dict.fromkeys(question.entities)] or question.answers
-    return sum(_names_any(response, names) for names in wanted) / len(wanted)
+    texts = (response.text, *response.choices)  # each by itself, so that no match spans two of them
+    return sum(_names_any(texts, names) for names in wanted) / len(wanted)
 
 
 def score_right(question: EvalQuestion, response: Answer) -> float | None:
@@ -315,14 +310,12 @@ def has_verdict(question: EvalQuestion) -> bool:
     return question.kind != "retrieval" and bool(question.answers)
 
 
-def _names_any(response: Answer, names: Iterable[str]) -> bool:
-    """Whether text or values name it, each by itself, so that no match spans two of them."""
-    texts = (response.text, *response.choices)
+def _names_any(texts: Iterable[str], names: Iterable[str]) -> bool:
+    """Whether any of some texts names a value by any of its names."""
     return any(names_value(t, n) or state_same(n, t) for n in names for t in texts)
 
 
-def _is_named(question: EvalQuestion) -> bool:
-    return question.kind in {"open", "values"} and bool(question.answers)
+_is_named = has_gold("open", "values")
 
 
 def _has_named(question: EvalQuestion) -> bool:
@@ -336,17 +329,15 @@ CONFIDENT = 0.5
 """Confidence from which an answer claims to be more likely right than not."""
 
 
-def score_wrong_confident(
-    question: EvalQuestion, response: Answer, level: float = CONFIDENT
-) -> float | None:
-    """1 for a wrong answer whose confidence is `level` or more, else 0.
+def score_wrong_confident(question: EvalQuestion, response: Answer) -> float | None:
+    """1 for a wrong answer whose confidence is `CONFIDENT` or more, else 0.
 
     The mean is a share of all questions, not of the answered ones. None without a verdict.
     """
     right = score_right(question, response)
     if right is None:
         return None
-    return float(response.answered and right < 1 and response.confidence >= level)
+    return float(response.answered and right < 1 and response.confidence >= CONFIDENT)
 
 
 def count_words(_question: EvalQuestion, response: Answer) -> float:
@@ -378,9 +369,8 @@ def score_bleu(answer: str, references: Sequence[str], order: int) -> float:
         return 0.0
     chinese = any(_CHINESE.search(reference) for reference in references)
     bleu = _open_bleu(order, "zh" if chinese else "13a")
-    return min(
-        float(bleu.sentence_score(answer, list(references)).score) / 100, 1.0
-    )  # rounding may pass 1
+    score = float(bleu.sentence_score(answer, list(references)).score) / 100
+    return min(score, 1.0)  # rounding may pass 1
 
 
 def score_rouge(answer: str, reference: str) -> float:
@@ -564,12 +554,7 @@ _LISTED = (
     Metric(
         "accuracy", "exactly the right values, or the right verdict", _is_decided, score_accuracy
     ),
-    Metric(
-        "exact_match",
-        _RIGHT,
-        lambda q: q.kind in {"open", "choice"} and bool(q.answers),
-        score_exact,
-    ),
+    Metric("exact_match", _RIGHT, has_gold("open", "choice"), score_exact),
     Metric("token_f1", "F1 of the words of answer and gold value (SQuAD)", is_open, score_token_f1),
     Metric("hits_at_1", "the first value of the answer names a gold value", _is_named, score_hit),
     Metric("hit_rate", _NAMED, _has_named, score_hit_rate),

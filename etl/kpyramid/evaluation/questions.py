@@ -5,6 +5,7 @@ import io
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -139,7 +140,8 @@ _NAMES: Mapping[str, str] = tomllib.loads(
 )
 """The names of each field in users' files."""
 _LETTERS = 26
-_YES_NO = {"yes", "no", "maybe", "true", "false"}
+VERDICTS = {"yes": "yes", "no": "no", "maybe": "maybe", "true": "yes", "false": "no"}
+"""What an answer of one word says to a question for yes or no."""
 _ANSWERED = set(KINDS) - {"retrieval"}
 _MOST_PROBLEMS = 20
 
@@ -182,10 +184,8 @@ def _read_table(text: str, delimiter: str) -> Iterator[tuple[int, Row | str]]:
 def _split_cell(value: str | None) -> object:
     """A cell as a list, if it is a JSON list."""
     if value and value.lstrip().startswith("["):
-        try:
+        with suppress(ValueError):
             return json.loads(value)
-        except ValueError:
-            pass
     return value
 
 
@@ -229,7 +229,7 @@ def _guess_kind(options: list[str], answers: list[tuple[str, ...]]) -> str:
     if not answers:
         return "retrieval"
     if len(answers) == 1:
-        return "yesno" if answers[0][0].lower() in _YES_NO else "open"
+        return "yesno" if answers[0][0].lower() in VERDICTS else "open"
     return "values"
 
 

@@ -51,17 +51,12 @@ class _Way:
 
     def list_arms(self, reader: Reader) -> Mapping[str, Arm]:
         """The arms of a row: for polyrag one for each of its modes."""
-        given = self.options.get("mode")
-        modes = (given,) if given else get_args(Mode) if self.strategy == "polyrag" else (None,)
-        return {
-            str(mode or _ABSENT): Arm(
-                self.strategy,
-                (*{**self.options, **({"mode": mode} if mode else {})}.items(),),
-                reader.name,
-                reader.backends,
-            )
-            for mode in modes
-        }
+        arms = {}
+        for mode in get_args(Mode) if self.strategy == "polyrag" else ("",):
+            options = {**self.options, "mode": mode} if mode else self.options
+            given = tuple(options.items())
+            arms[mode or _ABSENT] = Arm(self.strategy, given, reader.name, reader.backends)
+        return arms
 
 
 def _switch_off(name: str, *layers: str) -> _Way:

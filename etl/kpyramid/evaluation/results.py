@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import fsum, isfinite, nan, sqrt
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ from kpyramid.evaluation.metrics import BINS, band_confidence
 # the questions.
 
 Floats = npt.NDArray[np.float64]
-T = TypeVar("T")
 
 _DRAWS = 10_000
 LEVEL = 0.95

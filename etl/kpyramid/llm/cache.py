@@ -326,11 +326,7 @@ def _is_packed(path: Path) -> bool:
 Answer = Callable[[Request], str | Mapping[str, JsonValue] | None]
 """The text of a reply, or a whole recorded completion; None for an unrecorded request."""
 
-_NOTHING: Mapping[str, JsonValue] = {
-    "prompt_tokens": 0,
-    "completion_tokens": 0,
-    "total_tokens": 0,
-}
+_NOTHING = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), 0)
 
 
 def describe_source(settings: LLMSettings) -> dict[str, JsonValue]:

@@ -67,9 +67,8 @@ class Estimate:
             self.completion + other.completion,
         )
 
-    def scale(self, *factors: float) -> "Estimate":
+    def scale(self, low: float, expected: float, high: float) -> "Estimate":
         """The estimate with each bound times its factor."""
-        low, expected, high = factors
         by = (low, expected, high)
         return Estimate(self.calls * by, self.prompt * by, self.completion * by)
 

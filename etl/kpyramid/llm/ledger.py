@@ -15,14 +15,7 @@ from typing import Literal, cast
 
 from kpyramid.errors import BudgetError, EndpointError
 from kpyramid.keys import JsonValue, canonical_json
-from kpyramid.llm.task import (
-    ReplyError,
-    Request,
-    ThreadCounts,
-    TransientError,
-    Usage,
-    read_usage,
-)
+from kpyramid.llm.task import ReplyError, Request, ThreadCounts, TransientError, Usage, read_usage
 from kpyramid.settings import LLMSettings, ModelPrice
 
 # Money: the cost of tokens, and exact sums.
@@ -261,7 +254,7 @@ class Siblings:
         self.runs = runs
         self._ref = ref
         self._known: set[str] = {leave_out} if leave_out else set()
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[Path, Tally] = {}
         started: dict[str, str] = {}
         finished = ""
         for name, start in self._find_new().items():
@@ -274,23 +267,14 @@ class Siblings:
     def count(self) -> Spent:
         """Their spending and reservations so far; no process may be writing."""
         self._follow(self._find_new())
-        return sum((self._count_run(path) for path in self._tallies), NOTHING)
-
-    def _count_run(self, path: str) -> Spent:
-        tally = self._tallies[path]
-        try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return tally.total
-        try:
-            tally.read_on(file)
-        finally:
-            os.close(file)
-        return tally.total
+        for path, tally in self._tallies.items():
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                tally.read_on(file.fileno())
+        return sum((tally.total for tally in self._tallies.values()), NOTHING)
 
     def _follow(self, names: Iterable[str]) -> None:
         for name in names:
-            self._tallies[str(self.runs / name / LEDGER)] = Tally()
+            self._tallies[self.runs / name / LEDGER] = Tally()
 
     def _find_new(self) -> dict[str, str]:
         """The start times of the ref's new runs, by name."""
@@ -597,10 +581,7 @@ class Ledger:
     @contextlib.contextmanager
     def _books(self) -> Iterator[Callable[[Line], None]]:
         """Locks the ledgers and reads all lines; gives a function that appends one."""
-        with contextlib.ExitStack() as stack:
-            lock, file = _open_shared(self._lock), _open_shared(self._path)
-            stack.callback(os.close, lock)
-            stack.callback(os.close, file)
+        with _open_shared(self._lock) as lock, _open_shared(self._path) as file:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self._tally.read_on(file):
                 os.write(file, b"\n")  # what was cut does not spoil the next line
@@ -618,8 +599,8 @@ class Ledger:
 
 def merge_books(runs: Path, run: str, data: bytes) -> None:
     """Adds the new lines of another machine's ledger to that of a run."""
-    path, lock = runs / run / LEDGER, _open_shared(runs / _LOCK)
-    try:
+    path = runs / run / LEDGER
+    with _open_shared(runs / _LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         known = path.read_bytes() if path.exists() else b""
         lines = {*known.splitlines()}
@@ -629,10 +610,14 @@ def merge_books(runs: Path, run: str, data: bytes) -> None:
             with path.open("ab") as file:
                 torn = b"\n" if known and not known.endswith(b"\n") else b""
                 file.write(torn + b"\n".join(fresh) + b"\n")
-    finally:
-        os.close(lock)
 
 
-def _open_shared(path: Path) -> int:
+@contextlib.contextmanager
+def _open_shared(path: Path) -> Iterator[int]:
+    """A file that processes append to, made where there is none; its lock ends with the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    try:
+        yield file
+    finally:
+        os.close(file)

@@ -141,6 +141,9 @@ class Failure:
     detail: str
     attempts: int = 1
 
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.detail}"
+
 
 class ReplyError(Exception):
     """An unusable reply: raised when reading replies and by the parsers of tasks."""
@@ -389,12 +392,10 @@ def read_response(raw: Mapping[str, JsonValue]) -> str:
         raise ReplyError(FailureKind.INVALID, f"the reply is {_name_type(raw)}, not an object")
     choices = raw.get("choices")
     if not _is_list(choices) or not choices or not isinstance(choices[0], Mapping):
-        error = raw.get("error")
-        note = f"; it says: {quote_text(_read_message(error))}" if error else ""
+        note = _quote_error(raw.get("error"))
         raise ReplyError(FailureKind.EMPTY, f"the reply has no choice{note}")
     choice = choices[0]
-    message = choice.get("message")
-    message = message if isinstance(message, Mapping) else {}
+    message = _read_part(choice, "message")
     finish = choice.get("finish_reason")
     refusal = message.get("refusal")
     if isinstance(refusal, str) and refusal.strip():
@@ -411,8 +412,7 @@ def read_response(raw: Mapping[str, JsonValue]) -> str:
         return content
     if content is not None and not isinstance(content, str):
         raise ReplyError(FailureKind.INVALID, f"the content is {_name_type(content)}, not text")
-    failed = choice.get("error")
-    note = f"; it says: {quote_text(_read_message(failed))}" if failed else ""
+    note = _quote_error(choice.get("error"))
     raise ReplyError(
         FailureKind.EMPTY, f"the reply has no content (finish_reason {finish!r}){note}"
     )
@@ -427,7 +427,7 @@ def _join_content(message: Mapping[str, JsonValue]) -> JsonValue:
     if content is not None and (not isinstance(content, str) or content.strip()):
         return content
     calls = message.get("tool_calls")
-    call = calls[0] if _is_list(calls) and calls and isinstance(calls[0], Mapping) else {}
+    call = calls[0] if _is_list(calls) and calls else None
     function = _read_part(call, "function") or _read_part(message, "function_call")
     if function or calls:
         return function.get("arguments") or {}
@@ -489,7 +489,10 @@ def parse_json(content: str, model: type[M]) -> M:
                 raise
             return model.model_validate_json(json.dumps(value), strict=True)
     except ValidationError as e:
-        raise ReplyError(FailureKind.INVALID, _list_problems(e)) from None
+        problems = list_problems(e, "reply")
+        more = len(problems) - _SHOWN_PROBLEMS
+        shown = "; ".join(problems[:_SHOWN_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+        raise ReplyError(FailureKind.INVALID, quote_text(shown)) from None
 
 
 _MOST_STARTS = 20
@@ -561,7 +564,7 @@ def _read_counts(raw: Mapping[str, JsonValue]) -> Usage:
     return Usage(prompt, completion, min(reasoning, completion), min(cached, prompt))
 
 
-def _read_part(value: Mapping[str, JsonValue], name: str) -> Mapping[str, JsonValue]:
+def _read_part(value: JsonValue, name: str) -> Mapping[str, JsonValue]:
     part = value.get(name) if isinstance(value, Mapping) else None
     return part if isinstance(part, Mapping) else {}
 
@@ -578,14 +581,10 @@ def _read_count(usage: Mapping[str, JsonValue], name: str) -> int:
 def _find_texts(raw: Mapping[str, JsonValue]) -> list[str]:
     """All texts that the model wrote, as far as the reply contains them."""
     choices = raw.get("choices") if isinstance(raw, Mapping) else None
-    texts = []
-    for choice in choices if _is_list(choices) else ():
-        message = _read_part(choice, "message") if isinstance(choice, Mapping) else {}
-        for name in ("content", "refusal", "reasoning_content", "reasoning"):
-            text = message.get(name)
-            if isinstance(text, str):
-                texts.append(text)
-    return texts
+    messages = [_read_part(choice, "message") for choice in choices] if _is_list(choices) else []
+    names = ("content", "refusal", "reasoning_content", "reasoning")
+    texts = (message.get(name) for message in messages for name in names)
+    return [text for text in texts if isinstance(text, str)]
 
 
 def _estimate_tokens(*texts: str) -> int:
@@ -596,20 +595,17 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 """A NUL as JSON writes it, not a text of these characters."""
 
 
-def _list_problems(error: ValidationError) -> str:
-    """The places where the reply violates its schema, without its content."""
+def list_problems(error: ValidationError, whole: str) -> list[str]:
+    """The places where a value violates its model, without its content; `whole`: its own name."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    shown = [
-        f"{'.'.join(map(str, problem['loc'])) or 'reply'}: {problem['msg']}"
-        for problem in problems[:_SHOWN_PROBLEMS]
-    ]
-    more = len(problems) - len(shown)
-    return quote_text("; ".join(shown) + (f"; and {more} more" if more else ""))
+    return [f"{'.'.join(map(str, each['loc'])) or whole}: {each['msg']}" for each in problems]
 
 
-def _read_message(error: JsonValue) -> str:
+def _quote_error(error: JsonValue) -> str:
+    """The words of an error in a reply; empty without one."""
     message = error.get("message") if isinstance(error, Mapping) else None
-    return message if isinstance(message, str) else str(error)
+    words = message if isinstance(message, str) else str(error)
+    return f"; it says: {quote_text(words)}" if error else ""
 
 
 def _name_type(value: object) -> str:

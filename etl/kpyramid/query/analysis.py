@@ -113,7 +113,8 @@ def _may_be_name(words: Sequence[str], start: int, end: int) -> bool:
 
 # The form of the answer: kind of value, number, other words.
 
-_AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)$")
+AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)")
+"""A noun for who does something: "founder"."""
 
 
 KIND_TYPES: Mapping[str, frozenset[str]] = w.pick_table(WORDS, "kinds")
@@ -189,9 +190,9 @@ class QuestionAnalysis:
     def __repr__(self) -> str:
         return f"QuestionAnalysis({self.text!r}, names {list(self.linked.names)})"
 
-    def part(self, text: str, candidates: Sequence[str] = ()) -> "QuestionAnalysis":
-        """The analysis of a part of the question."""
-        return QuestionAnalysis(Question(text, tuple(candidates)), self.snapshot)
+    def part(self, text: str) -> "QuestionAnalysis":
+        """The analysis of a part of the question, without its options."""
+        return QuestionAnalysis(Question(text), self.snapshot)
 
     @cached_property
     def vector(self) -> Matrix:
@@ -241,6 +242,11 @@ class QuestionAnalysis:
     def plain_words(self) -> frozenset[str]:
         """All its words in lower case."""
         return frozenset(w.list_plain_words(self.text))
+
+    def holds(self, value: str) -> bool:
+        """Whether it has all words of a value that are no function words."""
+        words = (word for word in w.list_plain_words(value) if word not in w.FUNCTION)
+        return self.plain_words.issuperset(words)
 
     @cached_property
     def _written_names(self) -> frozenset[str]:
@@ -306,7 +312,7 @@ def find_types(text: str) -> frozenset[str]:
         for form in (noun, noun.removesuffix("s")):
             if form in NOUNS:
                 return NOUNS[form]
-        if _AGENT.match(noun) and noun not in WORDS["no_agents"]:
+        if AGENT.fullmatch(noun) and noun not in WORDS["no_agents"]:
             return KIND_TYPES["who"]
     asking = _ASKING.search(text)  # "who led it when it was built" asks for a person
     kind = asking[1].casefold() if asking else ""

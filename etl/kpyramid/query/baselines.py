@@ -11,13 +11,7 @@ from typing import Literal
 
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
-from kpyramid.query.facts import (
-    MOST_ENTITIES,
-    find_about,
-    find_nearest,
-    state_facts,
-    state_items,
-)
+from kpyramid.query.facts import MOST_ENTITIES, find_about, find_nearest, state_facts, state_items
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Answer, Item, Outcome, Step, list_places
 from kpyramid.snapshot.view import NearFact
@@ -73,7 +67,7 @@ def ask_exact(asked: QuestionAnalysis, decisions: Decisions, *, triples: int = 1
         BudgetError, EndpointError: the model may not or cannot be asked.
     """
     entities = asked.linked.entities[:MOST_ENTITIES]
-    about = find_about(entities, asked, triples) if entities else {}
+    about = find_about(entities, asked, triples)
     named = ", ".join(dict.fromkeys(asked.linked.names))
     seen = f"about {named}" if entities else "as the question names nothing that the graph knows"
     return _read_facts(asked, state_facts(about, asked.snapshot), seen, decisions)

@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import Literal
 
 from kpyramid.errors import InputError
-from kpyramid.llm.task import Asker, Failure, Strict, Task, parse_json
+from kpyramid.llm.task import Asker, Failure, Strict, parse_json
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.decisions import Decisions
 from kpyramid.query.model.polyrag import add_prefixes, describe_schema
 from kpyramid.query.model.reading import (
     ask_model,
     make_request,
+    make_task,
     show_numbered,
     show_question,
     write_prompt,
@@ -41,13 +42,8 @@ def _write_system(base: str) -> str:
     return write_prompt("query_tools", base=base, tools=listed)
 
 
-QUERY_TOOLS = Task(
-    name="query_tools",
-    version=1,
-    stage="query",
-    reply=Turn,
-    system=lambda _: _write_system(""),
-    is_asked=lambda settings: settings.query.strategy == "tools" and settings.query.walk == "llm",
+QUERY_TOOLS = make_task(
+    "query_tools", 1, Turn, "walk", lambda _: _write_system(""), strategy="tools"
 )
 
 
@@ -65,8 +61,7 @@ def ask_tools(asked: QuestionAnalysis, decisions: Decisions, *, calls: int = MOS
     for _ in range(calls):
         turn = _ask(asked, steps, list(items.values()), decisions.walker)
         if isinstance(turn, Failure):
-            why = f"no call: {turn.kind}: {turn.detail}"
-            steps.append(Step("ontology", Outcome.FAILED, why))
+            steps.append(Step("ontology", Outcome.FAILED, f"no call: {turn}"))
             break
         if turn.call == "answer":
             break

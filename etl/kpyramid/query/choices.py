@@ -19,6 +19,7 @@ from kpyramid.documents.values import find_values
 from kpyramid.documents.words import Name, Place, Word, find_name, read_name, split_words
 from kpyramid.query.analysis import WORDS, QuestionAnalysis, link_text
 from kpyramid.query.lookup import apply_weights, load_weights
+from kpyramid.query.passages import show_passages
 from kpyramid.query.types import Item, Reading
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.snapshot.search import join_words
@@ -262,8 +263,4 @@ def find_for_options(
     for _, score, key in sorted(ranked):
         if key not in without:
             best.setdefault(key, -score)
-    return [
-        Item(key, place.text, "text", score, (place,))
-        for key, score in list(best.items())[:k]
-        for place in snapshot.evidence(key)
-    ]
+    return show_passages(list(best.items())[:k], snapshot)

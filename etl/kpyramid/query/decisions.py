@@ -19,7 +19,6 @@ needless step costs milliseconds, a wrong answer costs trust."""
 FLOOR = 0.5
 """Probability below which an open question gets no answer: an answer that is more often wrong than
 right does not help. The literal algorithms of papers withhold nothing."""
-NO_READER = "only a model reads an answer out of passages"
 
 
 class Decisions:
@@ -86,7 +85,7 @@ class Decisions:
             return choose(asked, items)
         facts = restate_items(asked, items)
         if not facts:
-            return Reading(reason=NO_READER)
+            return Reading(reason="only a model reads an answer out of passages")
         judged = judge(asked, facts, SUFFICIENT)
         if not judged.values:
             return Reading(confidence=judged.probability, reason=judged.reason)

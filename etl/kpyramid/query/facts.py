@@ -93,8 +93,7 @@ def gather_facts(asked: QuestionAnalysis) -> list[NearFact]:
     A fact is left out where its more detailed fact is among them.
     """
     near = asked.snapshot.nearest(asked.text, NEAREST)
-    entities = asked.linked.entities[:MOST_ENTITIES]
-    about = find_about(entities, asked, MOST_ABOUT, known=near) if entities else {}
+    about = find_about(asked.linked.entities[:MOST_ENTITIES], asked, MOST_ABOUT, known=near)
     cosines, detailed = near | about, asked.snapshot.find_detailed
     narrowest = {key: cosine for key, cosine in cosines.items() if detailed(key) not in cosines}
     return state_facts(narrowest, asked.snapshot)
@@ -106,8 +105,7 @@ def find_about(
     """The facts about some entities nearest to a question, with their cosines."""
     snapshot = asked.snapshot
     seen = frozenset(known)
-    about = snapshot.facts_about(entities, most=MOST_LOOKED)
-    keys = [key for key in about if key not in seen]
+    keys = [key for key in snapshot.facts_about(entities, MOST_LOOKED) if key not in seen]
     if not keys:
         return {}
     cosines = snapshot.vectors_of(keys, "condensed") @ asked.vector
@@ -224,10 +222,8 @@ def _find_only_name(words: Sequence[str], names: Sequence[str]) -> int | None:
     if len(names) != 1:
         return None
     parts = tuple(word.casefold() for word in w.WORD.findall(names[0]))
-    for position in range(len(words) - len(parts) + 1):
-        if tuple(words[position : position + len(parts)]) == parts:
-            return position
-    return None
+    starts = range(len(words) - len(parts) + 1)
+    return next((i for i in starts if tuple(words[i : i + len(parts)]) == parts), None)
 
 
 def _find_lemma(words: Sequence[str], lemma: str) -> int | None:
@@ -244,8 +240,8 @@ _YEAR = re.compile(r"[12]\d{3}")
 
 def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
     """The candidates that a value equals: by normal form, as date or number, or by most words."""
-    name = w.normalise_name(value)
-    equal = tuple(c for c in candidates if w.normalise_name(c) == name)
+    name, forms = w.normalise_name(value), {c: w.normalise_name(c) for c in candidates}
+    equal = tuple(c for c in candidates if forms[c] == name)
     if equal or not name:
         return equal
     if (stated := read_value(value)) is not None:
@@ -253,11 +249,9 @@ def match_candidates(value: str, candidates: Sequence[str]) -> tuple[str, ...]:
         sure = {c: agree(v, stated) for c, v in read.items() if v is not None}
         best = max(sure.values(), default=0.0)
         return tuple(c for c in sure if sure[c] == best >= SAME_VALUE)
-    inside = [c for c in candidates if f" {w.normalise_name(c)} " in f" {name} "]
-    longest = max((len(w.normalise_name(c)) for c in inside), default=0)
-    return tuple(
-        c for c in inside if len(w.normalise_name(c)) == longest and 2 * longest > len(name)
-    )
+    inside = [c for c in candidates if f" {forms[c]} " in f" {name} "]
+    longest = max((len(forms[c]) for c in inside), default=0)
+    return tuple(c for c in inside if len(forms[c]) == longest and 2 * longest > len(name))
 
 
 def spell_out(entity: str | None, value: str, snapshot: Snapshot) -> tuple[str, ...]:

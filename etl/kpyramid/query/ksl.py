@@ -51,11 +51,7 @@ class Walk:
 
 
 def ask_ksl(
-    asked: QuestionAnalysis,
-    decisions: Decisions,
-    *,
-    hops: int = 2,
-    rounds: int = 5,
+    asked: QuestionAnalysis, decisions: Decisions, *, hops: int = 2, rounds: int = 5
 ) -> Answer:
     """The option that a walk from an entity of the question reaches, with the walk.
 
@@ -170,7 +166,7 @@ def _choose(
     chosen = choose_step(asked.question, stated, asker, may_stop=may_stop)
     if isinstance(chosen, Failure):
         done.has_failed = True
-        done.ended = f"the model chose no tail: {chosen.kind}: {chosen.detail}"
+        done.ended = f"the model chose no tail: {chosen}"
         return None
     if chosen is None:
         done.ended = "the model stops here"

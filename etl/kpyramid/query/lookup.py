@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from kpyramid.documents import words as w
 from kpyramid.documents.values import NUMBER_WORDS, Date, agree, find_values, read_value
-from kpyramid.query.analysis import (
-    KIND_TYPES,
-    NOUNS,
-    NUMERIC,
-    WORDS,
-    QuestionAnalysis,
-)
+from kpyramid.query.analysis import AGENT, KIND_TYPES, NOUNS, NUMERIC, WORDS, QuestionAnalysis
 from kpyramid.query.facts import (
     MOST_ENTITIES,
     Judgement,
@@ -376,9 +370,7 @@ class _Question:
         """
         asked, fact, role = self.asked, side.fact, side.role
         means = role == "tail" and fact.relation.endswith(_MEANS) and _PASSIVE.match(asked.text)
-        words = [word for word in w.list_plain_words(side.value) if word not in w.FUNCTION]
-        echoes = all(word in asked.plain_words for word in words)
-        if asked.is_yes_no or echoes or (_OPEN.match(asked.text) and not means):
+        if asked.is_yes_no or asked.holds(side.value) or (_OPEN.match(asked.text) and not means):
             return False
         wants_head = find_end(fact.relation, asked.text, asked.linked.names)
         opposite = fact.head_type if role == "tail" else fact.tail_type
@@ -512,12 +504,11 @@ class _Question:
         for noun in self.nouns:
             if noun in WORDS["loose"]:
                 return NOUNS[noun]
-            if noun not in NOUNS and _AGENT.fullmatch(noun):
+            if noun not in NOUNS and AGENT.fullmatch(noun):
                 return KIND_TYPES["who"]
         return frozenset()
 
 
-_AGENT = re.compile(r"\w{3,}(?:er|or|ist|ian|ress)")
 _OPEN = re.compile(
     r"^\W*(?:why|how(?!\s+(?:many|much|old|tall|long|high|far|large|big|deep)))\b",
     re.IGNORECASE,
@@ -537,10 +528,10 @@ _ADVERBIAL = w.PREPOSITIONS - {"by", "of"}
 def read_kind_nouns(text: str) -> tuple[str, ...]:
     """The lemmas of the noun after which or what: "river" of "which river"; else empty."""
     match = re.search(r"\b(which|what)\s+(.*)", text, re.IGNORECASE)
-    words = match[2].split() if match else []
-    run = []
-    stop = ""
-    for word in words[:4]:
+    if not match:
+        return ()
+    run, stop = list[str](), ""
+    for word in match[2].split()[:4]:
         plain = word.strip("?.,!'’").casefold()
         if word[:1].isupper() or plain in _STOPS:
             stop = plain
@@ -548,11 +539,10 @@ def read_kind_nouns(text: str) -> tuple[str, ...]:
         run.append(plain)
     if not run or run[0] in WORDS["no_kinds"]:
         return ()
-    if match and match[1].casefold() == "what" and stop not in w.AUXILIARIES | w.MODALS:
-        run = run if stop and len(run) > 1 else []  # "what causes it": no noun
-    if not run:
-        return ()
-    if len(run) == 1 or stop in w.AUXILIARIES | w.MODALS:
+    has_verb = stop in w.AUXILIARIES | w.MODALS
+    if match[1].casefold() == "what" and not has_verb and (not stop or len(run) == 1):
+        return ()  # "what causes it": no noun
+    if len(run) == 1 or has_verb:
         return (w.lemmatise(run[-1]),)
     if stop in w.PREPOSITIONS or not stop:
         return tuple(w.lemmatise(word) for word in run[:2])

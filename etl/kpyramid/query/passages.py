@@ -247,14 +247,10 @@ class _Steps:
                 insort(led[name], round(-score, 6))
         best, paths = dict(self._scores), dict[str, Path]()
         for key, known in self._reached.items():
-            rated = [
-                (
-                    score
-                    - FOLLOWING * min(bisect_left(led[name], round(-score, 6)), MOST_FOLLOWING),
-                    path,
-                )
-                for name, (score, path) in known.items()
-            ]
+            rated = []
+            for name, (score, path) in known.items():
+                better = bisect_left(led[name], round(-score, 6))
+                rated.append((score - FOLLOWING * min(better, MOST_FOLLOWING), path))
             score, path = max(rated, key=lambda pair: pair[0])
             if score >= best.get(key, score):
                 best[key], paths[key] = score, path
@@ -474,9 +470,13 @@ def find_connected(
             titles = {key for chunks in named for key in chunks}
             scores, paths = hop_by_names(question, snapshot, scores, facts, titles)
     best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:k]
-    items = [
+    return show_passages(best, snapshot), {key: paths[key] for key, _ in best if key in paths}
+
+
+def show_passages(scored: Iterable[tuple[str, float]], snapshot: Snapshot) -> list[Item]:
+    """Passages with their scores as context, by their keys."""
+    return [
         Item(key, place.text, "text", float(score), (place,))
-        for key, score in best
+        for key, score in scored
         for place in snapshot.evidence(key)
     ]
-    return items, {key: paths[key] for key, _ in best if key in paths}

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from kpyramid.documents.words import FUNCTION, list_plain_words, normalise_name
+from kpyramid.documents.words import list_plain_words, normalise_name
 from kpyramid.embeddings.port import Matrix
 from kpyramid.graph.steps import Step as RelationStep
 from kpyramid.graph.steps import StepRater
@@ -30,7 +30,7 @@ from kpyramid.query.facts import (
     match_candidates,
     state_facts,
 )
-from kpyramid.query.lookup import UNFOUNDED
+from kpyramid.query.lookup import MOST_VALUES, UNFOUNDED
 from kpyramid.query.passages import find_passages
 from kpyramid.query.types import Answer, Item, Outcome, Reading, Step, list_places
 from kpyramid.snapshot.adjacency import Adjacency, Edges, spread, walk
@@ -170,7 +170,7 @@ def suppose(
 
 def explain_failure(what: str, reply: object) -> Step:
     """The step of a model that failed, or whose reply is empty."""
-    why = f"{reply.kind}: {reply.detail}" if isinstance(reply, Failure) else "it is empty"
+    why = reply if isinstance(reply, Failure) else "it is empty"
     return Step("model", Outcome.FAILED, f"the model gave no {what}: {why}")
 
 
@@ -345,8 +345,6 @@ MOST_NEAR, UNSAID = 50, 0.2
 chance of such a path: its cosine shows only that it is on the topic."""
 MOST_RATED = 40
 """Most paths that are rated by words, which takes three milliseconds each."""
-MOST_VALUES = 5
-"""Most values that several paths give together, as for facts."""
 COMES_BACK = 0.3
 """Least chance of a chain that returns to a name of the question to be an answer; set by hand."""
 UNCLEAR, MISTAKEN = 0.8, 0.5
@@ -374,15 +372,14 @@ def lead_from(paths: Iterable[Path], sources: Collection[int]) -> list[Path]:
     """
     stretches: set[Path] = set()
     for path in (turned for each in paths for turned in (each, each.turn())):
-        start = next((index for index, row in enumerate(path.entities) if row in sources), None)
-        while start is not None:
-            end = start + 1
-            while end < len(path.entities) and path.entities[end] not in sources:
+        start = None
+        for end, row in enumerate(path.entities):
+            if row in sources:
+                start = end
+            elif start is not None:
                 steps = slice(start, end)
                 stretch = path.entities[start : end + 1]
                 stretches.add(Path(stretch, path.facts[steps], path.forward[steps]))
-                end += 1
-            start = end if end < len(path.entities) else None
     return sorted(stretches, key=lambda path: (len(path.facts), path.entities, path.facts))
 
 
@@ -394,10 +391,8 @@ def go_on(path: StatedPath, end_id: str, fact: NearFact) -> StatedPath:
 
 
 def compose_vectors(paths: Sequence[StatedPath], snapshot: Snapshot) -> Matrix:
-    """A unit vector per path, shape (n, d): the normalised sum of its facts' stored vectors."""
+    """A unit vector for each of some paths, shape (n, d): the sum of its facts', normalised."""
     keys = list(dict.fromkeys(fact.condensed_id for path in paths for fact in path.facts))
-    if not keys:
-        return np.zeros((0, 0), np.float32)
     place = {key: index for index, key in enumerate(keys)}
     known = snapshot.vectors_of(keys, "condensed")
     sums = np.stack([known[[place[f.condensed_id] for f in p.facts]].sum(axis=0) for p in paths])
@@ -435,9 +430,7 @@ def choose_fitting(asked: QuestionAnalysis, rated: Iterable[RatedPath]) -> list[
         fit = fit_kind(kind, p.value, asked.types)
         if kind == "ORG" and asked.types == KIND_TYPES["where"]:
             fit = 0.0  # where somebody works
-        words = [word for word in list_plain_words(p.value) if word not in FUNCTION]
-        echoes = all(word in asked.plain_words for word in words)
-        echoes = echoes and (len(p.path.facts) == 1 or p.chance < COMES_BACK)
+        echoes = asked.holds(p.value) and (len(p.path.facts) == 1 or p.chance < COMES_BACK)
         mistaken = p.value[:1].isupper() and not asked.types & NUMERIC
         if p.choices or not (echoes or (fit < 0 and not mistaken)):
             weight = 1.0 if p.choices or fit > 0 else UNCLEAR
@@ -562,7 +555,7 @@ def list_branches(
     Facts whose relation already leads from the key entity to one on a main path are left out.
     """
     walked = {fact.condensed_id for path in main for fact in path.facts}
-    about = find_about(entities, asked, MOST_BRANCHES, known=walked) if entities else {}
+    about = find_about(entities, asked, MOST_BRANCHES, known=walked)
     return drop_led(state_facts(about, asked.snapshot), entities, main)
 
 

@@ -6,7 +6,7 @@ PageRank are the main paths (4.2.1). Facts about the key entities that the main 
 filtered as whole triples, are the branches (4.2.2). The reader gets both (4.3).
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from kpyramid.errors import InputError
@@ -62,12 +62,13 @@ def ask_rok(
     graph = Adjacency(asked.snapshot)
     rows = [*graph.locate(key).values()]
     candidates = kit.find_paths(graph, rows, hops, most=MOST_CANDIDATES)
-    main = choose_main(candidates, rows, paths, damping)
+    ranks = kit.rank_entities(candidates, damping)
+    main = choose_main(candidates, rows, paths, ranks)
     stated = kit.state_paths(main, graph, asked.snapshot)
     about = kit.list_branches(asked, key, stated) if neighbours else []
     chosen, note = _filter_branches(asked, decisions, stated, about, branches)
     chains = kit.rate_chains(asked, graph, rows, candidates, about)
-    scores = _score_paths(main, kit.rank_entities(candidates, damping))
+    scores = (_score_path(path, ranks) for path in main)
     context = [kit.show_path(p, asked.snapshot, s) for p, s in zip(stated, scores, strict=True)]
     context += state_items(((fact, fact.cosine) for fact in chosen), asked.snapshot)
     which = (
@@ -117,25 +118,24 @@ def _find_key_entities(
 
 
 def choose_main(
-    paths: Sequence[kit.Path], key: Collection[int], most: int, damping: float = 0.85
+    paths: Sequence[kit.Path], key: Collection[int], most: int, ranks: Mapping[int, float]
 ) -> list[kit.Path]:
-    """The main paths: from the fullest bucket down, by their mean PageRank.
+    """The main paths: from the fullest bucket down, by the mean PageRank (`ranks`) of entities.
 
     A bucket has the paths with equally many key entities. Ties: shorter ones first, then by rows.
     """
-    scores = dict(zip(paths, _score_paths(paths, kit.rank_entities(paths, damping)), strict=True))
     wanted = set(key)
 
     def rank(path: kit.Path) -> tuple[object, ...]:
         bucket = len(wanted.intersection(path.entities))
-        return -bucket, -scores[path], len(path.facts), path.entities, path.facts
+        return -bucket, -_score_path(path, ranks), len(path.facts), path.entities, path.facts
 
     return sorted(paths, key=rank)[:most]
 
 
-def _score_paths(paths: Sequence[kit.Path], ranks: dict[int, float]) -> list[float]:
-    """The mean PageRank of each path's entities."""
-    return [round(sum(ranks[r] for r in p.entities) / len(p.entities), 9) for p in paths]
+def _score_path(path: kit.Path, ranks: Mapping[int, float]) -> float:
+    """The mean PageRank of a path's entities."""
+    return round(sum(ranks[row] for row in path.entities) / len(path.entities), 9)
 
 
 # 4.2.2: neighbours as branches.

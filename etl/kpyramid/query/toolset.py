@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from kpyramid.errors import InputError
+from kpyramid.llm.task import list_problems
 from kpyramid.query.retrieval import retrieve
 from kpyramid.snapshot.adjacency import MOST_HOPS
 from kpyramid.snapshot.individuals import describe_entity, find_entities, summarise_snapshot
@@ -187,10 +188,7 @@ def read_call(
             return tool.model_validate_json(arguments)
         return tool.model_validate(arguments)
     except ValidationError as e:
-        problems = "; ".join(
-            f"{'.'.join(map(str, each['loc'])) or 'arguments'}: {each['msg']}"
-            for each in e.errors(include_url=False, include_input=False, include_context=False)[:5]
-        )
+        problems = "; ".join(list_problems(e, "arguments")[:5])
         taken = ", ".join(tool.model_fields)
         raise InputError(f"{name} takes an object with {taken}: {problems}") from None
 

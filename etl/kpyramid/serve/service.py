@@ -171,21 +171,13 @@ class Service:
         """All addresses of the service."""
         return [
             *(Route(f"/{name}", self.show_page) for name in _PAGES),
-            Route(PREFIX + "entity/{name:path}", self.call_by_address),
-            Route(PREFIX + "evidence/{id}", self.call_by_address),
+            Route(PREFIX + "entity/{name:path}", self.call),
+            Route(PREFIX + "evidence/{id}", self.call),
             Route(PREFIX + "{tool}", self.call, methods=["POST"]),
             Route("/healthz", self.tell_health),
             Route("/metrics", self.tell_metrics),
             Route("/openapi.json", self.describe),
         ]
-
-    async def call(self, request: Request) -> Response:
-        """POST /v1/TOOL: the arguments are the body, a JSON object."""
-        return await self._answer(request, request.path_params["tool"])
-
-    async def call_by_address(self, request: Request) -> Response:
-        """GET /v1/entity/NAME and /v1/evidence/ID; other arguments are query parameters."""
-        return await self._answer(request, request.url.path.split("/")[2])
 
     async def show_page(self, request: Request) -> Response:
         """The page, which reads all it shows from this service."""
@@ -215,8 +207,13 @@ class Service:
         """The OpenAPI description."""
         return JSONResponse(describe_service())
 
-    async def _answer(self, request: Request, name: str) -> Response:
+    async def call(self, request: Request) -> Response:
+        """POST /v1/TOOL: the arguments are the body, a JSON object.
+
+        GET /v1/entity/NAME and /v1/evidence/ID: other arguments are query parameters.
+        """
         started = time.monotonic()
+        name = request.path_params.get("tool") or request.url.path.split("/")[2]
         status, id_, labels, body = 500, "", frozenset[str](), b""
         try:
             if name not in SERVED:

@@ -8,7 +8,7 @@ from typing import Any
 
 from kpyramid.documents.validity import find_date
 from kpyramid.documents.words import word_fact
-from kpyramid.snapshot.evidence import Evidence
+from kpyramid.snapshot.evidence import Evidence, list_stretches
 from kpyramid.snapshot.view import View
 
 
@@ -70,11 +70,8 @@ class Conflicts:
         facts, chunks = self._view.rows("condensed"), self._view.rows("chunks").keys
         stretches: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
         for row, conflicts in self._by_fact.items():
-            columns = ("place_chunks", "place_starts", "place_ends")
-            for chunk, *ends in zip(
-                *(facts.list_of(c, row).tolist() for c in columns), strict=True
-            ):
-                stretches[chunks[chunk]] += [(ends[0], ends[1], index) for index in conflicts]
+            for chunk, start, end in list_stretches(facts, row):
+                stretches[chunks[chunk]] += [(start, end, index) for index in conflicts]
         return stretches
 
     def list_all(self) -> Iterator[Conflict]:

@@ -151,13 +151,11 @@ class Diff:
 
     def _is_same(self, table: str) -> bool:
         """Whether both have the same bytes of a table, all of it visible."""
-        file = f"tables/{table}.parquet"
-        hashes = []
-        for snapshot in self._sides:
-            files: Any = snapshot.manifest["files"]
-            is_whole = file in files and not snapshot.describe_scope()
-            hashes.append(files[file]["sha256"] if is_whole else None)
-        return hashes[0] is not None and hashes[0] == hashes[1]
+        files: list[Any] = [side.manifest["files"] for side in self._sides]
+        before, after = (held.get(f"tables/{table}.parquet") for held in files)
+        if before is None or after is None or before["sha256"] != after["sha256"]:
+            return False
+        return not any(side.describe_scope() for side in self._sides)
 
     def _compare(self, name: str) -> list[Row]:
         """The rows of a part that differ: of tables not in words yet."""

@@ -144,8 +144,6 @@ class DividedView(View):
         if pa.types.is_list(values.type):
             owners = pc.list_parent_indices(values).to_numpy(zero_copy_only=False)
             values = pc.list_flatten(values)
-        if column.type == "list<place>":
-            values = pc.struct_field(values, "chunk_id")
         return owners, to_mask(pc.is_in(values, value_set=self._keys_of(str(column.target))))
 
     def _keys_of(self, table: str) -> pa.Array:
@@ -308,9 +306,7 @@ class DividedView(View):
     @cached_property
     def _standards(self) -> frozenset[str]:
         """The visible standard relations: properties, and wordings of visible texts."""
-        wordings = map(
-            self.wording_of, self.select("relations", range(len(self.rows("relations"))))
-        )
+        wordings = map(self.wording_of, self.select("relations"))
         return frozenset(p.label for p in self.schema.properties) | {*wordings}
 
     def count_support(self, row: int) -> int:
@@ -364,11 +360,10 @@ class DividedView(View):
 
     def read_ontology(self) -> tuple[str, str]:
         """See `View`; with the visible places of statements."""
-        rows, names = self.rows("instances"), EntityTexts(self, self.name_of)
-        seen = self.select("instances", range(len(rows)))
+        names = EntityTexts(self, self.name_of)
         statements = (
             state_row(row, names, self._quote(row["places"]))
-            for row in map(self.read_instance, seen)
+            for row in map(self.read_instance, self.select("instances"))
         )
         return write_schema(self.schema), write_instances(statements)
 

@@ -100,6 +100,11 @@ def _find_places(rows: ReadRows, table: str, row: int) -> Iterator[Place]:
             if (chunk := chunks.find(place["chunk_id"])) is not None:
                 yield int(documents[chunk]), chunk, place["start"], place["end"]
     else:
-        columns = ("place_chunks", "place_starts", "place_ends")
-        for place in zip(*(index.list_of(name, row).tolist() for name in columns), strict=True):
-            yield int(documents[place[0]]), *place
+        for chunk, start, end in list_stretches(index, row):
+            yield int(documents[chunk]), chunk, start, end
+
+
+def list_stretches(facts: MappedRows, row: int) -> Iterator[tuple[int, int, int]]:
+    """Row of the chunk, first character, and character after the last, of each place of a fact."""
+    columns = ("place_chunks", "place_starts", "place_ends")
+    return zip(*(facts.list_of(name, row).tolist() for name in columns), strict=True)

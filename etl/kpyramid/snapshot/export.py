@@ -133,13 +133,11 @@ def _write(snapshot: Snapshot, write: "_Form", path: Path) -> Export:
 
 @contextmanager
 def _open(snapshot: Snapshot, facts: Sequence[str]) -> "Iterator[Database]":
-    names = READS if facts else ("documents",)
-    tables = {name: snapshot.locate_table(name) for name in names}
+    tables = {name: snapshot.locate_table(name) for name in READS}
     with open_graph(tables, facts) as database:
-        if facts:
-            for name, table in _list_terms(snapshot.schema).items():
-                database.register(name, table)
-            database.execute(SQL["ontology"])
+        for name, table in _list_terms(snapshot.schema).items():
+            database.register(name, table)
+        database.execute(SQL["ontology"])
         yield database
 
 
@@ -257,34 +255,30 @@ _NEO4J_COMMAND: str = _NEO4J.pop("command")
 
 
 def _write_neo4j(snapshot: Snapshot, path: Path) -> None:
-    queries = {}
+    files = {}
     for name, file in _NEO4J.items():
         cells = []
-        for head, value in file["columns"].items():
-            text = f"array_to_string({value}, chr(31))" if head.endswith("[]") else value
+        for column, value in file["columns"].items():
+            text = f"array_to_string({value}, chr(31))" if column.endswith("[]") else value
             quoted = f"'\"' || replace({text}, '\"', '\"\"') || '\"'"
-            plain = head.endswith((":double", ":long", ":boolean"))
+            plain = column.endswith((":double", ":long", ":boolean"))
             cells.append(f"coalesce({f'{value}::VARCHAR' if plain else quoted}, '')")
         line = " || ',' || ".join(cells)
-        queries[f"{name}.csv"] = f"SELECT {line} || chr(10) FROM {file['from']}"
-    heads = {f"{name}.csv": f"{','.join(file['columns'])}\n" for name, file in _NEO4J.items()}
-    _write_files(snapshot, path, (*_ENDS, *_PLAIN, "chunks", *_LISTS), queries, heads)
+        head = f"{','.join(file['columns'])}\n"
+        files[f"{name}.csv"] = (head, f"SELECT {line} || chr(10) FROM {file['from']}")
+    _write_files(snapshot, path, (*_ENDS, *_PLAIN, "chunks", *_LISTS), files)
     (path / "import.sh").write_text(_NEO4J_COMMAND, "utf-8")
 
 
 def _write_files(
-    snapshot: Snapshot,
-    path: Path,
-    facts: Sequence[str],
-    queries: Mapping[str, str],
-    heads: Mapping[str, str],
+    snapshot: Snapshot, path: Path, facts: Sequence[str], files: Mapping[str, tuple[str, str]]
 ) -> None:
-    """Writes a folder of files, each with the lines of a query; `heads`: text before them."""
+    """Writes a folder of files, each with a head and the lines of a query."""
     path.mkdir()
     with _open(snapshot, facts) as database:
-        for name, query in queries.items():
+        for name, (head, query) in files.items():
             with (path / name).open("wb") as sink:
-                sink.write(heads.get(name, "").encode())
+                sink.write(head.encode())
                 write_lines(database, query, sink)
 
 
@@ -298,14 +292,13 @@ _JSON_FACTS = (
 
 
 def _write_jsonl(snapshot: Snapshot, path: Path) -> None:
-    queries = {
-        name.replace(
-            "_", "."
-        ): f"SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({SQL[name]}) AS row_of"
-        for name in SQL
+    line = "SELECT to_json(row_of)::VARCHAR || chr(10) FROM ({}) AS row_of"
+    files = {
+        name.replace("_", "."): ("", line.format(query))
+        for name, query in SQL.items()
         if name.endswith("_jsonl")
     }
-    _write_files(snapshot, path, _JSON_FACTS, queries, {})
+    _write_files(snapshot, path, _JSON_FACTS, files)
 
 
 def _write_duckdb(snapshot: Snapshot, path: Path) -> Sequence[str]:

@@ -106,10 +106,10 @@ def open_graph(
     """A database with the graph of some tables (`READS`) in its tables.
 
     They are `document`, `entity`, `place`, and `fact` with the columns `facts`, in the order of
-    their keys; without `facts` only `document`. Facts have the ends of their standard relation;
-    `wording`: the fact in the words of the text; `more_detailed_id`: the more detailed fact;
-    `places`: its places; `documents`, `sources`, `licences`, `attributions`: of those documents.
-    Facts without a more detailed one are the distinct facts.
+    their keys. Facts have the ends of their standard relation; `wording`: the fact in the words of
+    the text; `more_detailed_id`: the more detailed fact; `places`: its places; `documents`,
+    `sources`, `licences`, `attributions`: of those documents. Facts without a more detailed one are
+    the distinct facts.
     """
     with open_database() as database:
         for name, table in tables.items():
@@ -117,16 +117,15 @@ def open_graph(
             database.execute(f"CREATE TEMP VIEW {name} AS FROM {source}")
         fields = ", ".join(f"metadata['{name}']" for name in ATTRIBUTION)
         database.execute(SQL["documents"].replace("$attribution", fields))
-        if facts:  # other columns are not computed
-            database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
-            database.execute(SQL["graph"])
-            source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
-            if not {*QUOTED}.isdisjoint(facts):
-                database.register("section", _list_sections(database))
-                database.execute(SQL["quoted"])
-                source = "quoted"
-            query = f"SELECT {columns} FROM {source} ORDER BY id"
-            database.execute(f"CREATE TEMP TABLE fact AS {query}")
+        database.create_function("deny", deny, ["VARCHAR"], "VARCHAR")
+        database.execute(SQL["graph"])
+        source, columns = "facts", ", ".join(f'"{name}"' for name in facts)
+        if not {*QUOTED}.isdisjoint(facts):
+            database.register("section", _list_sections(database))
+            database.execute(SQL["quoted"])
+            source = "quoted"
+        query = f"SELECT {columns} FROM {source} ORDER BY id"  # other columns are not computed
+        database.execute(f"CREATE TEMP TABLE fact AS {query}")
         yield database
 
 
@@ -177,19 +176,26 @@ RDF_FACTS = (
 """Columns of `fact` that RDF includes."""
 
 
-def _list_subjects() -> Iterator[tuple[str, str, str, list[tuple[str, str]]]]:
+def _list_subjects(
+    spell: Callable[[str], str],
+) -> Iterator[tuple[str, str, str, list[tuple[str, str, bool]]]]:
     """For each kind of subject: its source, SQL of its IRI and of its graph, and its statements.
 
-    These are predicates with SQL of their objects: a term, null for none, or with `[]` a list.
+    These are SQL of a predicate and of its object, which is null for none, and whether that is a
+    list. `spell`: SQL of a term `prefix:name`.
     """
 
     def fill(value: str) -> str:
         for name, term in _DECLARED["terms"].items():
             value = value.replace(f"${name}", term)
-        return value
+        return _CURIE.sub(lambda match: spell(match[1]), value)
 
     for kind in _DECLARED["subjects"]:
-        says = [(predicate, fill(value)) for predicate, value in kind["says"].items()]
+        says = []
+        for predicate, value in kind["says"].items():
+            name = predicate.removesuffix("[]")
+            term = spell(name) if name else f"iri({_RELATION})"
+            says.append((term, fill(value), name != predicate))
         yield kind["from"], fill(kind["iri"]), kind.get("in", ""), says
 
 
@@ -206,13 +212,11 @@ def write_turtle(database: "Database", sink: BinaryIO) -> None:
     lines = [f"@base <{n.ENTITY}> ."]
     lines += [f"@prefix {name}: <{iri}> ." for name, iri in _PREFIXES.items()]
     sink.write("\n".join([*lines, "", ""]).encode())
-    for source, subject, _, says in _list_subjects():
+    for source, subject, _, says in _list_subjects(lambda curie: f"'{curie}'"):
         parts = []
-        for predicate, value in says:
-            name = f"'{predicate.removesuffix('[]')} '" if predicate else f"iri({_RELATION}) || ' '"
-            value = _expand(value, lambda curie: f"'{curie}'")
+        for predicate, value, is_list in says:
             joined = f"nullif(array_to_string({value}, ', '), '')"
-            parts.append(f"{name} || {joined if predicate.endswith('[]') else value}")
+            parts.append(f"{predicate} || ' ' || {joined if is_list else value}")
         line = f"{subject} || ' ' || concat_ws(' ; ', {', '.join(parts)}) || E' .\\n'"
         filled = f"coalesce({', '.join(parts)}) IS NOT NULL"
         joint = " AND " if " WHERE " in source else " WHERE "
@@ -227,14 +231,12 @@ def write_quads(database: "Database", sink: BinaryIO) -> None:
         prefix, _, name = curie.partition(":")
         return f"'<{_PREFIXES[prefix]}{name}>'"
 
-    for source, subject, graph, says in _list_subjects():
+    for source, subject, graph, says in _list_subjects(spell):
         parts = []
-        for predicate, value in says:
-            name = spell(predicate.removesuffix("[]")) if predicate else f"iri({_RELATION})"
-            value = _expand(value, spell)
-            after = f", ' ', {graph}, E' .\\n'" if graph else ", E' .\\n'"
-            line = f"concat({subject}, ' ', {name}, ' ', %s{after})"
-            if predicate.endswith("[]"):
+        after = f", ' ', {graph}, E' .\\n'" if graph else ", E' .\\n'"
+        for predicate, value, is_list in says:
+            line = f"concat({subject}, ' ', {predicate}, ' ', %s{after})"
+            if is_list:
                 made = f"list_transform({value}, lambda o: {line % 'o'})"
                 parts.append(f"array_to_string({made}, '')")
             else:
@@ -247,8 +249,3 @@ def write_graph(tables: Mapping[str, Path], path: Path) -> None:
     held = {name: tables[name] for name in READS}
     with open_graph(held, RDF_FACTS) as database, path.open("wb") as sink:
         write_turtle(database, sink)
-
-
-def _expand(value: str, spell: Callable[[str], str]) -> str:
-    """SQL with each `<prefix:name>` replaced by the text of that term."""
-    return _CURIE.sub(lambda match: spell(match[1]), value)

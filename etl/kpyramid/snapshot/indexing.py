@@ -16,9 +16,9 @@ from kpyramid.errors import IntegrityError, PyramidError
 from kpyramid.keys import JsonValue, canonical_json, hash_file, hash_value
 from kpyramid.numerics.arrays import Integers
 from kpyramid.settings import IndexSettings
+from kpyramid.snapshot import graph
 from kpyramid.snapshot.clusters import write_clusters
 from kpyramid.snapshot.columns import Tables, join_tables
-from kpyramid.snapshot.graph import write_graph
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
@@ -40,11 +40,7 @@ log = logging.getLogger(__name__)
 
 VERSION = 15
 """Version of the index, to be raised when the same tables give different files."""
-READS = (
-    *("documents", "chunks", "claims", "mentions", "raw_triples"),
-    *("entities", "relations", "triples", "instances", "condensed"),
-    "statements",
-)
+READS = (*graph.READS, "mentions", "statements")
 """Tables that are read whole; of `vectors` only rows of searched tables."""
 _LIBRARIES = ("duckdb", "faiss-cpu", "numpy", "pyarrow", "PyStemmer", "simplemma")
 
@@ -105,14 +101,8 @@ def _write_part(
     stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
     ends = pa.array(starts, pa.int32())
     rows, parts = (pa.ListArray.from_arrays(ends, pa.array(values)) for values in numbers)
-    write_rows(
-        folder / f"index/{table}.words.arrow",
-        {
-            "stem": pa.array(stems, pa.string()),
-            "rows": rows,
-            "parts": parts,
-        },
-    )
+    words = {"stem": pa.array(stems, pa.string()), "rows": rows, "parts": parts}
+    write_rows(folder / f"index/{table}.words.arrow", words)
     count, width = matrix.shape
     if count <= settings.exact_up_to:
         return {"rows": count, "dimensions": width, "search": "exact", "recall_at_10": 1.0}
@@ -169,7 +159,7 @@ def prepare_index(
         del columns
         files |= split_vectors(read, hashed, vectors, folder)
         del read, vectors
-        write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
+        graph.write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
         yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
 
 

@@ -322,7 +322,7 @@ def summarise_snapshot(snapshot: Snapshot, most: int = 20) -> Overview:
     """The overview of the visible part of a snapshot, with at most `most` things."""
     view, schema = snapshot._view, snapshot.schema
     instances = view.rows("instances")
-    seen = view.select("instances", range(len(instances.keys)))
+    seen = view.select("instances")
     counts: Counter[str] = Counter()
     if seen:
         classes, properties = (

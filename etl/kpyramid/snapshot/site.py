@@ -9,7 +9,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import nullcontext
 from dataclasses import asdict
 from importlib.resources import files
 from itertools import islice
@@ -65,8 +64,11 @@ def write_site(snapshot: Snapshot, path: Path, former: Snapshot | None = None) -
         members = snapshot.find(entry.iri, limit=_MOST_MEMBERS)
         listed = [{"id": member.id, "name": member.name} for member in members.members]
         site.put(f"classes/{index}", {"members": listed, "count": {"at_least": int(members.count)}})
-    with compare(former, snapshot) if former else nullcontext() as changes:
-        site.put("diff", _list_changes(snapshot, former, changes))
+    changed: dict[str, Any] = {"before": None, "after": snapshot.id, "tables": {}, "rows": {}}
+    if former:
+        with compare(former, snapshot) as changes:
+            changed |= {"before": former.id, **_list_changes(changes)}
+    site.put("diff", changed)
     site.put(
         "site",
         {
@@ -104,10 +106,8 @@ class _Site:
 
 def _list_things(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, Any]]:
     """The things that are seen, in the order of their ids, with their facts."""
-    rows = snapshot._view.rows("entities")
-    keys = sorted(rows.keys[row] for row in snapshot._view.select("entities", range(len(rows))))
     counts = []
-    for number, key in enumerate(keys):
+    for number, key in enumerate(sorted(snapshot._view.keys("entities"))):
         thing = describe_entity(key, snapshot, _MOST_FACTS)
         for word in {w for form in thing.individual.surface_forms for w in _split_words(form)}:
             postings[word][0].append(number)
@@ -120,9 +120,8 @@ def _list_things(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, 
 
 def _list_passages(snapshot: Snapshot, postings: _Postings) -> Iterator[dict[str, Any]]:
     """The passages that are seen, in the order of their ids, with their places."""
-    rows = snapshot._view.rows("chunks")
-    for number, row in enumerate(snapshot._view.select("chunks", range(len(rows)))):
-        for place in snapshot.evidence(rows.keys[row]):
+    for number, key in enumerate(snapshot._view.keys("chunks")):
+        for place in snapshot.evidence(key):
             for word, times in Counter(_split_words(place.text)).items():
                 postings[word][1].extend((number, times))
             title = snapshot.titles([place.document_id]).get(place.document_id)
@@ -138,15 +137,9 @@ def _list_words(postings: _Postings, passages: int) -> Iterator[tuple[str, list[
             yield word, things, counted if len(counted) <= 2 * most else []
 
 
-def _list_changes(
-    snapshot: Snapshot, former: Snapshot | None, changes: Diff | None
-) -> dict[str, Any]:
+def _list_changes(changes: Diff) -> dict[str, Any]:
     """Counts by table, and the first rows of each."""
-    if former is None or changes is None:
-        return {"before": None, "after": snapshot.id, "tables": {}, "rows": {}}
     return {
-        "before": former.id,
-        "after": snapshot.id,
         "tables": {name: asdict(changes.count(name)) for name in NAMES},
         "rows": {
             name: [

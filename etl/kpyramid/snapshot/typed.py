@@ -167,7 +167,8 @@ class Finder:
         conditions = [*_read_where(where)]
         known = self._list_members(_read_name("class", class_name))
         reasons: dict[int, list[str]] = {}
-        met = self._list_seen() if known is None else np.array(sorted(known), np.int64)
+        things = self._view.select("entities") if known is None else sorted(known)
+        met: Integers = np.array(things, np.int64)
         for name, condition in conditions:
             met = self._meet(self._state(name), condition, met, reasons)
         shown, ordered = [name for name, _ in conditions], met.tolist()
@@ -303,8 +304,8 @@ class Finder:
 
     def _hint_metadata(self, name: str) -> str:
         """Advice if a visible document has metadata of that name."""
-        rows = self._view.select("documents", range(len(self._view.rows("documents"))))
-        described = self._view.rows("documents").column("metadata").take(pa.array(rows, pa.int64()))
+        rows = pa.array(self._view.select("documents"), pa.int64())
+        described = self._view.rows("documents").column("metadata").take(rows)
         if not pc.any(pc.starts_with(pc.list_flatten(described), f"{name}=")).as_py():
             return ""
         return (
@@ -406,10 +407,6 @@ class Finder:
 
     # -- things -------------------------------------------------------------------------------
 
-    def _list_seen(self) -> Integers:
-        count = len(self._view.rows("entities"))
-        return np.array(self._view.select("entities", range(count)), np.int64)
-
     def _find_things(self, name: str) -> list[int]:
         """The things that a name, an id or an IRI denotes."""
         keys = (name.rpartition("/")[2], *self._names.get(join_words(name), ()))
@@ -457,10 +454,9 @@ class Finder:
         """The things `among` some that meet a condition; adds the keys of evidence to `reasons`."""
         if condition is None:
             return among[~np.isin(among, stated["subject"])]
-        denies = isinstance(condition, Mapping)
         value = condition["not"] if isinstance(condition, Mapping) else condition
         matching, through = self._match(stated, value)
-        if denies:
+        if isinstance(condition, Mapping):
             matching = ~np.isin(stated["subject"], stated["subject"][matching])
         proof = stated[matching & np.isin(stated["subject"], among)]
         for row, key in zip(proof, self._list_keys(proof), strict=True):

@@ -158,15 +158,16 @@ class View:
             raise KeyError(key)
         return row
 
-    def select(self, table: str, rows: Any) -> list[int]:
-        """The visible rows among some."""
+    def select(self, table: str, rows: Any = None) -> list[int]:
+        """The visible rows among some, by default among all."""
         mask = self.mask(table)
-        return [int(row) for row in rows if mask is None or mask[row]]
+        among = range(len(self.rows(table))) if rows is None else rows
+        return [int(row) for row in among if mask is None or mask[row]]
 
     def keys(self, table: str) -> Iterator[str]:
         """The keys of the visible rows, in order."""
         keys = self.rows(table).keys
-        return (keys[row] for row in self.select(table, range(len(keys))))
+        return (keys[row] for row in self.select(table))
 
     def forms_of(self, entity: int) -> tuple[str, ...]:
         """All names of an entity as written, by its row."""
@@ -265,8 +266,7 @@ class View:
 
     def list_standard(self) -> Iterator[tuple[str, str, str, str | None, str]]:
         """The visible facts by their standard relations, without denied ones."""
-        denied = self.rows("condensed").column("negated")
-        rows = self.select("condensed", range(len(denied)))
+        denied, rows = self.rows("condensed").column("negated"), self.select("condensed")
         return (self.state_standard(row) for row in rows if not denied[row].as_py())
 
     def find_detailed(self, row: int) -> str:

@@ -79,8 +79,7 @@ def collect(desk: Desk) -> Collection:
     for record in jobs.read_records(desk.blobs):
         if record.state == "submitted" and not _look(record, desk, done):
             break
-    records = jobs.read_records(desk.blobs)
-    done.open = sum(r.requests for r in records if r.state in jobs.OPEN)
+    done.open = sum(r.requests for r in jobs.read_records(desk.blobs) if r.state in jobs.OPEN)
     return done
 
 

@@ -18,14 +18,7 @@ from kpyramid.keys import JsonValue, hash_bytes, hash_value
 from kpyramid.llm.cache import ReplyCache, dump_json
 from kpyramid.llm.endpoint import find_place, raise_complaint, read_complaint
 from kpyramid.llm.ledger import Ledger
-from kpyramid.llm.task import (
-    Message,
-    ReplyError,
-    Request,
-    TransientError,
-    load_json,
-    quote_text,
-)
+from kpyramid.llm.task import Message, ReplyError, Request, TransientError, load_json, quote_text
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import BlobStore
 
@@ -239,14 +232,11 @@ def _read_values(values: Mapping[str, Any]) -> Asked:
     return Asked(values["key"], request, values["body"], values["attempts"])
 
 
-OpenLedger = Callable[[str], Ledger | None]
-"""Opens the ledger of a run by its name; None if the run is not in this warehouse."""
-
-
 @dataclass(frozen=True)
 class Desk:
-    """The resources of submitting and collecting; `open_ledger` opens the ledgers of runs.
+    """The resources of submitting and collecting.
 
+    `open_ledger` opens the ledger of a run by its name; None if the run is not in this warehouse.
     Batches of another warehouse that shares the replies stay at their highest cost in its ledger.
     """
 
@@ -254,7 +244,7 @@ class Desk:
     cache: ReplyCache
     blobs: BlobStore
     settings: LLMSettings
-    open_ledger: OpenLedger
+    open_ledger: Callable[[str], Ledger | None]
     limits: Limits = LIMITS
     now: Callable[[], float] = time.time
 

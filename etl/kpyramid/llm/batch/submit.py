@@ -66,8 +66,7 @@ def submit(
         ConflictError: another does.
         EndpointError: the server refused or failed; the next call goes on from there.
     """
-    done = Submission()
-    done.batches += jobs.find_orphans(desk)
+    done = Submission(jobs.find_orphans(desk))
     for record in jobs.read_records(desk.blobs):
         if record.state == "intent" and _is_stale(record, desk):
             _drop(record, jobs.read_asked(desk.blobs, record), desk)

@@ -18,7 +18,6 @@ from kpyramid.llm.task import (
     ReplyError,
     Request,
     Strict,
-    Task,
     flatten,
     parse_json,
     quote_text,
@@ -63,7 +62,7 @@ def ask_by_model(question: str, snapshot: Snapshot, asker: Asker) -> Result:
     """
     sparql = reading.ask_model(asker, render(question, snapshot), parse)
     if isinstance(sparql, Failure):
-        return Result(Outcome.FAILED, f"no query: {sparql.kind}: {sparql.detail}")
+        return Result(Outcome.FAILED, f"no query: {sparql}")
     if not sparql:
         return Result(Outcome.FAILED, "no query: the model sees none in the ontology")
     return _run(sparql, question, snapshot)
@@ -272,13 +271,8 @@ def _shorten(iri: str, schema: Schema) -> str:
     return f"<{iri}>"
 
 
-QUERY_ONTO = Task(
-    name="query_onto",
-    version=3,
-    stage="query",
-    reply=Query,
-    system=lambda _: reading.write_prompt("query_onto", base=""),
-    is_asked=lambda settings: settings.query.sparql == "llm",
+QUERY_ONTO = reading.make_task(
+    "query_onto", 3, Query, "sparql", lambda _: reading.write_prompt("query_onto", base="")
 )
 
 # `Query_kg`: are these facts enough to answer the question (IV-B)?
@@ -310,7 +304,7 @@ def judge_by_model(
     )
     decision = reading.ask_model(asker, request, lambda reply: parse_json(reply, Decision))
     if isinstance(decision, Failure):
-        return (), f"the model gave no verdict: {decision.kind}: {decision.detail}"
+        return (), f"the model gave no verdict: {decision}"
     reason = quote_text(decision.reason) or "it gives no reason"
     supporting = reading.pick_numbers(decision.facts, len(shown))
     if decision.enough == "yes" and not supporting:
@@ -318,11 +312,4 @@ def judge_by_model(
     return supporting if decision.enough == "yes" else (), f"the model: {reason}"
 
 
-QUERY_KG = Task(
-    name="query_kg",
-    version=1,
-    stage="query",
-    reply=Decision,
-    system=lambda _: reading.write_prompt("query_kg"),
-    is_asked=lambda settings: settings.query.sufficiency == "llm",
-)
+QUERY_KG = reading.make_task("query_kg", 1, Decision, "sufficiency")

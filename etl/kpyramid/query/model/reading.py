@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from string import Template
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, JOINING
@@ -30,6 +30,9 @@ from kpyramid.llm.task import (
 )
 from kpyramid.query.analysis import find_types
 from kpyramid.query.types import Item, Question, Reading, list_places
+
+if TYPE_CHECKING:
+    from kpyramid.settings import Settings
 
 T = TypeVar("T")
 
@@ -51,6 +54,33 @@ def write_prompt(name: str, **values: object) -> str:
     shared = {**PROMPTS, "guard": GUARD}
     shared["rules"] = Template(PROMPTS["rules"]).substitute(shared)
     return Template(PROMPTS[name]).substitute(shared, **values)
+
+
+def make_task(
+    name: str,
+    version: int,
+    reply: type[Strict],
+    decision: str,
+    write: Callable[["Settings"], str] | None = None,
+    strategy: str = "",
+) -> Task:
+    """A task of questions, asked where `decision` is the model's, if given by `strategy` alone.
+
+    `write`: the system message by the settings; by default the prompt of that name.
+    """
+
+    def is_asked(settings: "Settings") -> bool:
+        query = settings.query
+        return getattr(query, decision) == "llm" and strategy in ("", query.strategy)
+
+    return Task(
+        name=name,
+        version=version,
+        stage="query",
+        reply=reply,
+        system=write or (lambda _: write_prompt(name)),
+        is_asked=is_asked,
+    )
 
 
 def ask_model(asker: Asker, request: Request, parse: Callable[[str], T]) -> T | Failure:
@@ -249,7 +279,7 @@ def read_by_model(
         shown = fewer
         value = _ask(question, shown, asker, prompt)
     if isinstance(value, Failure):
-        return Reading(reason=f"the model gave no answer: {value.kind}: {value.detail}")
+        return Reading(reason=f"the model gave no answer: {value}")
     return weigh(value, question, items[: len(shown)])
 
 
@@ -342,19 +372,5 @@ def _is_borne(values: Sequence[str], question: Question, cited: Sequence[Item]) 
     return all(holds_answer(texts, value) for value in checked)
 
 
-READ = Task(
-    name="query_read",
-    version=2,
-    stage="query",
-    reply=Read,
-    system=lambda _: write_prompt("query_read"),
-    is_asked=lambda settings: settings.query.reader == "llm",
-)
-RECALL = Task(
-    name="query_direct",
-    version=1,
-    stage="query",
-    reply=Recalled,
-    system=lambda _: write_prompt("query_direct"),
-    is_asked=lambda settings: settings.query.reader == "llm",
-)
+READ = make_task("query_read", 2, Read, "reader")
+RECALL = make_task("query_direct", 1, Recalled, "reader")

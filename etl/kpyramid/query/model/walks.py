@@ -32,6 +32,7 @@ from kpyramid.query.model.reading import (
     Recalled,
     ask_once,
     make_request,
+    make_task,
     pick_numbers,
     show_numbered,
     show_options,
@@ -79,23 +80,13 @@ def _write(name: str, domain: str = "", *, entities: int = 5, knowledge: bool = 
 
 def _make_task(name: str, version: int, reply: type[Strict], decision: str = "walk") -> Task:
     """A task of the strategy with which its name begins; `decision`: `walk` or `reader`."""
-    strategy = name.partition("_")[0]
 
     def write(settings: "Settings") -> str:
         options: dict[str, Any] = {**settings.query.options}
         taken = ("domain", "entities", "knowledge")
         return _write(name, **{option: options[option] for option in taken if option in options})
 
-    return Task(
-        name=name,
-        version=version,
-        stage="query",
-        reply=reply,
-        system=write,
-        is_asked=lambda settings: (
-            settings.query.strategy == strategy and getattr(settings.query, decision) == "llm"
-        ),
-    )
+    return make_task(name, version, reply, decision, write, name.partition("_")[0])
 
 
 # RoK: extend, extract, filter, answer. A.2.4 asks for the three parts of a diagnosis; here the
@@ -333,8 +324,7 @@ def reason(
 
     reply = ask_once(asker, REASON, system, lines, question, check)
     if isinstance(reply, Failure):
-        why = f"the model gave no answer: {reply.kind}: {reply.detail}"
-        return Reasoning(Reading(reason=why), sure=False)
+        return Reasoning(Reading(reason=f"the model gave no answer: {reply}"), sure=False)
     sure = reply.confidence.strip().casefold() == "yes"
     recalled = Recalled(
         says=sure or bool(reply.answer.strip() or reply.choices),
