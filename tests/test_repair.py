@@ -122,6 +122,19 @@ def test_the_facts_behind_a_path_are_found_and_the_weakest_of_a_circle_leaves(
 
 
 @pytest.mark.usefixtures("shapes_here")
+def test_two_circles_through_one_place_are_both_opened_before_all_is_judged_again(
+    tmp_path: Path,
+) -> None:
+    query = "# In itself.\nSELECT DISTINCT ?p { ?p kpg:locatedIn+ ?p }"
+    ways = [("A", "B", 0.9), ("B", "A", 0.6), ("B", "C", 0.9), ("C", "B", 0.7)]
+    statements = [
+        state(f"{x}{y}", x, "locatedIn", y, kind="Place", confidence=c) for x, y, c in ways
+    ]
+    found = repair(write_check(tmp_path, query), GENERAL.read_text("utf-8"), statements)
+    assert set(found) == {"BA", "CB"}
+
+
+@pytest.mark.usefixtures("shapes_here")
 def test_a_check_that_names_no_node_is_traced_all_the_same(tmp_path: Path) -> None:
     query = "# Late.\nASK { ?p kpg:deathYear ?y FILTER (STR(?y) > '2100') }"
     statements = [state("a", "Ada", "deathYear", "2200"), state("b", "Bea", "deathYear", "1900")]

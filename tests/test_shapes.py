@@ -118,6 +118,27 @@ def test_parts_of_a_class_are_judged_alone() -> None:
     assert not [*own.subject_objects(rdflib.SH.property)]
 
 
+SOURCED = "<http://www.w3.org/ns/prov#wasDerivedFrom>"
+
+
+@HERE
+@pytest.mark.parametrize(
+    "own",
+    [
+        f"sh:property [ sh:path {SOURCED} ; sh:maxCount 0 ; sh:message 'strange' ]",
+        "sh:closed true ; sh:ignoredProperties ( :job :bornIn ) ; sh:message 'strange'",
+        "sh:sparql [ sh:message 'strange' ; sh:select"
+        " 'SELECT $this { $this ?p ?o FILTER (CONTAINS(STR(?p), \"Derived\")) }' ]",
+        f"sh:property [ sh:path :job ; sh:equals {SOURCED} ; sh:message 'strange' ]",
+    ],
+)
+def test_sentences_are_judged_where_a_shape_may_read_them(own: str) -> None:
+    told = f"<{E}bea> {SOURCED} <urn:kpyramid:quotation:1> .\n"
+    given = {"own": f"{SH}:S a sh:NodeShape ; sh:targetNode :bea ; {own} ."}
+    assert "strange" not in judge(*GOOD, shapes=given)
+    assert "strange" in judge(*GOOD, told, shapes=given)
+
+
 def test_shapes_that_are_no_turtle_or_no_shapes_fail_by_name() -> None:
     assert judge(shapes={"x.shapes.ttl": "nonsense"}).startswith("fail: x.shapes.ttl is no Turtle")
     broken = SH + ":S a sh:NodeShape ; sh:targetClass :Singer ; sh:sparql [ sh:select 'SELEC' ] ."

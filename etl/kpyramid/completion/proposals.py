@@ -170,7 +170,10 @@ def find_class(
 def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
-        return find_class(ends, schema, is_open=is_open)
+        found = find_class(ends, schema, is_open=is_open)
+        written = sum(_WRITTEN.search(end.name) is not None for end in ends)
+        is_text = is_open and found == THING and written * 2 >= len(ends)
+        return XSD + "string" if is_text else found
     year, date, integer, number = (
         sum(parse_literal(text, datatype) is not None for text in literals) for datatype in _NUMBERS
     )
@@ -180,6 +183,10 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     if number >= least:  # some prices are whole
         return _NUMBERS[2 if integer == number else 3]
     return XSD + "string"
+
+
+_WRITTEN = re.compile(r"\w@\w|://|^www\.|^\S+(?:\s+\S+){3}")
+"""An address, or four words and more: remarks and the like are no things."""
 
 
 def _fits(end: Named, wanted: str, schema: Schema, guess: bool, is_open: bool) -> bool:

@@ -26,6 +26,8 @@ MONTH_DAY_YEAR = rf"{_NAMED_MONTH} {_NAMED_DAY},? {YEAR}"
 MONTH_YEAR = rf"{_NAMED_MONTH}(?: of)?,? {YEAR}"
 NUMBER = r"[-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+CURRENCIES = "AUD|CAD|CHF|CNY|DKK|EUR|GBP|INR|JPY|NOK|PLN|SEK|USD"
+"""The pattern of a currency's code."""
 NUMBER_WORDS = tuple("one two three four five six seven eight nine ten eleven twelve".split())
 
 _DATES = tuple(
@@ -43,6 +45,11 @@ _NUMBERS = re.compile(
     rf"(?<![\w.,-]){NUMBER}(?:\s(?P<scale>{'|'.join(SCALES)})\b)?(?![0-9]|[.,][0-9])", re.IGNORECASE
 )
 _DIGIT = re.compile(r"[0-9]")
+_AMOUNT = re.compile(
+    rf"(?P<sign>[-\u2212]?)(?:[A-Z]{{0,3}}[$€£¥]|(?:{CURRENCIES})(?=[\s\d]))\s?(?P<number>{NUMBER})"
+    r"(?:\s?(?P<scale>k|mn?|bn|tn)\b)?"
+)
+_SHORT_SCALES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _UNIT = re.compile(r"\s?(?:%|°\s?[CFK]?|[^\W\d]+[²³23]?(?:/[^\W\d]+[²³23]?)?)?")
 """Units after a number: "%", "°C", "km2", "m³/s"."""
 
@@ -111,13 +118,22 @@ def find_values(text: str) -> tuple[Value, ...]:
 
 
 def read_value(text: str) -> Date | Decimal | None:
-    """The date or number that a text consists of, apart from a unit; None for other texts."""
-    stripped = text.strip().strip("\"'")
+    """The date or number that a text consists of, apart from a unit or currency; else None."""
+    stripped = spell_amount(text.strip().strip("\"'"))
     values = find_values(stripped)
     if len(values) != 1 or values[0].start != 0:
         return None
     rest = stripped[values[0].end :]
     return values[0].value if _UNIT.fullmatch(rest) else None
+
+
+def spell_amount(text: str) -> str:
+    """An amount of money without its currency, "£1.2m" as "1.2 million"; else the text itself."""
+    match = _AMOUNT.match(text)
+    if match is None:
+        return text
+    scale = f" {_SHORT_SCALES[match['scale'][0]]}" if match["scale"] else ""
+    return f"{match['sign']}{match['number']}{scale}{text[match.end() :]}"
 
 
 def find_month(name: str) -> int:

@@ -17,6 +17,7 @@ from kpyramid.documents.values import (
     SCALES,
     YEAR,
     find_month,
+    spell_amount,
 )
 from kpyramid.ontology.names import RDFS, XSD
 
@@ -104,7 +105,7 @@ def _parse_number(text: str) -> Decimal | None:
     if len(text) > _LONGEST_VALUE or _IN_MONTH.search(text):
         return None  # "9 April" is no 9
     # A bracket repeats the number in another unit: "3,189 feet (972 m)".
-    plain = re.sub(r"\([^)]*\)", " ", text.lower().replace("\N{MINUS SIGN}", "-"))
+    plain = re.sub(r"\([^)]*\)", " ", spell_amount(text).lower().replace("\N{MINUS SIGN}", "-"))
     words = [word.strip(";:.,").lstrip("$€£¥~") for word in plain.split()]
     numbers = [
         (index, word)

@@ -186,6 +186,9 @@ def judge_answers(run: Run, rejects: pa.Table, chunks: int) -> str:
 
 # The ontology: gates `readable`, `consistent`, `shapes`, `checks` and `questions`.
 
+MOST_ROUNDS = 5
+"""Repairs after which remaining contradictions fail their gates."""
+
 
 @dataclass(slots=True)
 class Judgement:
@@ -217,7 +220,7 @@ def judge_ontology(
     extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
     Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
     before is not judged again. `before`: the judgement of the same schema with more statements:
-    what HermiT accepted there is consistent with fewer; the verdict of owlready2 is taken over.
+    what HermiT accepted there is consistent with fewer.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -239,8 +242,10 @@ def judge_ontology(
             return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
     with ThreadPoolExecutor(3) as pool:  # each waits for a process of its own
-        written = before is None and "ontology/ontology.nt" in texts
-        reading = pool.submit(judge_readable, texts, seconds=seconds) if written else None
+        written = texts.get("ontology/ontology.nt")
+        reading = (
+            pool.submit(judge_reading, written, instances_nt, seconds=seconds) if written else None
+        )
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
@@ -259,8 +264,6 @@ def judge_ontology(
             judged.checks, answered = queried.result()
             if reading:
                 judged.gates["readable"] = reading.result()
-            elif before is not None:
-                judged.gates["readable"] = before.gates["readable"]
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not all(each.done() for each in (shaped, queried, reading) if each):
@@ -282,12 +285,6 @@ def judge_ontology(
     return judged
 
 
-def judge_readable(texts: Mapping[str, str], *, seconds: float) -> str:
-    """The verdict of owlready2 on the files of an `ontology/` folder."""
-    written, stated = texts["ontology/ontology.nt"], texts["ontology/instances.nt"]
-    return judge_reading(written, stated, seconds=seconds)
-
-
 def repair_ontology(
     files: OntologyFiles,
     texts: Mapping[str, str],
@@ -298,21 +295,25 @@ def repair_ontology(
 ) -> list[Withdrawal]:
     """The statements to withdraw for failed checks and shapes, by key of their row.
 
-    Of contradicting statements those with the most evidence stay. Empty where no statement is at
-    fault, or none could be identified in `seconds`.
+    Of contradicting statements those with the most evidence stay. What remains is checked again
+    until no check fails, since a path between two places may have a second way. Empty where no
+    statement is at fault, or none could be identified in `seconds`.
     """
-    schema_turtle, instances_nt = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
+    schema_turtle, standing = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
     labels = {each.iri: each.label for each in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
     failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
-    faults = []
-    if "checks" in failed:
-        faults += trace_violations(files, schema_turtle, instances_nt, seconds=seconds)
-    if "shapes" in failed:
-        faults += trace_broken(judged.broken, instances_nt)
-    repair.settle(faults)
+    faults = trace_broken(judged.broken, standing) if "shapes" in failed else []
+    for _ in range(MOST_ROUNDS):
+        if "checks" in failed:
+            faults += trace_violations(files, schema_turtle, standing, seconds=seconds)
+        gone = {f"{fact} ." for fact in repair.settle(faults)}
+        if not gone:
+            break
+        standing = "\n".join(line for line in standing.split("\n") if line not in gone)
+        faults = []
     return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology.sparql import read_prefixes
-from kpyramid.ontology.store import write_instances
 from kpyramid.ontology.validation.checks import complete_query, read_questions
 from kpyramid.ontology.validation.consistency import find_java
 from kpyramid.pipeline.checks import judge_measured
@@ -29,12 +28,12 @@ from kpyramid.pipeline.fingerprints import (
     locate_files,
 )
 from kpyramid.pipeline.gates import (
+    MOST_ROUNDS,
     judge_answers,
     judge_expected,
     judge_floor,
     judge_kept,
     judge_ontology,
-    judge_readable,
     judge_size,
     judge_standing,
     judge_traces,
@@ -61,11 +60,8 @@ from kpyramid.storage.snapshots import FORMAT, read_manifest
 
 log = logging.getLogger(__name__)
 
-_WITHDRAWING = 2
+_WITHDRAWING = 3
 """Version; raised when other statements are withdrawn from the same tables."""
-_MOST_ROUNDS = 5
-"""Judgements after which remaining contradictions fail their gates: withdrawing a statement rarely
-exposes another one."""
 _NAMING = ("instances", "additions", "vectors", "rejects")
 """Tables that name instances, and `rejects`, which takes the withdrawn ones."""
 
@@ -205,7 +201,7 @@ def _withdraw(
     statements = stage.list_statements(*(inputs[name] for name in _STATED))
     texts = stage.write_texts(statements, proposals, schema)
     rejects, judged = load_contracts()["rejects"].build([]), judge(texts)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         if not judged.failed:
             break
         withdrawals = repair_ontology(files, texts, statements, judged, seconds=seconds)
@@ -215,15 +211,12 @@ def _withdraw(
         rejects = load_contracts()["rejects"].unite([rejects, more])
         gone = {*more["row_key"].to_pylist()}
         statements = [each for each in statements if each.instance_id not in gone]
-        texts = {**texts, stage.INSTANCES: write_instances(statements)}
+        texts = stage.write_texts(statements, proposals, schema)
         judged = judge(texts, before=judged)
     if inputs["instances"].num_rows != len(statements) + rejects.num_rows:
         raise IntegrityError(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
-    if rejects.num_rows:
-        texts = stage.write_texts(statements, proposals, schema)
-        judged.gates["readable"] = judge_readable(texts, seconds=seconds)
     return rejects, judged.gates, texts
 
 

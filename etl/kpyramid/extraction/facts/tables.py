@@ -21,7 +21,16 @@ from kpyramid.documents.blocks import NOTED, STATED, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import TABLE, cite_document
 from kpyramid.documents.sentences import Dropped, Span, trim
-from kpyramid.documents.values import MONTH, NUMBER, WEEKDAY, YEAR, Date, find_values, read_value
+from kpyramid.documents.values import (
+    CURRENCIES,
+    MONTH,
+    NUMBER,
+    WEEKDAY,
+    YEAR,
+    Date,
+    find_values,
+    read_value,
+)
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
@@ -586,7 +595,7 @@ _NO_UNITS = frozenset({"count", "no.", "number"})
 _MEASURED = _WORDS["measured"] | _WORDS["counted"]
 _AMOUNTS, _LONGEST_MEASURE = "amounts to", 3
 _OF = re.compile(r"[,:]|\s(?:at|by|per|in|for|[-–—])\s", re.I)
-_MONEY = re.compile(r"\b[kmb]?(?:EUR|USD|GBP|JPY|CHF)\b|[$€£¥%]")
+_MONEY = re.compile(rf"\b[kmb]?(?:{CURRENCIES})\b|[$€£¥%]")
 _TIME = re.compile(
     rf"""(?:(?:until|since|from|before|after)\ )?
     (?:(?:FY|[QH][1-4]|{MONTH}\.?)(?:[ /-]?'?(?:\d\d){{1,2}})?

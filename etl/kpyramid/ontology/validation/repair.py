@@ -56,14 +56,17 @@ class Repair:
             for fact in list_facts(statement):
                 self._stating[fact].append(statement)
 
-    def settle(self, faults: Iterable[Fault]) -> None:
-        """Withdraws the losers of each fault, beginning with the weakest fact."""
+    def settle(self, faults: Iterable[Fault]) -> set[ox.Triple]:
+        """Withdraws the losers of each fault, beginning with the weakest fact.
+
+        Returns the facts that no statement supports any more.
+        """
         order = [
             (min(map(self._weigh, fault.facts), default=(0.0, 0, 0)), str(fault), fault)
             for fault in faults
         ]
-        for _, _, fault in sorted(order, key=lambda item: item[:2]):
-            self.take(fault)
+        ordered = sorted(order, key=lambda item: item[:2])
+        return {fact for _, _, fault in ordered for fact in self.take(fault)}
 
     def take(self, fault: Fault) -> set[ox.Triple]:
         """Withdraws the losers of one fault; returns the facts that no statement supports any more.

@@ -402,17 +402,18 @@ class Growth:
         In an ontology from the corpus three facts are enough for others.
         """
         few = len(proposal.facts) < CompleteSettings().accept_support
-        anything = proposal.domain == proposal.range == THING and self.is_open
-        return anything and few and not self.graph.count_places(proposal.facts)[1]
+        ends = {proposal.domain, proposal.range} <= {THING, XSD + "string"}
+        return ends and self.is_open and few and not self.graph.count_places(proposal.facts)[1]
 
     def _is_unclear(self, proposal: Proposal) -> bool:
         """Whether an end of a property, or the parent of a class, may be anything.
 
         Where NER labels imply classes, an end without one is a noun ("conducts research"), of which
-        there are no instances; strings carry no information either.
+        there are no instances; strings carry no information either. An ontology from the corpus has
+        both.
         """
-        nothing = {XSD + "string"} if self.is_open else {THING, XSD + "string"}
-        return self.schema.knows_types and not nothing.isdisjoint((proposal.domain, proposal.range))
+        nothing = {THING, XSD + "string"} & {proposal.domain, proposal.range}
+        return self.schema.knows_types and not self.is_open and bool(nothing)
 
     def _names_ends(self, proposal: Proposal) -> bool:
         """Whether an end has a specific class, in an ontology from the corpus."""

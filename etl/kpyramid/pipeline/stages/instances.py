@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from kpyramid.completion.types import LITERAL, GraphLayer
 from kpyramid.documents.blocks import Block, read_blocks
-from kpyramid.documents.qualifiers import CONDITION, TABLE
+from kpyramid.documents.qualifiers import CONDITION
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.words import IS_A, normalise_relation
 from kpyramid.graph.synonyms.words import is_usual
-from kpyramid.numerics.arrays import Integers
+from kpyramid.numerics.arrays import Integers, Mask
 from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.population.checking import (
@@ -484,6 +484,8 @@ def list_copulas(
 
 # The knowledge graph as columns, and in words with its evidence where a stage asks for it.
 
+_WIDTH = 32
+"""Bits of a character's number within its document."""
 _BLOCK = 4096
 """Facts in words at a time: some 8 kB each, with their rows of other tables."""
 
@@ -622,9 +624,8 @@ class Graph:
         """The number of chunks of prose and of cells of tables that state some of the facts."""
         stated = self._stated.take(pa.array(sorted(places), pa.int64())).flatten()
         raw = _drop_missing(stated)
-        qualifiers = self.raw_triples["qualifiers"].take(raw)
-        in_table = pc.is_valid(pc.map_lookup(qualifiers, TABLE, "first")).to_numpy()
         claimed = self._claimed[raw]
+        in_table = self._in_table[claimed]
         chunks = self.claims["chunk_id"].take(_drop_missing(claimed[~in_table]))
         return int(pc.count_distinct(chunks).as_py()), len(np.unique(claimed[in_table]))
 
@@ -637,6 +638,24 @@ class Graph:
         return pa.LargeListArray.from_arrays(
             pa.array(np.cumsum([0, *sizes]), pa.int64()), pa.array(rows)
         )
+
+    @cached_property
+    def _in_table(self) -> Mask:
+        """Whether each claim rests on a cell of a table; one more row for no claim, -1."""
+        documents = find_rows(self.chunks["document_id"], self.documents["document_id"])
+        chunks = find_rows(self.claims["chunk_id"], self.chunks["chunk_id"])
+        blocks, spans = (
+            combine_column(table[name])
+            for table, name in ((self.documents, "blocks"), (self.claims, "spans"))
+        )
+        document, claim = (pc.list_parent_indices(each).to_numpy() for each in (blocks, spans))
+        block, start = blocks.flatten(), spans.flatten().field("start").to_numpy()
+        is_cell = pc.equal(block.field("kind"), "cell").to_numpy(zero_copy_only=False)
+        cells = (document << _WIDTH) + block.field("start").to_numpy()
+        inside = np.isin((documents[chunks[claim]] << _WIDTH) + start, cells[is_cell])
+        found = np.zeros(len(self.claims) + 1, dtype=bool)
+        found[claim[inside]] = True
+        return found
 
     @cached_property
     def _claimed(self) -> Integers:

@@ -21,7 +21,6 @@ from kpyramid.ontology.validation.repair import Withdrawal
 from kpyramid.pipeline.stages.tables import build_rejects, make_reject
 from kpyramid.storage.contracts import load_contracts, map_column
 
-INSTANCES = "ontology/instances.nt"
 _BLOCK = 4096
 """Rows that are objects at a time."""
 
@@ -55,7 +54,7 @@ def write_texts(
         "ontology/seed.ttl": write_schema(schema),
         "ontology/schema.ttl": grown,
         "ontology/ontology.nt": write_ontology(grown, stated),
-        INSTANCES: write_instances(statements),
+        "ontology/instances.nt": write_instances(statements),
         "ontology/provenance.nt": write_provenance(statements),
     }
 
