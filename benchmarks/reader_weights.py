@@ -30,13 +30,13 @@ from text2kgbench import read_ontologies
 
 from kpyramid.errors import InputError
 from kpyramid.extraction.syntax.parser import Parser
+from kpyramid.numerics.moments import Array
 from kpyramid.ontology.population import reader as weights
 from kpyramid.ontology.population.examples import Example, read_examples
 from kpyramid.ontology.population.features import WordMatcher
 from kpyramid.ontology.population.reader import (
     General,
     Matcher,
-    Matrix,
     Reader,
     SubjectModel,
     make_vectorizer,
@@ -75,7 +75,7 @@ class Lessons:
     """
 
     pairs: list[tuple[list[list[str]], list[bool]]] = field(default_factory=list)
-    queries: list[tuple[Matrix, Matrix]] = field(default_factory=list)
+    queries: list[tuple[Array, Array]] = field(default_factory=list)
 
 
 def read_passages(data: Path) -> list[Example]:
@@ -166,7 +166,7 @@ def fit(sources: Sequence[Lessons]) -> General:
     return General(role, round(float(model.intercept_[0]), 2), subject, subject_bias)
 
 
-def share(count: int) -> Matrix:
+def share(count: int) -> Array:
     """Weights that sum to the same for every source."""
     return np.full(count, 10_000 / count)
 

@@ -12,6 +12,7 @@ import pytest
 from kpyramid.completion.decisions import Decision, Decisions
 from kpyramid.completion.top import MOST, draft_classes, keep_properties
 from kpyramid.completion.types import GraphLayer
+from kpyramid.ontology.names import XSD
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.consistency import find_java, judge_consistency
@@ -180,6 +181,35 @@ def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
         assert labels.isdisjoint({"owns", "policy"})
         rows = read_snapshot(warehouse, snapshot)["instances"].to_pylist()
         assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
+
+
+BOATS = """Boat,Skipper,Length (m),Value (GBP million),Contact,Remarks
+Gannet,Aled Pryce,11.8,0.94,aled@example.org,One compressor from March on
+Bonny Lass,Tom Eskdale,9.6,1.2,tom@example.org,The sale was moved to May
+Provider,Ruth Cammish,9.9,0.5,ruth@example.org,Nets were lost in November
+Grey Swan,Hana Volk,12.4,2,hana@example.org,Joined after the storm of 2021
+Good Hope,Orla Dunn,10.1,1.75,orla@example.org,Has been for sale since June
+"""
+
+
+@pytest.mark.slow
+def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_quick_models(monkeypatch)
+    corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
+    corpus.mkdir()
+    (corpus / "boats.csv").write_text(BOATS)
+    snapshot = build_corpus(corpus, warehouse, make_settings(induce={"ontology": AUTO})).snapshot
+    turtle = (warehouse.snapshots / snapshot / "ontology" / "schema.ttl").read_text("utf-8")
+    ends = {p.label: (p.domain, p.range) for p in parse_schema(turtle, source=snapshot).properties}
+    boat, text = f"{BASE}Boat", f"{XSD}string"
+    assert ends["length"] == (boat, f"{XSD}decimal")
+    assert (ends["contact"], ends["remarks"]) == ((boat, text), (boat, text))
+    rows = read_snapshot(warehouse, snapshot)
+    worth = {row["literal"] for row in rows["instances"].to_pylist() if "940000" in str(row)}
+    assert worth == {"940000"}
+    assert not [name for name in rows["entities"]["name"].to_pylist() if "GBP" in name]
 
 
 def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:

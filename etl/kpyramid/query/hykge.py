@@ -91,7 +91,7 @@ def ask_hykge(
     scores = np.zeros(len(stated), np.float32)
     if reranker and stated:
         words = " ".join((*wordings, *guess.texts))
-        parts = cut_fragments(words, length, overlap) if fragments else [words]
+        parts = (cut_fragments(words, length, overlap) if fragments else []) or [words]
         near = kit.compose_vectors(stated, snapshot) @ snapshot.embed_all(parts).T
         pool = kit.shortlist(stated, _average_best(near), MOST_SCORED)
         scores[:] = -1.0

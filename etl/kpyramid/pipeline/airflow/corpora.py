@@ -12,11 +12,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from jinja2 import StrictUndefined, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked
 
 from kpyramid.errors import InputError, SettingsError
 from kpyramid.keys import hash_bytes
+from kpyramid.settings import STRICT
 from kpyramid.snapshot import Form
 from kpyramid.storage.layout import is_address
 from kpyramid.storage.refs import name_ref_of_day
@@ -33,10 +34,9 @@ _NAME = rf"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{_MOST_CHARACTERS - 1}}}$"
 _ADDRESS = r"^(s3|gs|az)://[^/@?#]+(/(?!\.\.?(/|$))[^/\x00-\x1f@?#]+)*/?$"
 """Address of a place in a bucket, without credentials and `..`."""
 _TEXT = Annotated[str, Field(min_length=1)]
-_STRICT = ConfigDict(extra="forbid")
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Evaluation:
     """Questions asked of each new snapshot, the strategies, and the folder of the pages."""
 
@@ -45,7 +45,7 @@ class Evaluation:
     strategies: tuple[str, ...] = ("naive", "polyrag")
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Export:
     """What a serving team reads: each new snapshot in one form, and the name of the newest.
 
@@ -59,7 +59,7 @@ class Export:
     keep: Annotated[int, Field(strict=True, ge=1)] = 3
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Deadline:
     """Who is told when a night is not done so many minutes after it was queued, as in `Failure`."""
 
@@ -68,7 +68,7 @@ class Deadline:
     arguments: dict[str, str] = field(default_factory=dict)
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Failure:
     """Who is told when a night failed: a task of it failed, and no try is left.
 
@@ -80,7 +80,7 @@ class Failure:
     arguments: dict[str, str | list[str]] = field(default_factory=dict)
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Learning:
     """A file of answered questions, and when they become documents of the corpus."""
 
@@ -88,7 +88,7 @@ class Learning:
     schedule: _TEXT = "0 1 * * *"
 
 
-@checked(frozen=True, config=_STRICT)
+@checked(frozen=True, config=STRICT)
 class Declaration:
     """A corpus, as its file declares it; paths are beside that file unless they are absolute.
 
