@@ -183,12 +183,12 @@ def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
         assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
 
 
-BOATS = """Boat,Skipper,Length (m),Value (GBP million),Contact,Remarks
-Gannet,Aled Pryce,11.8,0.94,aled@example.org,One compressor from March on
-Bonny Lass,Tom Eskdale,9.6,1.2,tom@example.org,The sale was moved to May
-Provider,Ruth Cammish,9.9,0.5,ruth@example.org,Nets were lost in November
-Grey Swan,Hana Volk,12.4,2,hana@example.org,Joined after the storm of 2021
-Good Hope,Orla Dunn,10.1,1.75,orla@example.org,Has been for sale since June
+BOATS = """Boat,Skipper,Length (m),Value (GBP million),Next survey,Contact,Remarks
+Gannet,Aled Pryce,11.8,0.94,2027-02,aled@example.org,One compressor from March on
+Bonny Lass,Tom Eskdale,9.6,1.2,2026-11,tom@example.org,The sale was moved to May
+Provider,Ruth Cammish,9.9,0.5,2027-05,ruth@example.org,Nets were lost in November
+Grey Swan,Hana Volk,12.4,2,2026-10,hana@example.org,Joined after the storm of 2021
+Good Hope,Orla Dunn,10.1,1.75,2026-09,orla@example.org,Has been for sale since June
 """
 
 
@@ -205,6 +205,7 @@ def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_ar
     ends = {p.label: (p.domain, p.range) for p in parse_schema(turtle, source=snapshot).properties}
     boat, text = f"{BASE}Boat", f"{XSD}string"
     assert ends["length"] == (boat, f"{XSD}decimal")
+    assert ends["next survey"] == (boat, f"{XSD}gYearMonth")
     assert (ends["contact"], ends["remarks"]) == ((boat, text), (boat, text))
     rows = read_snapshot(warehouse, snapshot)
     worth = {row["literal"] for row in rows["instances"].to_pylist() if "940000" in str(row)}

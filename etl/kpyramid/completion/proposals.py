@@ -59,8 +59,8 @@ _COVERED = 0.8
 or range (`_MAIN`), and the share that a class above it must cover otherwise (`_COVERED`)."""
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, from which its domain and range are inferred."""
-_NUMBERS = tuple(XSD + name for name in ("gYear", "date", "integer", "decimal"))
-"""Datatypes of the literals of a cluster: years and dates, whole and other numbers."""
+_NUMBERS = tuple(XSD + name for name in ("date", "gYearMonth", "gYear", "integer", "decimal"))
+"""Datatypes of the literals of a cluster, the narrow ones first: a date has a month and a year."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
 
@@ -174,15 +174,15 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
         written = sum(_WRITTEN.search(end.name) is not None for end in ends)
         is_text = is_open and found == THING and written * 2 >= len(ends)
         return XSD + "string" if is_text else found
-    year, date, integer, number = (
-        sum(parse_literal(text, datatype) is not None for text in literals) for datatype in _NUMBERS
-    )
+    fitting = {
+        datatype: sum(parse_literal(text, datatype) is not None for text in literals)
+        for datatype in _NUMBERS
+    }
+    *_, integer, decimal = _NUMBERS
+    if fitting[integer] < fitting[decimal]:  # some prices are whole
+        del fitting[integer]
     least = _MOST * len(literals)
-    if year >= least:  # a date has a year
-        return _NUMBERS[date >= least]
-    if number >= least:  # some prices are whole
-        return _NUMBERS[2 if integer == number else 3]
-    return XSD + "string"
+    return next((datatype for datatype, n in fitting.items() if n >= least), XSD + "string")
 
 
 _WRITTEN = re.compile(r"\w@\w|://|^www\.|^\S+(?:\s+\S+){3}")
@@ -533,7 +533,7 @@ _BEINGS = frozenset("identified_as known_as_role member_of_class occupation same
 _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of|by)")
 
 
-_DATES = {XSD + "gYear": "year", XSD + "date": "date"}
+_DATES = {XSD + "gYear": "year", XSD + "gYearMonth": "month", XSD + "date": "date"}
 _SENSES = 6
 """Senses of a verb from which it is too vague without another word."""
 _LONGEST = 5
