@@ -1,6 +1,7 @@
 """Of statements that contradict each other those with less evidence are withdrawn."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from typer.testing import CliRunner
 from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
+from kpyramid.ontology.validation.checks import trace_violations
+from kpyramid.ontology.validation.repair import Fault
 from kpyramid.pipeline import gates
 from kpyramid.pipeline.build import BuildOutcome, build
 from kpyramid.pipeline.gates import judge_ontology, repair_ontology
@@ -123,15 +126,26 @@ def test_the_facts_behind_a_path_are_found_and_the_weakest_of_a_circle_leaves(
 
 @pytest.mark.usefixtures("shapes_here")
 def test_two_circles_through_one_place_are_both_opened_before_all_is_judged_again(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    traced = []
+
+    def trace(given: OntologyFiles, *texts: str, seconds: float) -> list[Fault]:
+        traced.append(given.checks)
+        return trace_violations(given, *texts, seconds=seconds)
+
+    monkeypatch.setattr(gates, "trace_violations", trace)
     query = "# In itself.\nSELECT DISTINCT ?p { ?p kpg:locatedIn+ ?p }"
     ways = [("A", "B", 0.9), ("B", "A", 0.6), ("B", "C", 0.9), ("C", "B", 0.7)]
     statements = [
         state(f"{x}{y}", x, "locatedIn", y, kind="Place", confidence=c) for x, y, c in ways
     ]
-    found = repair(write_check(tmp_path, query), GENERAL.read_text("utf-8"), statements)
-    assert set(found) == {"BA", "CB"}
+    files = write_check(tmp_path, query)
+    silent = tmp_path / "general-y-violation.rq"
+    silent.write_text("# Nobody.\nSELECT ?p { ?p kpg:locatedIn kpg:Nowhere }")
+    files = replace(files, checks=(*files.checks, silent))
+    assert set(repair(files, GENERAL.read_text("utf-8"), statements)) == {"BA", "CB"}
+    assert traced == [files.checks[:1]] * 3  # a check that found nothing is not asked again
 
 
 @pytest.mark.usefixtures("shapes_here")

@@ -12,7 +12,7 @@ import pytest
 from kpyramid.completion.decisions import Decision, Decisions
 from kpyramid.completion.top import MOST, draft_classes, keep_properties
 from kpyramid.completion.types import GraphLayer
-from kpyramid.ontology.names import XSD
+from kpyramid.ontology.names import THING, XSD
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import OntologyProperty, Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.consistency import find_java, judge_consistency
@@ -183,12 +183,12 @@ def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
         assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
 
 
-BOATS = """Boat,Skipper,Length (m),Value (GBP million),Next survey,Contact,Remarks
-Gannet,Aled Pryce,11.8,0.94,2027-02,aled@example.org,One compressor from March on
-Bonny Lass,Tom Eskdale,9.6,1.2,2026-11,tom@example.org,The sale was moved to May
-Provider,Ruth Cammish,9.9,0.5,2027-05,ruth@example.org,Nets were lost in November
-Grey Swan,Hana Volk,12.4,2,2026-10,hana@example.org,Joined after the storm of 2021
-Good Hope,Orla Dunn,10.1,1.75,2026-09,orla@example.org,Has been for sale since June
+BOATS = """Boat,Skipper,Length (m),Value (GBP million),Next survey,Contact,Named for,Remarks
+Gannet,Aled Pryce,11.8,0.94,2027-02,aled@a.org,The Lord of the Moor,One engine from March on
+Bonny Lass,Tom Eskdale,9.6,1.2,2026-11,tom@a.org,The Lady of the Lake,The sale was moved to May
+Provider,Ruth Cammish,9.9,0.5,2027-05,ruth@a.org,Ministry of Fish Affairs,Nets were lost in May
+Grey Swan,Hana Volk,12.4,2,2026-10,hana@a.org,The Return of the Fox,Joined after a storm
+Good Hope,Orla Dunn,10.1,1.75,2026-09,orla@a.org,The Song of the Sea,Is for sale since June
 """
 
 
@@ -207,6 +207,7 @@ def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_ar
     assert ends["length"] == (boat, f"{XSD}decimal")
     assert ends["next survey"] == (boat, f"{XSD}gYearMonth")
     assert (ends["contact"], ends["remarks"]) == ((boat, text), (boat, text))
+    assert ends["named for"] == (boat, THING)
     rows = read_snapshot(warehouse, snapshot)
     worth = {row["literal"] for row in rows["instances"].to_pylist() if "940000" in str(row)}
     assert worth == {"940000"}

@@ -34,7 +34,7 @@ from kpyramid.completion.types import (
     Proposal,
     find_stated,
 )
-from kpyramid.documents.words import JOINING, QUESTION_WORDS
+from kpyramid.documents.words import FUNCTION_WORDS, JOINING, QUESTION_WORDS
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -171,7 +171,7 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
         found = find_class(ends, schema, is_open=is_open)
-        written = sum(_WRITTEN.search(end.name) is not None for end in ends)
+        written = sum(_is_text(end.name) for end in ends)
         is_text = is_open and found == THING and written * 2 >= len(ends)
         return XSD + "string" if is_text else found
     fitting = {
@@ -185,8 +185,16 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     return next((datatype for datatype, n in fitting.items() if n >= least), XSD + "string")
 
 
-_WRITTEN = re.compile(r"\w@\w|://|^www\.|^\S+(?:\s+\S+){3}")
-"""An address, or four words and more: remarks and the like are no things."""
+_ADDRESS = re.compile(r"\w@\w|://|^www\.")
+_LONGEST_NOUN = 3
+"""Words; longer ones in small letters are remarks and the like."""
+
+
+def _is_text(value: str) -> bool:
+    """Whether a value is an address, or words that are no name: `The sale was moved to May`."""
+    words = value.split()
+    small = any(word.islower() and word not in FUNCTION_WORDS for word in words)
+    return _ADDRESS.search(value) is not None or (small and len(words) > _LONGEST_NOUN)
 
 
 def _fits(end: Named, wanted: str, schema: Schema, guess: bool, is_open: bool) -> bool:
@@ -533,7 +541,7 @@ _BEINGS = frozenset("identified_as known_as_role member_of_class occupation same
 _KIND = re.compile(r"(?:is|are|was|were)\s+(?:an?\s+|the\s+)?(?P<kind>.+)\s+(?P<link>in|of|by)")
 
 
-_DATES = {XSD + "gYear": "year", XSD + "gYearMonth": "month", XSD + "date": "date"}
+_DATES = {XSD + "gYear": "year", XSD + "gYearMonth": "date", XSD + "date": "date"}
 _SENSES = 6
 """Senses of a verb from which it is too vague without another word."""
 _LONGEST = 5

@@ -46,8 +46,10 @@ _NUMBERS = re.compile(
 )
 _DIGIT = re.compile(r"[0-9]")
 _AMOUNT = re.compile(
-    rf"(?P<sign>[-\u2212]?)(?:[A-Z]{{0,3}}[$€£¥]|(?:{CURRENCIES})(?=[\s\d]))\s?(?P<number>{NUMBER})"
-    r"(?:\s?(?P<scale>k|mn?|bn|tn)\b)?"
+    rf"(?P<sign>[-\u2212]?)(?:[A-Z]{{0,3}}[$€£¥]|(?:{CURRENCIES})(?=[\s\d]))\s?"
+    rf"(?!\d{{1,3}}\.\d{{3}}\b)(?P<number>{NUMBER})"  # "€1.200" is 1200 in German
+    r"(?:\s?(?P<scale>(?i:k|mn?|mio|mln|bn?|tn?))\b)?"
+    rf"(?=\s*(?:$|\(|/|(?i:per|each|a|{'|'.join(SCALES)})\b))"
 )
 _SHORT_SCALES = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _UNIT = re.compile(r"\s?(?:%|°\s?[CFK]?|[^\W\d]+[²³23]?(?:/[^\W\d]+[²³23]?)?)?")
@@ -118,8 +120,8 @@ def find_values(text: str) -> tuple[Value, ...]:
 
 
 def read_value(text: str) -> Date | Decimal | None:
-    """The date or number that a text consists of, apart from a unit or currency; else None."""
-    stripped = spell_amount(text.strip().strip("\"'"))
+    """The date or number that a text consists of, apart from a unit; None for other texts."""
+    stripped = text.strip().strip("\"'")
     values = find_values(stripped)
     if len(values) != 1 or values[0].start != 0:
         return None
@@ -132,8 +134,9 @@ def spell_amount(text: str) -> str:
     match = _AMOUNT.match(text)
     if match is None:
         return text
-    scale = f" {_SHORT_SCALES[match['scale'][0]]}" if match["scale"] else ""
-    return f"{match['sign']}{match['number']}{scale}{text[match.end() :]}"
+    scale = _SHORT_SCALES[match["scale"][0].lower()] if match["scale"] else ""
+    rest = text[match.end() :].lstrip()
+    return " ".join(filter(None, (f"{match['sign']}{match['number']}", scale, rest)))
 
 
 def find_month(name: str) -> int:

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -305,6 +305,8 @@ def repair_ontology(
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
     failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
+    asked = zip(files.checks, judged.checks, strict=True)
+    files = replace(files, checks=tuple(path for path, check in asked if check.count))
     faults = trace_broken(judged.broken, standing) if "shapes" in failed else []
     for _ in range(MOST_ROUNDS):
         if "checks" in failed:

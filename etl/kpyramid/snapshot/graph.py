@@ -195,7 +195,7 @@ def _list_subjects(
         for predicate, value in kind["says"].items():
             name = predicate.removesuffix("[]")
             term = spell(name) if name else f"iri({_RELATION})"
-            says.append((term, fill(value), name != predicate))
+            says.append((term, fill(value), predicate.endswith("[]")))
         yield kind["from"], fill(kind["iri"]), kind.get("in", ""), says
 
 

@@ -173,7 +173,8 @@ def ground_statements(
     dropped: list[Dropped] = []
     for statement in statements:
         spans = locate_quotation(chunk.text, text.folded, statement.evidence)
-        claim, quoted = (" ".join(w.split()) for w in (statement.claim, quote(text, spans)))
+        claim = " ".join(statement.claim.split())
+        quoted = " ".join(quote(text, spans).split())
         if not says_something(quoted):
             dropped.append(Dropped("no_evidence", claim or "an empty claim", text.whole))
             continue

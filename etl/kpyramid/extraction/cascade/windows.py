@@ -388,11 +388,12 @@ def note_triples(
     number = {name.casefold(): place for place, name in reversed([*enumerate(names, 1)])}
     facts: list[JsonValue] = []
     for row in rows:
-        noted: list[JsonValue] = [*row]
-        if len(row) == 3:
-            noted[::2] = [number.get(end.casefold(), end) for end in row[::2]]
-            noted.append(cite(text, row[::2]) or uncited)
-        facts.append(noted)
+        if len(row) != 3:
+            facts.append([*row])
+            continue
+        head, relation, tail = row
+        first, last = (number.get(end.casefold(), end) for end in (head, tail))
+        facts.append([first, relation, last, cite(text, (head, tail)) or uncited])
     things: list[JsonValue] = [[place, name, "other"] for place, name in enumerate(names, 1)]
     return {"entities": things, "facts": facts}
 

@@ -390,7 +390,9 @@ def _inflect_be(subject: Node, past: bool) -> str:
 
 
 def _word_be(past: bool, plural: bool) -> str:
-    return ("were" if past else "are") if plural else "was" if past else "is"
+    if plural:
+        return "were" if past else "are"
+    return "was" if past else "is"
 
 
 def is_past_clause(verb: Node, frames: dict[int, Frame]) -> bool:

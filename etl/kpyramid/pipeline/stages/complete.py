@@ -412,8 +412,9 @@ class Growth:
         there are no instances; strings carry no information either. An ontology from the corpus has
         both.
         """
-        nothing = {THING, XSD + "string"} & {proposal.domain, proposal.range}
-        return self.schema.knows_types and not self.is_open and bool(nothing)
+        if self.is_open or not self.schema.knows_types:
+            return False
+        return not {THING, XSD + "string"}.isdisjoint((proposal.domain, proposal.range))
 
     def _names_ends(self, proposal: Proposal) -> bool:
         """Whether an end has a specific class, in an ontology from the corpus."""

@@ -644,10 +644,8 @@ class Graph:
         """Whether each claim rests on a cell of a table; one more row for no claim, -1."""
         documents = find_rows(self.chunks["document_id"], self.documents["document_id"])
         chunks = find_rows(self.claims["chunk_id"], self.chunks["chunk_id"])
-        blocks, spans = (
-            combine_column(table[name])
-            for table, name in ((self.documents, "blocks"), (self.claims, "spans"))
-        )
+        blocks = combine_column(self.documents["blocks"])
+        spans = combine_column(self.claims["spans"])
         document, claim = (pc.list_parent_indices(each).to_numpy() for each in (blocks, spans))
         block, start = blocks.flatten(), spans.flatten().field("start").to_numpy()
         is_cell = pc.equal(block.field("kind"), "cell").to_numpy(zero_copy_only=False)

@@ -24,7 +24,7 @@ from kpyramid.documents.qualifiers import (
 )
 from kpyramid.documents.sentences import Span, split_sentences
 from kpyramid.documents.validity import date_fact
-from kpyramid.documents.values import read_value
+from kpyramid.documents.values import read_value, spell_amount
 from kpyramid.documents.words import (
     MODALS,
     RelationForm,
@@ -199,7 +199,7 @@ def read_facts(
                 continue
             ends = [located.find(raw, side) for side in ("head", "tail")]
             kinds = [tuple(row["type"] for row in end) for end in ends]
-            if not ends[1] and read_value(raw["tail"]) is not None:
+            if not ends[1] and read_value(spell_amount(raw["tail"])) is not None:
                 kinds[1] = ("QUANTITY",)  # a cell's number with the unit of its header
             relation = raw["relation"]
             if phrases[relation] == len(forms):
