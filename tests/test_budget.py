@@ -27,8 +27,8 @@ BUDGETS = {
     "serve": 533,
     "integrations": 153,
     "evaluation": 1132,
-    "pipeline": 8617,
-    "cli": 2944,
+    "pipeline": 8616,
+    "cli": 2943,
 }
 """Most code lines of each room; `root` is the modules beside the rooms."""
 

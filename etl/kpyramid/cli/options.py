@@ -310,8 +310,6 @@ class Commands(TyperGroup):
 class _TerminatedError(KeyboardInterrupt):
     """SIGTERM came: the command ends as at Ctrl-C."""
 
-    exit_code = 143
-
 
 class _CleanFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
@@ -341,8 +339,8 @@ def run_command(act: Callable[[], None], *, verbose: bool, as_json: bool = False
         _report_error(f"{e}. What was finished is kept; mend it and run the command again.", 8)
         raise typer.Exit(8) from e
     except KeyboardInterrupt as e:
-        code = getattr(e, "exit_code", 130)
-        ended = "Ended by SIGTERM" if isinstance(e, _TerminatedError) else "Stopped"
+        is_terminated = isinstance(e, _TerminatedError)
+        ended, code = ("Ended by SIGTERM", 143) if is_terminated else ("Stopped", 130)
         text = f"{ended}: {e}" if str(e) else f"{ended}. {_RESUMABLE}"
         say(text, err=True)
         _print_error(text, code)

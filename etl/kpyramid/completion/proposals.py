@@ -171,9 +171,9 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     literals = [end.name for end in ends if end.type == LITERAL]
     if len(literals) * 2 <= len(ends):
         found = find_class(ends, schema, is_open=is_open)
-        written = sum(_is_text(end.name) for end in ends)
-        is_text = is_open and found == THING and written * 2 >= len(ends)
-        return XSD + "string" if is_text else found
+        if is_open and found == THING and sum(_is_text(e.name) for e in ends) * 2 >= len(ends):
+            return XSD + "string"
+        return found
     fitting = {
         datatype: sum(parse_literal(text, datatype) is not None for text in literals)
         for datatype in _NUMBERS

@@ -304,12 +304,11 @@ def repair_ontology(
     labels = {each.iri: each.label for each in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
-    failed = {gate for gate, verdict in judged.gates.items() if verdict.startswith("fail")}
     asked = zip(files.checks, judged.checks, strict=True)
     files = replace(files, checks=tuple(path for path, check in asked if check.count))
-    faults = trace_broken(judged.broken, standing) if "shapes" in failed else []
+    faults = trace_broken(judged.broken, standing) if judged.broken else []
     for _ in range(MOST_ROUNDS):
-        if "checks" in failed:
+        if files.checks:
             faults += trace_violations(files, schema_turtle, standing, seconds=seconds)
         gone = {f"{fact} ." for fact in repair.settle(faults)}
         if not gone:
