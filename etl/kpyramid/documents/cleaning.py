@@ -255,7 +255,8 @@ def is_citation(line: str, share: float) -> bool:
 
 
 CLOSING = re.compile(
-    r"^(?:(?:(?:kind|kindest|best|warm|many) )?(?:regards|wishes|thanks)[,.!]?"
+    r"^(?:(?:with )?(?:(?:my|our|the|all) )?(?:(?:kind|kindest|best|good|warm|many) )?"
+    r"(?:regards|wishes|thanks)[,.!]?"
     r"|yours(?: sincerely| faithfully| truly)?,?|sincerely,?|cheers,?)$",
     re.I | re.M,
 )

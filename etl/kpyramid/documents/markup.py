@@ -104,15 +104,17 @@ def read_mail(data: bytes) -> Mail:
     title = _REPLY.sub("", str(subject)).strip() if subject else None
     if not is_html:
         content = content.replace("\r\n", "\n").partition("\n-- \n")[0]
-        content = _SIGNED.sub(lambda match: match[0].replace("\n", "\n\n"), content)
+        content = _SIGNED.sub(lambda match: _LINE.sub("\n\n", match[0]), content)
         content = render_markdown(content, html=False)
     return Mail(Markup(content, title or None), headers, attached)
 
 
 _SIGNED = re.compile(
-    rf"(?<=\n)(?:{CLOSING.pattern})(?:\n[^\n>]{{1,60}}){{1,5}}(?=\n\n|\n?\Z)", re.I | re.M
+    rf"(?<=\n)(?:{CLOSING.pattern})(?:\n(?!>|On .*:$)[^\n]{{0,80}})+$", re.I | re.M
 )
-"""The line that ends a letter with the lines after it: a name, a role, a firm."""
+"""The line that ends a letter with the short lines after it: a name, a role, a firm."""
+_LINE = re.compile(r"\n(?![a-z][^@\n]*$)", re.MULTILINE)
+"""A line end before a line that does not go on in small letters."""
 _REPLY = re.compile(r"\A\s*(?:(?:re|fwd?|aw|wg)\s*:\s*)+", re.IGNORECASE)
 
 

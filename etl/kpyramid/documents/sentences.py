@@ -150,10 +150,11 @@ def _ends_at_letter(text: str, following: int, end: int) -> bool:
 _INITIAL = re.compile(r"\w\.|(?:An|Do|He|No|So|You)(?:,| (?:and|et|&) )")
 """Another initial, or a surname that is also a word, in a list of authors."""
 _LETTERED = re.compile(
-    r"\b(?:\w{1,4}/|(?:appendix|bank|block|building|class|column|corridor|deck|dock|exhibit|factor"
-    r"|figure|gate|grade|group|hangar|hepatitis|influenza|level|lot|option|part"
-    r"|phase|plan|platform|point|product|room|schedule|section|site|table|terminal|type|unit"
-    r"|vitamin|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
+    r"\b(?:\w{1,4}/|(?:appendix|bank|bay|berth|block|boiler|box|building|channel|class|column"
+    r"|compressor|corridor|court|deck|dock|exhibit|factor|figure|gate|grade|group|hall|hangar"
+    r"|hepatitis|influenza|kiln|lane|level|line|lot|option|part|phase|plan|platform|point|product"
+    r"|pump|rack|room|row|schedule|section|shed|site|table|tank|terminal|tower|type|unit|valve"
+    r"|van|vitamin|ward|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
     re.IGNORECASE,
 )
 _LONGEST_LABEL = 24

@@ -502,16 +502,28 @@ def _agrees(frame: Frame) -> bool:
     if top.dep == "conj" and top.tag == "VB":
         lead = top.head.head if top.head.dep == "conj" and top.head.tag == "VB" else top.head
         helped = lead.tag != "VB" and lead.lemma in _HELPING  # "helps them see, hear and do"
+        helped = helped or any(_is_order(lead, subject) for subject in frame.subjects)
         return top.head.tag in {"VB", "VBP", "MD"} and frame.way != "own" and not helped
     if frame.way not in {"own", "antecedent"} or is_copula(top):
         return True
     noun = frame.subjects[0]
     if noun.pos != "NOUN" or any(c.dep in {"conj", "nummod"} for c in noun.children):
-        return True
+        return not _is_order(top, noun)
     if top.tag == "VBZ":
         return noun.tag != "NNS" or frame.way == "antecedent"
     shared = any(c.word == "of" for c in noun.children) or noun.lemma.lower() in WORDS["collective"]
     return noun.tag != "NN" or shared
+
+
+def _is_order(verb: Node, name: Node) -> bool:
+    """Whether a plain form after a name is no statement: "Press F12, wait for it", "Leak test".
+
+    Firms and teams may be plural: "Velm Foods say".
+    """
+    single = name.tag == "NNP" and name.entity in {"", "PERSON"} and name.text[-1] != "s"
+    single = single and all(c.dep not in {"conj", "nummod"} for c in name.children)
+    plain = verb.tag in {"VB", "VBP"} and verb.word == verb.lemma.lower()
+    return single and plain and all(c.dep != "aux" for c in verb.children)
 
 
 def _skips_subject(frame: Frame) -> bool:

@@ -459,8 +459,9 @@ def is_expletive(token: Node) -> bool:
         return True
     inner = [c for word in verb.children if word.dep in {"acomp", "attr"} for c in word.children]
     that = [c for c in (*verb.children, *inner) if c.dep in {"ccomp", "acl", "relcl"}]
+    supposed = any(c.tag == "MD" for c in verb.children)  # "it can be no accident that they fall"
     if verb.lemma == "be" and any(
-        m.word == "that" and m.dep == "mark" for c in that for m in c.children
+        m.word == "that" and (m.dep == "mark" or supposed) for c in that for m in c.children
     ):
         return True  # "it is no coincidence that they fall"
     if verb.lemma == "be" and "attr" in deps:  # "it is a bad idea to wait"

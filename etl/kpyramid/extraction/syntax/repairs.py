@@ -1076,10 +1076,20 @@ def _widen(node: Node, last: Node) -> None:
         node = node.head
 
 
+def _seat_change(bracket: Node) -> None:
+    """Attach what a bracket tells of an amount to it: "a fine of $500 (raised from $250)"."""
+    amount, *after = bracket.tree.nodes[max(bracket.i - 1, 0) : bracket.i + 2]
+    if amount.pos == "NUM" and after[-1].tag == "VBN" and after[-1].dep == "advcl":
+        noun = amount.head.head if amount.head.word == "of" else amount
+        _move(after[-1], noun)
+        after[-1].dep = "acl"
+
+
 def _lift_subject(bracket: Node) -> None:
     """Give a clause whose subject is inside "Name (...)" the name before the bracket."""
     tree, nodes = bracket.tree, bracket.tree.nodes
     if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
+        _seat_change(bracket)
         return
     closing = _OPENING[bracket.text]
     limit = min(bracket.i + _MAX_BRACKET, tree.sentences[bracket.sentence][1])
