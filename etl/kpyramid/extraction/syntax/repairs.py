@@ -208,6 +208,7 @@ _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
 _LASTING = frozenset("from since until till between through".split())
 _LEADING = _LASTING | {"after", "before", "with", "without"}
+_FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
 _MAX_BRACKET = 60
 """The most tokens between brackets; more are no aside."""
@@ -249,6 +250,8 @@ def repair_tree(tree: Tree) -> None:
             _join_byname(node)
         elif node.word in _LEADING and node.head.dep == "ROOT" and _opens_clause(node):
             _lower_mark(node)
+        elif node.word in _FRAMING and node.dep == "mark" and node.i < node.head.head.i:
+            _part_frame(node)
         elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
             _join_stranded(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
@@ -329,6 +332,18 @@ def repair_tree(tree: Tree) -> None:
         elif _PATH.match(node.text) and node.i and not node.children:
             _join_path(node)
     _retype_names(tree)
+
+
+def _part_frame(mark: Node) -> None:
+    """Give the main clause what stands before a clause: "In 1961, after the Beck rose, we met"."""
+    verb = mark.head
+    if verb.i < mark.i or verb.head.pos not in {"VERB", "AUX"} or verb.dep not in {"advcl", "ccomp"}:
+        return
+    verb.dep = "advcl"
+    for part in verb.children[:]:
+        if part.dep == "prep" and part.right_edge.i + 2 == mark.i:
+            _move(part, verb.head)
+    verb.left_edge = mark
 
 
 def _lower_condition(verb: Node) -> None:
