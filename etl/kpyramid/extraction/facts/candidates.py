@@ -284,6 +284,9 @@ def _shares_head(nouns: Sequence[Node]) -> bool:
     )
 
 
+_SHARES = frozenset("half majority most quarter quarters rest third thirds".split())
+
+
 def _is_shared_out(noun: Node) -> bool:
     """Whether an amount is of all members: "half of it is from sales and fees"."""
     if noun.dep != "pobj":
@@ -294,7 +297,10 @@ def _is_shared_out(noun: Node) -> bool:
     parts = [c for c in clause.children if c.dep in {"nsubj", "nsubjpass", "dobj"}]
     return any(
         c.entity in {"PERCENT", "MONEY"}
-        or (c.entity == "CARDINAL" and any(g.word == "of" for g in c.children))
+        or (
+            (c.entity == "CARDINAL" or c.word in _SHARES)
+            and any(g.word == "of" for g in c.children)
+        )
         or (c.dep == "dobj" and c.tag == "NNS" and is_counted(c))
         for c in parts
     )

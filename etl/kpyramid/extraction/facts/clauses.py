@@ -391,6 +391,9 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     nouns = [c for c in frame.top.children if c.dep in SUBJECTS and c.pos in {"NOUN", "PROPN"}]
     if any(first.pos == "NOUN" and _is_beside(first, second) for first, second in pairwise(nouns)):
         return "doubtful_subject"  # "of hepatic biliary | atresia includes"
+    points = verb.tag == "VB" and verb.lemma == "see" and "aux" not in frame.kids
+    if points and verb.head is verb:
+        return "advice"  # "Levels of callout; see chapter 2"
     if is_copula(verb) and any(s.word in _PLACE_ADVERBS and not s.children for s in frame.subjects):
         return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):

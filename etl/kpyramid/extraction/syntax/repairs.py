@@ -210,6 +210,8 @@ _LASTING = frozenset("from since until till between through".split())
 _LEADING = _LASTING | {"after", "before", "with", "without"}
 _FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
+_PARTS_OF_DAY = frozenset({"morning", "afternoon", "evening"})
+_TO = frozenset({"to", "until", "till", "–", "-"})
 _MAX_BRACKET = 60
 """The most tokens between brackets; more are no aside."""
 _MEDIA = frozenset("radio television tv cable fm am news".split())
@@ -260,7 +262,8 @@ def repair_tree(tree: Tree) -> None:
             _lift_exception(node)
         elif node.dep == "prep" and node.head.dep in {"dobj", "pobj"}:
             _lift_preposition(node)
-        elif node.dep == "prep" and node.word == "to" and node.head.pos == "VERB":
+        elif node.dep == "prep" and node.word in {"to", "in"} and node.head.pos == "VERB":
+            _lower_ratio(node)
             _lower_first_time(node)
         elif node.word == "for" and node.dep == "prep" and node.head.pos == "VERB":
             _lower_year(node)
@@ -303,6 +306,28 @@ def repair_tree(tree: Tree) -> None:
             _unseat_label(tree[node.i - 1])
         elif node.text == ":" and node.i:
             _attach_list(node)
+        if node.word in _TO and 0 < node.i < len(tree) - 1:
+            _join_days(tree[node.i - 1], node, tree[node.i + 1])
+        elif node.word == "between" and node.i + 3 < len(tree):
+            _join_amounts(node)
+        elif node.dep == "dep" and node.pos in _NOMINAL and node.head.pos == "VERB":
+            _read_gap(node)
+        elif node.dep == "conj" and node.pos == "NOUN" and node.head.pos == "VERB":
+            _read_verb(node)
+        elif node.dep == "conj" and node.head.dep == "dobj" and node.i + 1 < len(tree):
+            _seat_subject(node, tree.nodes[node.right_edge.i + 1 : node.right_edge.i + 2])
+        elif node.dep in {"dobj", "attr"} and node.left_edge.i > node.head.i + 1:
+            _part_object(node)
+        elif node.dep == "conj" and node.tag == "VBN" and node.head.dep == "oprd":
+            node.pos, node.tag = "ADJ", "JJ"  # "must keep it accessible and protected"
+        elif node.dep in {"xcomp", "advcl"} and node.tag == "VB":
+            _lower_infinitive(node)
+        elif node.dep == "nummod" and node.tag == "CD":
+            _part_count(node)
+        elif node.dep == "relcl" and node.lemma == "be":
+            _fill_copula(node)
+        elif node.dep == "advmod" and node.head.dep == "prep" and node.word in POLARITY["hedging"]:
+            node.head.dep = "dep"  # "it burned down, probably because of a stove"
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
             _unname_plural(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
@@ -337,13 +362,110 @@ def repair_tree(tree: Tree) -> None:
 def _part_frame(mark: Node) -> None:
     """Give the main clause what stands before a clause: "In 1961, after the Beck rose, we met"."""
     verb = mark.head
-    if verb.i < mark.i or verb.head.pos not in {"VERB", "AUX"} or verb.dep not in {"advcl", "ccomp"}:
+    if (
+        verb.i < mark.i
+        or verb.head.pos not in {"VERB", "AUX"}
+        or verb.dep not in {"advcl", "ccomp"}
+    ):
         return
     verb.dep = "advcl"
     for part in verb.children[:]:
         if part.dep == "prep" and part.right_edge.i + 2 == mark.i:
             _move(part, verb.head)
     verb.left_edge = mark
+
+
+def _join_days(first: Node, to: Node, last: Node) -> None:
+    """Make a range of days or months one time: "works Monday to Friday"."""
+    days = first.word in WEEKDAYS and last.word in WEEKDAYS
+    months = _IS_MONTH.fullmatch(first.text) and _IS_MONTH.fullmatch(last.text)
+    if (days or months) and not last.children and to.head is not last:
+        _attach((to, last), first, "nmod")
+        _widen(first, last)
+        _mark_entity((first, to, last), "DATE")
+
+
+def _join_amounts(between: Node) -> None:
+    """Make a range part of the noun after it: "landings of between 1,200 and 1,300 tonnes"."""
+    least, link, most = between.tree.nodes[between.i + 1 : between.i + 4]
+    counts = link.word == "and" and least.tag == most.tag == "CD" and most.dep == "nummod"
+    counts = counts and least.head in {most, most.head}
+    if counts and "DATE" not in {least.entity, most.entity}:
+        _attach((between, least, link), most, "quantmod")
+        most.left_edge = between
+        most.head.left_edge = min(most.head.left_edge, between, key=lambda n: n.i)
+
+
+def _read_gap(noun: Node) -> None:
+    """Give a subject without verb what follows it: "Orm opened in 1994, and Velm in 2013"."""
+    verb, before = noun.head, noun.tree[noun.left_edge.i - 1]
+    if noun.i < verb.i or before.text not in {",", ";", "and"}:
+        return
+    for part in verb.children[:]:
+        if part.dep == "prep" and part.i > noun.i:
+            _move(part, noun)
+
+
+def _read_verb(noun: Node) -> None:
+    """Make a verb of a bare noun that is joined to one: "begin at 16:00 and end by 18:30"."""
+    bare = all(c.dep in {"prep", "cc", "conj", "punct"} for c in noun.children)
+    if bare and noun.tag == "NN" and noun.head.tag in {"VB", "VBP"} and noun.left_edge is noun:
+        noun.pos, noun.tag, noun.lemma = "VERB", noun.head.tag, noun.word
+        _close_entity(noun.tree.nodes, noun.i - 2)
+
+
+def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
+    """Make a joined object the subject of the verb after it: "pay 4 % and boats pay 6 %"."""
+    for verb in after:
+        subjects = [c for c in verb.children if c.dep in _SUBJECTS]
+        joined = noun.tree[noun.left_edge.i - 1].dep == "cc" and verb.dep == "conj"
+        if joined and verb.tag in {"VBP", "VBZ", "VBD"} and not subjects:
+            _move(noun, verb)
+            noun.dep = "nsubj"
+
+
+def _part_object(noun: Node) -> None:
+    """Detach what a comma parts from its verb: "Alarm set at 25 ppm, evacuation at 100"."""
+    between = noun.tree.nodes[noun.head.i + 1 : noun.left_edge.i]
+    commas = sum(n.text == "," for n in between)
+    plain = any(n.dep in {"prep", "attr", "acomp"} for n in between) and noun.pos == "NOUN"
+    if commas == 1 and between[-1].text == "," and plain and noun.head.i < noun.i:
+        noun.dep = "dep"
+
+
+def _lower_infinitive(verb: Node) -> None:
+    """Attach an infinitive to its own subject: "asked for the sale to begin at noon"."""
+    nodes, to = verb.tree.nodes, next((c for c in verb.children if c.tag == "TO"), verb)
+    subject = nodes[to.i - 1]
+    leads = subject.dep == "pobj" and subject.head.word == "for"
+    if leads and subject.head.head is verb.head and subject.head.i == verb.head.i + 1:
+        _move(verb, subject)
+        verb.dep = "acl"
+
+
+def _part_count(number: Node) -> None:
+    """Return a number from a date to the noun it counts: "that year nineteen crews met"."""
+    noun = next(iter(number.tree.nodes[number.i + 1 : number.i + 2]), number)
+    if noun.tag != "NNS" or noun.entity:
+        return
+    if number.head is not noun:  # "Today 255 people"
+        _move(number, noun)
+        noun.left_edge = number
+    if number.entity == "DATE" and number.iob == "I":
+        _clear_type(number)
+
+
+def _fill_copula(copula: Node) -> None:
+    """Give a copula without complement what follows it: "drivers who are an hour late lose it"."""
+    after = copula.tree.nodes[copula.i + 1 : copula.i + _MAX_RISE]
+    late = next((n for n in after if n.head is copula.head.head and n.dep == "advmod"), None)
+    if late is None or late.left_edge.i != copula.right_edge.i + 1 or late.i > late.head.i:
+        return
+    if all(c.dep in {*_SUBJECTS, "aux", "neg"} for c in copula.children):
+        _move(late, copula)
+        late.dep = "acomp"
+        copula.right_edge = late.right_edge
+        copula.head.right_edge = late.right_edge
 
 
 def _lower_condition(verb: Node) -> None:
@@ -640,7 +762,8 @@ def _lower_alternative(joint: Node) -> None:
     end = joint.tree.sentences[joint.sentence][1]
     verb = joint.head if joint.head.pos in {"VERB", "AUX"} else joint.head.head
     above = (joint, joint.head, verb)
-    other = next((n for n in nodes[joint.i + 1 : end] if n.head in above), None)
+    after = (n for n in nodes[joint.i + 1 : end] if n.dep != "advmod")
+    other = next((n for n in after if n.head in above), None)
     if other is not None and (other.dep in _REPLACED or other.pos == "VERB"):
         _move(other, joint)
         other.dep = joint.dep = "dep"
@@ -891,6 +1014,18 @@ def _lower_trait(prep: Node) -> None:
         _move(prep, person)
         person.right_edge = prep.right_edge
         _widen(person.head, person)
+
+
+def _lower_ratio(prep: Node) -> None:
+    """Attach what goes with a number to it: "by 27 votes to 3", "one day in three"."""
+    before, after = prep.tree[prep.i - 1], prep.children
+    counted = is_counted(before) and len(after) == 1 and after[0].tag == "CD"
+    counted = counted and (prep.word == "in" or before.head.word == "by")
+    counted = counted and not after[0].children and after[0].entity not in {"DATE", "TIME", "MONEY"}
+    day = before.tag == "CD" and any(c.word in _PARTS_OF_DAY for c in after)
+    if counted or day:
+        _move(prep, before)
+        _widen(before, prep)
 
 
 def _lower_first_time(to: Node) -> None:
