@@ -102,7 +102,9 @@ def _extract_tree(
     is_read = {"table", "pair"} if given.blocks else {"pair"}
     if not given.blocks:
         pairs = (Block("pair", d.span.start, d.span.end) for d in left_out if d.reason == "pair")
-        first, *_, rest = given.text.partition("\n")
+        first, _, rest = given.text.partition("\n")
+        while (second := rest.partition("\n"))[0].isupper() and first.isupper():
+            first, _, rest = second  # the first line is a letterhead
         heads = _HEADING.fullmatch(first.strip()) and (first.isupper() or not rest[:1].strip())
         title = given.title or (first.strip() if heads else "")
         given = given._replace(title=title, blocks=tuple(pairs))

@@ -114,13 +114,19 @@ _ABOUT = re.compile(
 
 
 def find_named(title: str, text: str) -> str:
-    """The part of a title after an opening such as "About", if the text names only that part."""
-    lead = _ABOUT.match(title)
+    """The part of a title that its text names: after "About", before " - for drivers".
+
+    The text may name it by its head: "the officer" after "Role description: Duty officer".
+    """
     body = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
+    name, _, further = title.partition(" - ")
+    title = name if further[:1].islower() else title
+    lead = _ABOUT.match(title)
     if lead is None or title.casefold() in body:
         return title
     rest = title[lead.end() :]
-    return rest if rest.casefold() in body else title
+    words = BRACKET.sub("", rest).casefold().split()
+    return rest if rest.casefold() in body or f"the {words[-1]}" in body else title
 
 
 def read_title(title: str) -> Antecedent | None:
