@@ -559,7 +559,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
                 text = f"{part.limit} {text}".lstrip()
             roles.setdefault("place" if is_place else words, text)
     for prep in frame.verb.tree[tail.root].children:
-        for place in prep.children if tail.literal and prep.i > tail.last else ():
+        for place in (
+            prep.children if prep.dep == "prep" and tail.literal and prep.i > tail.last else ()
+        ):
             phrase = find_phrase(place)
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:

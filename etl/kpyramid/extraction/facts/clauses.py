@@ -200,7 +200,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
     stance = findings.stances[verb.i] = read_stance(frame, findings.frames)
     mood = stance.mood or find_condition(frame, named_in)
     mood = mood or find_wish(frame) or group.modality
-    if frame.chain and find_infinitive_mark(frame.top) is not None:
+    lead = frame.top.left_edge.i - 1
+    aims = frame.way == "antecedent" and verb.tree[lead].text == ","  # "a loan, to be repaid"
+    if (frame.chain or aims) and find_infinitive_mark(frame.top) is not None:
         mood = mood or "to"  # "may vote to appoint a clerk to keep the books"
     mood = mood or find_modal_above(frame, findings.frames)
     if _has_duty(frame) and not stance.negated and not any(map(is_denied, frame.subjects)):
@@ -394,6 +396,8 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     points = verb.tag == "VB" and verb.lemma == "see" and "aux" not in frame.kids
     if points and verb.head is verb:
         return "advice"  # "Levels of callout; see chapter 2"
+    if verb.lemma == "do" and any(c.word == "so" for c in verb.children):
+        return "doubtful_verb"  # "can lift a stop, and must do so in writing"
     if is_copula(verb) and any(s.word in _PLACE_ADVERBS and not s.children for s in frame.subjects):
         return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):

@@ -1078,6 +1078,8 @@ class Antecedents:
             if len(near) == 1:
                 self._refer(token, near[0][0])
             return len(near) == 1
+        if determiner == "no":
+            return False  # "There is no program for the Mac. The program"
         if telling and determiner not in _POINTING - {"the"} and not is_predicate_noun(token):
             phrase = find_phrase(token, full=True)
             bounded = any(

@@ -210,6 +210,7 @@ _LASTING = frozenset("from since until till between through".split())
 _LEADING = _LASTING | {"after", "before", "with", "without"}
 _FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
+_GAPPED = frozenset({"dep", "npadvmod"})
 _PARTS_OF_DAY = frozenset({"morning", "afternoon", "evening"})
 _TO = frozenset({"to", "until", "till", "–", "-"})
 _MAX_BRACKET = 60
@@ -254,6 +255,8 @@ def repair_tree(tree: Tree) -> None:
             _lower_mark(node)
         elif node.word in _FRAMING and node.dep == "mark" and node.i < node.head.head.i:
             _part_frame(node)
+        elif node.word == "if" and node.head.dep == "ROOT" and node.dep == "mark":
+            _part_order(node)
         elif node.dep == "prep" and not node.children and node.head.tag == "VBN":
             _join_stranded(node)
         elif node.dep == "prep" and node.word in _LASTING and node.head.pos in _NOMINAL:
@@ -310,7 +313,7 @@ def repair_tree(tree: Tree) -> None:
             _join_days(tree[node.i - 1], node, tree[node.i + 1])
         elif node.word == "between" and node.i + 3 < len(tree):
             _join_amounts(node)
-        elif node.dep == "dep" and node.pos in _NOMINAL and node.head.pos == "VERB":
+        elif node.dep in _GAPPED and node.pos in _NOMINAL and node.head.pos == "VERB":
             _read_gap(node)
         elif node.dep == "conj" and node.pos == "NOUN" and node.head.pos == "VERB":
             _read_verb(node)
@@ -326,8 +329,18 @@ def repair_tree(tree: Tree) -> None:
             _part_count(node)
         elif node.dep == "relcl" and node.lemma == "be":
             _fill_copula(node)
+        elif node.dep == "appos":
+            for part in (c for c in node.head.children if c.i == node.right_edge.i + 1):
+                if part.dep == "prep":  # "A means action, B within a month"
+                    _move(part, node)
+        elif node.dep == "acl" and node.head.head.dep == "agent":
+            prepared = node.head.head.head
+            if prepared.dep == "ROOT" and not any(c.dep in _SUBJECTS for c in prepared.children):
+                node.dep = "dep"  # "Prepared by Ann Holm, approved by the board"
         elif node.dep == "advmod" and node.head.dep == "prep" and node.word in POLARITY["hedging"]:
             node.head.dep = "dep"  # "it burned down, probably because of a stove"
+        elif node.word in {"since", "because"} and node.dep == "mark":
+            _part_reason(node)
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
             _unname_plural(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
@@ -399,7 +412,8 @@ def _join_amounts(between: Node) -> None:
 def _read_gap(noun: Node) -> None:
     """Give a subject without verb what follows it: "Orm opened in 1994, and Velm in 2013"."""
     verb, before = noun.head, noun.tree[noun.left_edge.i - 1]
-    if noun.i < verb.i or before.text not in {",", ";", "and"}:
+    timed = noun.dep == "npadvmod" and (noun.left_edge.word != "the" or noun.entity in LITERALS)
+    if noun.i < verb.i or before.text not in {",", ";", "and"} or timed:
         return
     for part in verb.children[:]:
         if part.dep == "prep" and part.i > noun.i:
@@ -428,7 +442,8 @@ def _part_object(noun: Node) -> None:
     """Detach what a comma parts from its verb: "Alarm set at 25 ppm, evacuation at 100"."""
     between = noun.tree.nodes[noun.head.i + 1 : noun.left_edge.i]
     commas = sum(n.text == "," for n in between)
-    plain = any(n.dep in {"prep", "attr", "acomp"} for n in between) and noun.pos == "NOUN"
+    plain = len(between) == 1 or any(n.dep in {"prep", "attr", "acomp"} for n in between)
+    plain = plain and noun.pos == "NOUN"
     if commas == 1 and between[-1].text == "," and plain and noun.head.i < noun.i:
         noun.dep = "dep"
 
@@ -466,6 +481,21 @@ def _fill_copula(copula: Node) -> None:
         late.dep = "acomp"
         copula.right_edge = late.right_edge
         copula.head.right_edge = late.right_edge
+
+
+def _part_order(mark: Node) -> None:
+    """Detach the order that the parser reads as a name: "If it shows the wrong way, press F2"."""
+    nodes = mark.tree.nodes[mark.i : mark.tree.sentences[mark.sentence][1]]
+    for node in (n for n in nodes if n.dep == "appos"):
+        node.dep = "dep"
+
+
+def _part_reason(mark: Node) -> None:
+    """Detach a reason behind a relative clause, of which it may be: "Bo, who left, since"."""
+    reason, nodes = mark.head, mark.tree.nodes
+    between = nodes[reason.head.i + 1 : mark.i]
+    if reason.dep == "advcl" and any(n.dep == "relcl" and n.head in between for n in between):
+        reason.dep = "dep"
 
 
 def _lower_condition(verb: Node) -> None:
@@ -1226,6 +1256,18 @@ def _widen(node: Node, last: Node) -> None:
         node = node.head
 
 
+def _part_bracket(bracket: Node) -> None:
+    """Detach phrases that contrast in a bracket: "from the first day (in Orland the third)"."""
+    first, second = None, None
+    for node in bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]:
+        if node.text in {")", "]"}:
+            break
+        if node.dep == "prep" and node.head.i < bracket.i:
+            first, second = first or node, node
+    if first is not None and first is not second and first.i == bracket.i + 1:
+        first.dep = second.dep = "dep"
+
+
 def _seat_change(bracket: Node) -> None:
     """Attach what a bracket tells of an amount to it: "a fine of $500 (raised from $250)"."""
     amount, *after = bracket.tree.nodes[max(bracket.i - 1, 0) : bracket.i + 2]
@@ -1238,6 +1280,7 @@ def _seat_change(bracket: Node) -> None:
 def _lift_subject(bracket: Node) -> None:
     """Give a clause whose subject is inside "Name (...)" the name before the bracket."""
     tree, nodes = bracket.tree, bracket.tree.nodes
+    _part_bracket(bracket)
     if bracket.i == 0 or nodes[bracket.i - 1].pos not in {"PROPN", "NOUN"}:
         _seat_change(bracket)
         return
