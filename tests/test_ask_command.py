@@ -98,7 +98,7 @@ def test_without_answer_nearest_that_was_found_is_shown(capsys: pytest.CaptureFi
 def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse) -> None:
     for data in (b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000):
         done = run(warehouse, "-", "--json", stdin=data)
-        assert done.exit_code == 3 and json.loads(done.stdout)["exit_code"] == 3
+        assert done.exit_code == json.loads(done.stdout)["exit_code"] == 3
 
 
 def test_a_decision_of_a_model_that_is_not_there_names_what_is_missing(

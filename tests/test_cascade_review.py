@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.sentences import Span
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.extraction.cascade.review import draw_facts, join_readings, read_verdicts
@@ -33,6 +31,7 @@ from tests.cascade_script import (
     open_cascade,
     write_merged,
 )
+from tests.commands import run_json
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
 from tests.rows import read_rows
@@ -263,10 +262,7 @@ def test_batches_and_recordings_answer_both_as_other_calls(
     file, replies = tmp_path / "settings.toml", tmp_path / "replies.jsonl.gz"
 
     def say(*words: object, warehouse: str = "w") -> Any:
-        options = ["--warehouse", tmp_path / warehouse, "--settings", file, "--json"]
-        found = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
-        assert found.exit_code == 0, found.output
-        return json.loads(found.stdout)
+        return run_json(*words, "--warehouse", tmp_path / warehouse, "--settings", file)
 
     given = open_settings(server.base_url)
     lines = [f"{name} = {json.dumps(value)}" for name, value in given["cascade"].items()]

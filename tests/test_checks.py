@@ -312,11 +312,8 @@ def test_command_ends_with_4_when_gate_fails(tmp_path: Path) -> None:
     assert said["gates"]["checks"].startswith("fail: Somebody was born. (Leon Batt")
     assert said["gates"]["consistent"] == "pass"
 
-    seed = commands.run("ontology", "check", "general")
-    assert seed.exit_code == 0, seed.output
-    assert "questions pass" in seed.stdout
-    absent = commands.run("ontology", "check", "nowhere")
-    assert absent.exit_code == 3
+    assert "questions pass" in commands.show("ontology", "check", "general")
+    commands.fails(3, "nowhere", "ontology", "check", "nowhere")
 
 
 @pytest.mark.slow

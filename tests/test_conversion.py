@@ -15,7 +15,7 @@ from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
-from tests.commands import run
+from tests.commands import fails, run, run_json
 from tests.corpora import use_quick_models, write_corpus
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
 from tests.rows import each_row
@@ -211,13 +211,12 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
     texts = {f"{n}.pdf": "%PDF" for n in range(5)} | {"b.doc": "x"}
     corpus = write_corpus(tmp_path / "corpus", texts)
 
-    done = run("build", corpus, "--warehouse", tmp_path / "w")
-
-    assert done.exit_code == 3
-    assert "none of its 6 files can be read" in done.stderr
-    assert "5 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 2 more." in done.stderr
-    assert "pip install 'kpyramid[files]'" in done.stderr
-    assert "save it as .docx" in done.stderr
+    said = (
+        "none of its 6 files can be read",
+        "5 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 2 more.",
+        *("pip install 'kpyramid[files]'", "save it as .docx"),
+    )
+    fails(3, said, "build", corpus, "--warehouse", tmp_path / "w")
     assert not [*(tmp_path / "w").glob("cache/results/*")]
 
 
@@ -232,7 +231,7 @@ def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.M
 
     planned = run("plan", corpus, *place)
     built = run("build", corpus, *place)
-    again = json.loads(run("plan", corpus, *place, "--json").stdout)
+    again = run_json("plan", corpus, *place)
 
     for done, head in ((planned, "  "), (built, "Not read: ")):
         first = done.stdout.splitlines()[:3]

@@ -1,8 +1,5 @@
 """What an ontology's axioms and shapes forbid is refused value by value, inverses included."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -21,6 +18,7 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
+from tests.processes import run_python
 from tests.rows import each_row, read_rows, read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
@@ -164,16 +162,8 @@ def test_demands_come_in_the_same_order_in_every_process() -> None:
         "import sys; from kpyramid.ontology.constraints import read_constraints; "
         "print([(c.flags, c.message) for c in read_constraints(sys.argv[1], source='t')])"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script, turtle],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(printed) == 1
+    seeds = ({"PYTHONHASHSEED": seed} for seed in "123")
+    assert len({run_python(script, turtle, env=seed) for seed in seeds}) == 1
 
 
 def test_a_costly_pattern_is_judged_at_once() -> None:
@@ -184,10 +174,7 @@ def test_a_costly_pattern_is_judged_at_once() -> None:
         "(c,) = read_constraints(sys.argv[1], source='t'); "
         "print(c.allows('a' * 60, ''), c.allows('a' * 60 + '!', ''))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, turtle], capture_output=True, check=True, timeout=120
-    )
-    assert done.stdout.split() == [b"True", b"False"]
+    assert run_python(script, turtle, timeout=120).split() == ["True", "False"]
 
 
 def test_a_pattern_that_looks_ahead_is_left_to_the_validator() -> None:

@@ -5,14 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import BudgetError, EndpointError, GateError, SettingsError
 from kpyramid.pipeline.build import call_stage
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
-from tests import reader
+from tests import commands, reader
 from tests.corpora import TEXTS, list_marks, make_settings, read_snapshot, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, list_facts, open_settings, read_rows, run, run_stages
@@ -96,8 +94,8 @@ def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
     )
 
     def call(*words: str) -> tuple[int, str]:
-        places = ("--warehouse", str(tmp_path / "w"), "--settings", str(settings), "--json")
-        done = CliRunner().invoke(app, [*words, *places])
+        places = ("--warehouse", tmp_path / "w", "--settings", settings, "--json")
+        done = commands.run(*words, *places)
         return done.exit_code, done.output
 
     assert call("batch", "submit", str(corpus))[0] == 0

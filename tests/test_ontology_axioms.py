@@ -1,9 +1,6 @@
 """Nothing that an ontology states is lost between reading and writing it."""
 
 import hashlib
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -13,6 +10,7 @@ from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import parse_schema, write_schema
 from kpyramid.ontology.turtle import parse_turtle
+from tests.processes import run_python
 from tests.rows import read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
@@ -63,16 +61,8 @@ def test_axioms_are_alike_in_every_process_whatever_the_order_and_names() -> Non
         "w = write_schema(parse_schema(sys.stdin.read(), source='s')); "
         "print(hashlib.sha256(w.encode()).hexdigest())"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=RICH,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=env | {"PYTHONHASHSEED": "7"},
-    )
-    assert done.stdout.strip() == hashlib.sha256(write_schema(SCHEMA).encode()).hexdigest()
+    printed = run_python(code, input=RICH, env={"PYTHONHASHSEED": "7"})
+    assert printed.strip() == hashlib.sha256(write_schema(SCHEMA).encode()).hexdigest()
     triples = parse_turtle(RICH, source="r")
     assert write_axioms(triples) == write_axioms(reversed(triples))
     one = "_:x :p [ :q 1 ] . _:x :p [ :q 2 ] ."

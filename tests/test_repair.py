@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
 from kpyramid.ontology.validation.checks import trace_violations
@@ -19,6 +17,7 @@ from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import read_head
+from tests import commands
 from tests.corpora import hash_tree, make_settings, read_snapshot, use_quick_models, write_corpus
 
 KPG = "https://w3id.org/kpyramid/general#"
@@ -207,7 +206,7 @@ def run(folder: Path, settings: Settings) -> BuildOutcome:
 
 
 def verify(folder: Path, snapshot: str) -> int:
-    done = CliRunner().invoke(app, ["verify", snapshot, "--warehouse", str(folder / "w")])
+    done = commands.run("verify", snapshot, "--warehouse", folder / "w")
     return done.exit_code
 
 
