@@ -1,6 +1,7 @@
 """Commands in this process: what they print, and how they end."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,8 @@ def fails(code: int, said: str | Sequence[str], *arguments: object, **options: A
     done = run(*arguments, **options)
     assert done.exit_code == code, done.output
     assert done.stdout == "" or (code == 4 and done.stdout.startswith("Not published: "))
-    assert done.stderr.count("Error") == 1 and "Traceback" not in done.output
+    assert len(re.findall("^Error: |─ Error ─", done.stderr, re.MULTILINE)) == 1, done.stderr
+    assert "Traceback" not in done.output
     for words in [said] if isinstance(said, str) else said:
         assert words in " ".join(done.stderr.split()), done.stderr
     return str(done.stderr)

@@ -34,7 +34,7 @@ from tests.cascade_script import (
 from tests.commands import run_json
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 SENTENCES = [Span(0, 39), Span(40, 85), Span(86, len(TEXT))]
 RULED = replace(
@@ -137,10 +137,7 @@ def test_both_need_windows(cascade: dict[str, Any]) -> None:
 
 # Builds.
 
-TEXTS = {
-    "a.txt": "Ada knew Bob. Bob liked Cleo. Cleo praised Dora.",
-    "b.txt": "Dora met Emil. Emil left Fred.",
-}
+TEXTS = read_bodies("cascade_review.texts")
 LISTED = re.compile(r"^F(\d+)\| (.*?) \| .*$", re.MULTILINE)
 
 

@@ -24,6 +24,7 @@ from kpyramid.storage.contracts import (
 )
 from kpyramid.storage.memory import map_table
 from tests.processes import run_python
+from tests.rows import read_text
 
 TABLES = {
     *("documents", "chunks", "claims", "mentions", "raw_triples", "entities", "relations"),
@@ -269,17 +270,7 @@ assert len(os.listdir("/proc/self/task")) == before
     run_python(code, cwd=tmp_path)
 
 
-GOOD = """
-table = "things"
-version = 1
-about = "Things."
-key = ["thing_id"]
-
-[[columns]]
-name = "thing_id"
-type = "string"
-about = "Key."
-"""
+GOOD = read_text("contracts_things.toml")
 
 
 @pytest.mark.parametrize(

@@ -18,13 +18,9 @@ from kpyramid.storage.layout import Warehouse
 from tests.commands import fails, run, run_json
 from tests.corpora import use_quick_models, write_corpus
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
-LINES = (
-    "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
-    "twenty years old, and founded a school of chemistry there with the",
-    "help of her brother Olav, who was a painter.",
-)
+LINES = read_rows("conversion.lines")
 WRITTEN = {
     "a.pdf": make_pdf(LINES, ["The second page ends here."], title="On Ida"),
     "b.docx": make_docx("Ida Berg was born in Lund.", "Ann Lee is CEO of Orm."),

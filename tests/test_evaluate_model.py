@@ -13,11 +13,9 @@ from tests import commands
 from tests.asked_model import script, write_llm
 from tests.corpora import HashEmbedder, copy_shared_build, encode_lines
 from tests.loopback import serve
+from tests.rows import read_bodies
 
-QUESTIONS = [
-    {"id": "leon", "question": "Where was Leon Batt born?", "answer": "Oslo"},
-    {"id": "city", "question": "In which city was Leon Batt born?", "answer": "Bergen"},
-]
+QUESTIONS = read_bodies("evaluate_model.questions")
 SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
 PRICES = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
 

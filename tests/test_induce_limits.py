@@ -23,18 +23,8 @@ from tests.rows import each_row, read_rows, read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
 HEAD = read_turtle("induce_limits_head")
-CLASSES = """
-:Agent a owl:Class ; rdfs:label "agent" .
-:Person a owl:Class ; rdfs:label "person" ; rdfs:subClassOf :Agent ; kp:entityType "PERSON" .
-:Organisation a owl:Class ; rdfs:label "organisation" ; rdfs:subClassOf :Agent ;
-    kp:entityType "ORG" .
-:Work a owl:Class ; rdfs:label "work" ; kp:entityType "WORK_OF_ART" .
-"""
-ADVISES = """
-:advised a owl:ObjectProperty ; rdfs:label "advised" ; rdfs:domain :Person ; rdfs:range :Person .
-:student a owl:ObjectProperty ; rdfs:label "was advised by" ; rdfs:domain :Person ;
-    rdfs:range :Person ; owl:inverseOf :advised .
-"""
+CLASSES = read_turtle("induce_limits_classes")
+ADVISES = read_turtle("induce_limits_advises")
 
 
 def induce(more: str, statements: Sequence[Statement], shapes: str = "") -> dict[str, pa.Table]:
@@ -46,11 +36,7 @@ def advise(head: str, phrase: str, tail: str) -> Statement:
     return (head, "PERSON", phrase, tail, "PERSON")
 
 
-MAKERS = """
-:hasMaker a owl:ObjectProperty ; rdfs:label "was made by" ; rdfs:domain :Work ;
-    rdfs:range :Agent ; owl:inverseOf :authorOf .
-:authorOf a owl:ObjectProperty ; rdfs:label "wrote" ; rdfs:domain :Person ; rdfs:range :Work .
-"""
+MAKERS = read_turtle("induce_limits_makers")
 
 
 def test_what_an_inverse_cannot_hold_is_no_value() -> None:
@@ -75,12 +61,7 @@ def test_a_fact_in_the_words_of_both_inverses_is_one_instance(backends: str) -> 
     assert list_members(tables) == {("Ada Byron", "Person"), ("Dune", "Work")}
 
 
-NOTHING = (
-    (":Person rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :advised ; "
-     "owl:maxCardinality 0 ] .", ""),
-    ("", ":S a sh:NodeShape ; sh:targetClass :Person ; "
-     "sh:property [ sh:path :advised ; sh:maxCount 0 ] ."),
-)  # fmt: skip
+NOTHING = read_rows("induce_limits.nothing")  # fmt: skip
 
 
 @pytest.mark.parametrize(("axioms", "shapes"), NOTHING, ids=["axiom", "shape"])

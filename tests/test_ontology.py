@@ -17,18 +17,13 @@ from kpyramid.ontology.schema import (
 )
 from kpyramid.ontology.store import InstanceStatement, OntologyStore, entity_iri, write_instances
 from tests.processes import run_python
-from tests.rows import each_row, read_rows
+from tests.rows import each_row, read_rows, read_turtle
 
 FOLDER = Path(__file__).parent.parent / "ontology"
 GENERAL = FOLDER.joinpath("general.ttl").read_text(encoding="utf-8")
 SCHEMA = parse_schema(GENERAL, source="general.ttl")
 KPG = "https://w3id.org/kpyramid/general#"
-PREFIXES = """@prefix : <https://example.org/o#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-<https://example.org/o> a owl:Ontology .
-"""
+PREFIXES = read_turtle("ontology_head")
 
 
 def state(subject: str, name: str, target: str, *, label: str = "Marie Curie") -> InstanceStatement:

@@ -15,26 +15,7 @@ from tests.rows import read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = read_turtle("ontology_axioms_head")
-RICH = (
-    HEAD
-    + """
-:A a owl:Class ; rdfs:label "a", "Zed", "Bürger"@de ; owl:disjointWith :B ;
-    skos:exactMatch <https://example.org/other#A> ; rdfs:isDefinedBy <https://example.org/o> ;
-    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ],
-        [ a owl:Restriction ; owl:onProperty :q ; owl:someValuesFrom
-            [ owl:unionOf ( :A :B [ owl:complementOf :C ] ) ] ] .
-:B a owl:Class ; rdfs:label "b" ;
-    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ] .
-:C a owl:Class ; rdfs:label "c" ; rdfs:subClassOf :A ; owl:equivalentClass :D .
-:D a owl:Class ; rdfs:label "d" .
-:p a owl:ObjectProperty, owl:SymmetricProperty ; rdfs:label "p" ; rdfs:domain :A ; rdfs:range :A ;
-    owl:propertyChainAxiom ( :p :p ) .
-:q a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "q" ; rdfs:domain :A ;
-    rdfs:range :A ; rdfs:subPropertyOf :p .
-:i a :A ; owl:sameAs :j ; :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [] ] ] ] ] ] ] ] ] ] .
-[] a owl:AllDisjointClasses ; owl:members ( :B :C :D ) .
-"""
-)
+RICH = HEAD + read_turtle("ontology_axioms_rich")
 SCHEMA = parse_schema(RICH, source="rich.ttl")
 
 

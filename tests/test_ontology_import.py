@@ -23,21 +23,13 @@ from kpyramid.ontology.validation.shapes import judge_shapes
 from kpyramid.storage.layout import Warehouse
 from tests import commands
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
-from tests.rows import each_row, read_rows, read_turtle
+from tests.rows import each_row, read_rows, read_text, read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = read_turtle("ontology_import_head")
 ONTOLOGY = HEAD + "<https://example.org/o> a owl:Ontology .\n"
-CLASSES = (
-    ":Agent a owl:Class . :Person a owl:Class ; rdfs:subClassOf :Agent .\n"
-    ":Firm a owl:Class ; rdfs:subClassOf :Agent . :Place a owl:Class .\n"
-)
-RDF_XML = (
-    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
-    'xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#">'
-    '<owl:Class rdf:about="https://example.org/o#A"><rdfs:label>{}</rdfs:label></owl:Class>'
-    "</rdf:RDF>"
-)
+CLASSES = read_turtle("ontology_import_classes")
+RDF_XML = read_text("ontology_import.rdf")
 
 
 @pytest.fixture(autouse=True)

@@ -22,26 +22,13 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from tests import commands
 from tests.corpora import build_told, encode_lines, open_told
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_text
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 PUBLIC_ONES = read_bodies("scopes.public_ones")
 LABELLED = read_bodies("scopes.labelled")
-DECISIONS = """
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "betrayed"
-definition = "Whom a person betrayed."
-domain = "https://w3id.org/kpyramid/general#Person"
-range = "https://w3id.org/kpyramid/general#Person"
-[[proposal]]
-decision = "accept"
-kind = "class"
-label = "smuggler"
-domain = "https://w3id.org/kpyramid/general#Person"
-"""
+DECISIONS = read_text("scopes.toml")
 SECRET = (
     *("Vance", "Marbury", "Turin", "chief executive", "Boone", "Aster Pictures", "1643"),
     *("Quill", "Zorn", "Krell", "Taub", "betray", "smuggler", "Sir John", "boat", "Paris"),

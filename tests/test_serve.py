@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.needs("serve")
 
-ROWS = [
-    {"id": "a", "title": "Harlow", "text": "John Harlow was born in Leeds. Harlow founded Aster."},
-    {"id": "b", "text": "Mara Quill bought Aster in 1998.", "access": ["board"]},
-    {"id": "c", "text": "<script>alert(1)</script> Ltd was founded by Nils Vik in 1990."},
-]
+ROWS = read_bodies("serve.rows")
 LATER = [*ROWS, {"id": "d", "text": "Eva Lund was born in Bergen."}]
 HEADER, SECRET = "X-Labels", "Quill"
 

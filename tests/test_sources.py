@@ -509,19 +509,8 @@ def test_a_table_of_cells_never_loses_a_label(
     assert lost == dict.fromkeys(refused, "bad_access")
 
 
-NEARLY_ACCESS = (
-    "Access|acess|accesss|acccess|acces|accses|ccess|cacess|axcess|asscess|acceess|accès|"
-    "acceso|accesses|access_|_access| access|access:|$access|access[]|access.0|access1|"
-    "acc ess|a.c.c.e.s.s|ac\u200bcess|\u0430ccess|\u0430\u0441\u0441\u0435\u0455\u0455|"
-    "\u03b1ccess|ａccess|𝐚𝐜𝐜𝐞𝐬𝐬|@ccess|acce$$|4cce55|accessLabels|access_list|access groups|"
-    "metadata.access|metadata_access|docAccess|kp:access"
-).split("|")
-OTHER_NAMES = (
-    "accessed|accession|accession_number|access_date|access date|accessRights|"
-    "dcterms:accessRights|open_access|access_level|access_id|isAccessibleForFree|accessor|"
-    "success|process|excess|recess|assess|accept|accent|address|adress|across|aces|acc|"
-    "acc@5|acc5|2024|4355|cases|classes"
-).split("|")
+NEARLY_ACCESS = read_rows("sources.nearly_access")
+OTHER_NAMES = read_rows("sources.other_names")
 
 
 def test_what_is_nearly_named_access_is_told_from_other_names() -> None:

@@ -21,7 +21,7 @@ from kpyramid.settings import AUTO
 from kpyramid.storage.declarations import locate_ontology
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import HashEmbedder, build_corpus, make_settings, read_snapshot, use_quick_models
-from tests.rows import read_bodies
+from tests.rows import read_bodies, read_text
 
 FILES = locate_ontology(AUTO)
 assert FILES is not None
@@ -183,13 +183,7 @@ def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
         assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
 
 
-BOATS = """Boat,Skipper,Length (m),Value (GBP million),Next survey,Contact,Named for,Remarks
-Gannet,Aled Pryce,11.8,0.94,2027-02,aled@a.org,The Lord of the Moor,One engine from March on
-Bonny Lass,Tom Eskdale,9.6,1.2,2026-11,tom@a.org,The Lady of the Lake,The sale was moved to May
-Provider,Ruth Cammish,9.9,0.5,2027-05,ruth@a.org,Ministry of Fish Affairs,Nets were lost in May
-Grey Swan,Hana Volk,12.4,2,2026-10,hana@a.org,The Return of the Fox,Joined after a storm
-Good Hope,Orla Dunn,10.1,1.75,2026-09,orla@a.org,The Song of the Sea,Is for sale since June
-"""
+BOATS = read_text("top_boats.csv")
 
 
 @pytest.mark.slow
