@@ -1,6 +1,7 @@
 """A cascade whose model answers from a script: what is asked, what is replied, what is read."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -196,3 +197,11 @@ def list_reasons(extraction: Extraction) -> list[str]:
 
 def list_triples(extraction: Extraction) -> list[Row]:
     return [(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
+
+
+def check_closed(content: str, begins: str) -> None:
+    """Only the end of a message closes its data, and no line of the data begins so."""
+    closing = content.partition("\n")[0].replace("<", "</")
+    assert content.count(closing) == 1
+    assert content.endswith(closing)
+    assert not re.search(begins, content, re.MULTILINE)

@@ -223,10 +223,10 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    use_quick_models(monkeypatch)
     table = "| Name | Born |\n| --- | --- |\n| Ada | 1815 |\n| Bob | 1820 |\n"
     corpus = write_corpus(tmp_path / "corpus", {**TEXTS, "c.md": f"{table}\nGus met Hal.\n"})
     silent = {"check"}

@@ -16,7 +16,7 @@ from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
 from tests.commands import fails, run, run_json
-from tests.corpora import use_quick_models, write_corpus
+from tests.corpora import write_corpus
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
 from tests.rows import each_row, read_rows
 
@@ -218,8 +218,8 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_without_extra")
-def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_plan_build_and_report_name_unread(tmp_path: Path) -> None:
     texts = {"a.txt": "Ida Berg was born in Lund."} | {f"{n}.pdf": "%PDF" for n in range(4)}
     texts["l.jsonl"] = '{"text": "Ann Lee lives in Oslo."}\nno\n'
     corpus = write_corpus(tmp_path / "corpus", texts)

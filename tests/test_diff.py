@@ -263,10 +263,8 @@ def test_comparison_needs_nothing_of_builds(built: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-def test_terms_and_settings_that_differ_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_terms_and_settings_that_differ_are_named(tmp_path: Path) -> None:
     warehouse, corpus = Warehouse(tmp_path / "w"), write_records(tmp_path / "c", dict(TEXTS))
     first = make_settings(chunk={"max_tokens": 24, "overlap_tokens": 6})
     other = make_settings(chunk={"max_tokens": 32, "overlap_tokens": 6}, complete={"most_open": 3})

@@ -39,7 +39,6 @@ from tests.corpora import (
     count_recomputed,
     hash_tree,
     shared_corpus,
-    use_quick_models,
     write_corpus,
 )
 from tests.publishers import START, name_day
@@ -205,10 +204,8 @@ def test_an_unreadable_ref_or_lease_stops_it_before_anything_moves(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_a_build_after_gc_is_the_same_and_computes_nothing_that_was_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_a_build_after_gc_is_the_same_and_computes_nothing_that_was_kept(tmp_path: Path) -> None:
     warehouse, last = copy_shared_build(tmp_path / "w")
     small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:2]))
     older = build_corpus(small, warehouse, ref="trial", order="1").snapshot

@@ -28,7 +28,6 @@ from tests.corpora import (
     count_recomputed,
     encode_lines,
     read_snapshot,
-    use_quick_models,
 )
 from tests.rows import each_row, read_bodies, read_rows
 
@@ -227,10 +226,8 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("Anna Holm founded Aster Pictures.")
     warehouse = Warehouse(tmp_path / ".warehouse")
@@ -250,8 +247,8 @@ def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
 
 
 @pytest.mark.slow
-def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_spans_match_in_every_script(tmp_path: Path) -> None:
     texts = {
         "cjk.txt": "漢字は文字である。東京は日本の首都だ。" * 5,
         "rtl.txt": "שלום עולם. ירושלים היא עיר. مرحبا بالعالم.",

@@ -187,10 +187,10 @@ BOATS = read_text("top_boats.csv")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    use_quick_models(monkeypatch)
     corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
     corpus.mkdir()
     (corpus / "boats.csv").write_text(BOATS)
@@ -215,10 +215,10 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_another_ontology_of_a_ref_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    use_quick_models(monkeypatch)
     corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
     corpus.mkdir()
     (corpus / "a.txt").write_text("Orla Dunn was born in Lund. Orla Dunn founded Velt Foods.")
