@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
@@ -88,6 +88,18 @@ class ScriptedAsker:
     @property
     def tasks(self) -> list[str]:
         return [request.task for request in self.asked]
+
+
+def reply_by_task(**made: Any) -> Script:
+    """What a model says by task, as JSON; of a list one after the other, the last one on."""
+
+    def reply(request: Request) -> str | FailureKind:
+        said = made[request.task]
+        if isinstance(said, list):
+            said = said.pop(0) if len(said) > 1 else said[0]
+        return said if isinstance(said, FailureKind) else json.dumps(said)
+
+    return reply
 
 
 class CountingScript(ScriptedAsker):

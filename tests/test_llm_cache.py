@@ -28,7 +28,7 @@ from kpyramid.settings import LLMSettings
 from kpyramid.storage.bucket import BucketStore, open_blobs
 from kpyramid.storage.store import BlobStore, FolderStore
 from tests.processes import wait_until
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_rows
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}
@@ -218,18 +218,7 @@ def test_failed_export_leaves_the_file_before_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"{", "Expecting"),
-        (b"[]", "no object"),
-        (b"\xff\xfe", "decode"),
-        (b"{}", "key"),
-        (b'{"key": "short", "task": "t", "version": 1, "model": "", "response": {}}', "key"),
-        (b'{"key": "%s", "task": 1, "version": 1, "model": "", "response": {}}', "task"),
-        (b'{"key": "%s", "task": "t", "version": true, "model": "", "response": {}}', "version"),
-        (b'{"key": "%s", "task": "t", "version": 1, "model": "", "response": []}', "response"),
-        (
-            b'{"key": "%s", "task": "t", "version": 1, "model": "", "response": {}, "sha256": ""}',
-            "changed",
-        ),
+        *((line.encode("latin-1"), said) for line, said in read_rows("llm_cache.damaged_lines")),
         (b"[" * 100_000, "recursion"),
     ],
 )
