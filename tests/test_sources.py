@@ -76,30 +76,13 @@ def test_each_format_gives_text_and_its_fields(tmp_path: Path) -> None:
         assert {key: document[key] for key in expected} == expected, name
 
 
-WORDS = "Größe – naïve “quote”. 漢字。 שלום עולם. 😀"
-
-
-def test_each_encoding_is_decoded(tmp_path: Path) -> None:
-    charset = "<meta http-equiv=x content='text/html; charset=Shift_JIS'><p>漢"
-    for name, text, encoding, expected in [
-        ("utf8.txt", WORDS, "utf-8", WORDS),
-        ("bom.txt", WORDS, "utf-8-sig", WORDS),
-        ("utf16le.txt", f"\ufeff{WORDS}", "utf-16-le", WORDS),
-        ("utf16be.txt", f"\ufeff{WORDS}", "utf-16-be", WORDS),
-        ("utf32.txt", WORDS, "utf-32", WORDS),
-        ("declared.html", '<meta charset="windows-1252"><p>café', "cp1252", "café"),
-        ("declared2.html", charset, "shift_jis", "漢"),
-        ("mark_beats_declaration.html", "<meta charset=cp1252><p>é", "utf-8-sig", "é"),
-        ("says_utf16_is_not.html", "<meta charset=utf-16><p>é", "utf-8", "é"),
-        ("says_idna.html", "<meta charset=idna><p>é", "utf-8", "é"),
-        ("says_escape.html", r"<meta charset=unicode_escape><p>\x41", "ascii", r"\x41"),
-        ("endings.txt", "a\r\nb\rc\n", "ascii", "a\nb\nc\n"),
-        ("bom.csv", "id,text\n1,ä\n", "utf-8-sig", "ä"),
-        ("bom.jsonl", '{"id": 1, "text": "ä"}', "utf-16", "ä"),
-    ]:
-        documents, rejects = ingest_files(tmp_path / name, {name: text.encode(encoding)})
-        assert rejects == {}
-        assert [row["text"] for row in documents.values()] == [expected]
+@each_row("name, text, encoding, expected")
+def test_each_encoding_is_decoded(
+    tmp_path: Path, name: str, text: str, encoding: str, expected: str
+) -> None:
+    documents, rejects = ingest_files(tmp_path / name, {name: text.encode(encoding)})
+    assert rejects == {}
+    assert [row["text"] for row in documents.values()] == [expected]
 
 
 BROKEN: dict[str, tuple[bytes, dict[str, str]]] = {
