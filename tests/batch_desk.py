@@ -30,6 +30,7 @@ from kpyramid.llm.task import Message, Request, describe_model, key_request
 from kpyramid.settings import LLMSettings, ModelPrice
 from kpyramid.storage.store import FolderStore
 from tests.loopback import Loopback
+from tests.rows import read_bodies
 
 RUN = "nightly"
 PRICES = {"small": ModelPrice(input=1.0, output=4.0)}
@@ -37,12 +38,7 @@ HASTY = replace(LIMITS, doubt=0.0)
 """Believes at once what the server denies."""
 DAY, NOW = 86_400.0, 1_000_000.0
 
-SCHEMA: Mapping[str, JsonValue] = {
-    "type": "object",
-    "properties": {"claims": {"type": "array", "items": {"type": "string"}}},
-    "required": ["claims"],
-    "additionalProperties": False,
-}
+SCHEMA: Mapping[str, JsonValue] = read_bodies("batch_desk.schema")
 
 
 def make_settings(base_url: str | None, **values: object) -> LLMSettings:

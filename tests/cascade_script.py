@@ -1,11 +1,12 @@
 """A cascade whose model answers from a script: what is asked, what is replied, what is read."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kpyramid.documents.sentences import Span
 from kpyramid.extraction.cascade.reading import Cascade
@@ -87,6 +88,18 @@ class ScriptedAsker:
     @property
     def tasks(self) -> list[str]:
         return [request.task for request in self.asked]
+
+
+def reply_by_task(**made: Any) -> Script:
+    """What a model says by task, as JSON; of a list one after the other, the last one on."""
+
+    def reply(request: Request) -> str | FailureKind:
+        said = made[request.task]
+        if isinstance(said, list):
+            said = said.pop(0) if len(said) > 1 else said[0]
+        return said if isinstance(said, FailureKind) else json.dumps(said)
+
+    return reply
 
 
 class CountingScript(ScriptedAsker):
@@ -196,3 +209,11 @@ def list_reasons(extraction: Extraction) -> list[str]:
 
 def list_triples(extraction: Extraction) -> list[Row]:
     return [(fact.head, fact.relation, fact.tail) for fact in extraction.facts]
+
+
+def check_closed(content: str, begins: str) -> None:
+    """Only the end of a message closes its data, and no line of the data begins so."""
+    closing = content.partition("\n")[0].replace("<", "</")
+    assert content.count(closing) == 1
+    assert content.endswith(closing)
+    assert not re.search(begins, content, re.MULTILINE)

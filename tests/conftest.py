@@ -191,6 +191,17 @@ def quick_models(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Questions embed by hashing, as builds with `quick_models` do."""
+    from tests.corpora import HashEmbedder
+
+    def open_quick(name: str, *_: object) -> HashEmbedder:
+        return HashEmbedder(name, Path(), Path())
+
+    monkeypatch.setattr("kpyramid.snapshot.snapshot.open_embedder", open_quick)
+
+
+@pytest.fixture
 def shapes_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs pyshacl in this process, without limits: starting one takes most of a second."""
     from kpyramid.errors import InputError

@@ -29,21 +29,14 @@ from kpyramid.snapshot.store import Store
 from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.runs import StageMark
+from tests.rows import read_bodies
 
 ROOT = Path(__file__).parent.parent
 SHARED = "PYTEST_KPYRAMID_SHARED"
 """Variable with the folder that all processes of a test run share; `conftest.py` makes it."""
 DEMO = ROOT / "examples" / "demo" / "corpus" / "passages.jsonl"
 
-TEXTS: Mapping[str, str] = {
-    "aster.txt": "Anna Holm founded Aster Pictures in 1921. Aster Pictures is a company in Leeds.",
-    "batt.txt": "Leon Batt was born in Oslo in 1902. Leon Batt was a Norwegian chemist. "
-    "Leon Batt studied at the University of Bergen. Leon Batt did not visit Rome.",
-    "bridge.txt": "The Harlow Bridge is a bridge in Kent. John Rennie designed the Harlow Bridge.",
-    "lake.txt": "Lake Vell is a lake in Sweden. Lake Vell was discovered by Per Lund. "
-    "Per Lund was born in Kiruna.",
-    "zorblax.txt": "Clara Zorblax founded Quuxville in 1888. Clara Zorblax was born in Lima.",
-}
+TEXTS: Mapping[str, str] = read_bodies("corpora.shared_texts")
 """`zorblax.txt` is the only place that names Zorblax and Quuxville."""
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 Payload = dict[str, Any]
 
@@ -121,6 +121,11 @@ class Faults:
         with self._guard:
             struck = (r for r in self.rules if r.strikes(method, path, body, sha256))
             return next(struck, None)
+
+
+def read_record(kind: str, said: Payload) -> Payload:
+    """A record of the API, with what is always the same in it."""
+    return {**json.loads(json.dumps(read_bodies(f"loopback.{kind}"))), **said}
 
 
 def make_error(rule: Rule) -> tuple[int, dict[str, str], Payload] | None:
@@ -412,21 +417,11 @@ class Completer:
             kept = max(0, room - reasoning) / max(1, length - reasoning)
             content = (content or "")[: int(len(content or "") * kept)]
             reason, length, reasoning = "length", room, min(reasoning, room)
-        return {
-            "id": f"chatcmpl-{number:08d}",
-            "object": "chat.completion",
-            "created": 1_700_000_000 + number,
-            "model": body["model"],
-            "choices": [
-                {
-                    "index": 0,
-                    "message": {"role": "assistant", "content": content, "refusal": answer.refusal},
-                    "finish_reason": reason,
-                }
-            ],
-            "usage": self._make_usage(body, length, reasoning),
-            "system_fingerprint": "fp_loopback",
-        }
+        message = {"role": "assistant", "content": content, "refusal": answer.refusal}
+        said = {"id": f"chatcmpl-{number:08d}", "created": 1_700_000_000 + number}
+        said |= {"choices": [{"index": 0, "message": message, "finish_reason": reason}]}
+        said |= {"model": body["model"], "usage": self._make_usage(body, length, reasoning)}
+        return read_record("completion", said)
 
     def _make_usage(self, body: Body, completion: int, reasoning: int) -> dict[str, Any]:
         first = str(body["messages"][0].get("content") or "")
@@ -440,12 +435,9 @@ class Completer:
             "completion_tokens": completion,
             "total_tokens": prompt + completion,
             "prompt_tokens_details": {"cached_tokens": cached, "audio_tokens": 0},
-            "completion_tokens_details": {
-                "reasoning_tokens": reasoning,
-                "audio_tokens": 0,
-                "accepted_prediction_tokens": 0,
-                "rejected_prediction_tokens": 0,
-            },
+            "completion_tokens_details": read_record(
+                "completion_tokens_details", {"reasoning_tokens": reasoning}
+            ),
         }
 
 

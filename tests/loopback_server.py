@@ -25,6 +25,7 @@ from tests.loopback_replies import (
     Rule,
     embed,
     make_error,
+    read_record,
     spoil,
 )
 
@@ -62,18 +63,11 @@ class Batches:
             raise RefuseError(400, f"'{purpose}' is not one of the purposes.", param="purpose")
         with self._guard:
             number = len(self.contents) + 1
-            record = {
-                "id": f"file-{number:06d}",
-                "object": "file",
-                "bytes": len(content),
-                "created_at": _BIRTH + number,
-                "filename": name,
-                "purpose": purpose,
-                "status": "processed",
-            }
-            self.files[str(record["id"])] = record
-            self.contents[str(record["id"])] = content
-            return record
+            file_id, said = f"file-{number:06d}", {"filename": name, "purpose": purpose}
+            record = {"id": file_id, "bytes": len(content), "created_at": _BIRTH + number, **said}
+            self.files[file_id] = read_record("file", record)
+            self.contents[file_id] = content
+            return self.files[file_id]
 
     def read_file(self, file_id: str) -> Object:
         """The record of a file."""
@@ -102,24 +96,10 @@ class Batches:
             number = len(self.batches) + 1
             batch_id = f"batch_{number:06d}"
             at = _BIRTH + number
-            batch: Object = {
-                "id": batch_id,
-                "object": "batch",
-                "endpoint": body["endpoint"],
-                "errors": None,
-                "input_file_id": source["id"],
-                "completion_window": "24h",
-                "status": "validating",
-                "output_file_id": None,
-                "error_file_id": None,
-                "created_at": at,
-                "expires_at": at + _WINDOW,
-                "request_counts": {"total": 0, "completed": 0, "failed": 0},
-                "metadata": body.get("metadata"),
-            }
-            for status in (*_OPEN[1:], "completed", "failed", "expired", "cancelling", "cancelled"):
-                batch[f"{status}_at"] = None
-            self.batches[batch_id] = batch
+            given = {"endpoint": body["endpoint"], "metadata": body.get("metadata")}
+            times = {"created_at": at, "expires_at": at + _WINDOW}
+            said = {"id": batch_id, "input_file_id": source["id"], **given, **times}
+            self.batches[batch_id] = batch = read_record("batch", said)
             if rule is not None:
                 self._faults[batch_id] = rule.fault
             return dict(batch)
@@ -513,30 +493,22 @@ class Handler(BaseHTTPRequestHandler):
     def _strike(self, rule: Rule, entry: Entry, reply: Any = None) -> bool:
         """Answers with a fault of HTTP; False when the fault is one of the body."""
         state = self.server.state
-        error = make_error(rule)
-        if error is not None:
-            state.close_entry(entry, rule.fault, error[0], reply)
-            self._reply(error[0], error[2], error[1])
-        elif rule.fault == "html":
-            state.close_entry(entry, rule.fault, rule.status, reply)
-            self._reply(rule.status, HTML, {"Content-Type": "text/html; charset=utf-8"})
-        elif rule.fault == "error_200":
-            state.close_entry(entry, rule.fault, 200, reply)
-            self._reply(200, {"error": {"message": "upstream failed", "code": 502}})
-        elif rule.fault == "not_json":
-            state.close_entry(entry, rule.fault, 200, reply)
-            self._reply(200, b'{"id": "chatcmpl-1", "choices": [{"ind')
-        elif rule.fault == "short":
-            state.close_entry(entry, rule.fault, 200, reply)
-            text = json.dumps(reply or {"id": "chatcmpl-1", "choices": []}).encode()
-            self._reply(200, text[: len(text) // 2], {"Content-Length": str(len(text))})
-            self.close_connection = True
-        elif rule.fault == "drop":
+        text = json.dumps(reply or {"id": "chatcmpl-1", "choices": []}).encode()
+        answers: dict[str, tuple[int, dict[str, str], Any]] = {
+            "html": (rule.status, {"Content-Type": "text/html; charset=utf-8"}, HTML),
+            "error_200": (200, {}, {"error": {"message": "upstream failed", "code": 502}}),
+            "not_json": (200, {}, b'{"id": "chatcmpl-1", "choices": [{"ind'),
+            "short": (200, {"Content-Length": str(len(text))}, text[: len(text) // 2]),
+        }
+        if found := make_error(rule) or answers.get(rule.fault):
+            status, headers, body = found
+            state.close_entry(entry, rule.fault, status, reply)
+            self._reply(status, body, headers)
+            self.close_connection = self.close_connection or rule.fault == "short"
+        elif rule.fault in ("drop", "timeout"):
             state.close_entry(entry, rule.fault, 0, reply)
-            self._drop()
-        elif rule.fault == "timeout":
-            state.close_entry(entry, rule.fault, 0, reply)
-            state.stopping.wait(rule.wait)
+            if rule.fault == "timeout":
+                state.stopping.wait(rule.wait)
             self._drop()
         else:
             return False

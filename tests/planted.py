@@ -206,22 +206,18 @@ class Completed:
         }
 
 
-def run_induce(tables: dict[str, pa.Table], schema: Schema | None = None) -> dict[str, pa.Table]:
+def run_induce(
+    tables: dict[str, pa.Table], schema: Schema | None = None, **ports: Any
+) -> dict[str, pa.Table]:
     """Stage induce by rules."""
-    return induce.run(
-        *pick(tables, *INDUCE),
-        former=None,
-        drafting=None,
-        schema=schema or general_schema(),
-        shapes=(),
-        embedder=MemoEmbedder(),
-        annotator=lambda texts: ["" for _ in texts],
-        reader=None,
-        inducer=None,
-        cascade=None,
-        min_confidence=0.0,
-        corrections=Corrections(),
-    )
+    usual = {
+        **dict.fromkeys(("former", "drafting", "reader", "inducer", "cascade")),
+        **{"shapes": (), "min_confidence": 0.0, "corrections": Corrections()},
+        "annotator": lambda texts: ["" for _ in texts],
+        "embedder": MemoEmbedder(),
+    }
+    given = {**usual, "schema": schema or general_schema(), **ports}
+    return induce.run(*pick(tables, *INDUCE), **given)
 
 
 def run_complete(

@@ -35,6 +35,11 @@ def read_bodies(name: str) -> list[Any]:
     return _read(module)[test]
 
 
+def read_text(name: str) -> str:
+    """A file of `tests/texts`."""
+    return (ROWS.parent / "texts" / name).read_text("utf-8")
+
+
 def read_turtle(name: str) -> str:
     """An ontology of `tests/ontologies`."""
     return (ROWS.parent / "ontologies" / f"{name}.ttl").read_text("utf-8")

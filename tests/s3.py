@@ -14,19 +14,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
-from tests.servers import find_ports
+from tests.servers import find_ports, serve_handler
 
 BUCKET = "replies"
 KEY, SECRET = "test-key", "test-secret-4711"
@@ -193,18 +192,8 @@ def serve_faults(server: S3Server) -> Iterator[tuple[S3Server, Faults]]:
 
         do_GET = do_PUT = do_DELETE = do_HEAD = do_POST = _forward  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    proxy = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield S3Server(f"http://127.0.0.1:{proxy.server_address[1]}"), faults
-    finally:
-        proxy.shutdown()
-        proxy.server_close()
-        thread.join()
+    with serve_handler(Handler) as address:
+        yield S3Server(address), faults
 
 
 def _make_bucket(process: "subprocess.Popen[bytes]", filer: int, log: Path) -> None:

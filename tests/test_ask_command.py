@@ -20,14 +20,15 @@ from kpyramid.pipeline.publish import _describe
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.query import STRATEGIES
 from kpyramid.query.types import Answer, Item
-from kpyramid.snapshot import snapshot as opening
 from kpyramid.snapshot.evidence import Evidence
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
 from tests import commands
 from tests.asked_model import script, write_llm
-from tests.corpora import HashEmbedder, copy_shared_build, make_settings
+from tests.corpora import copy_shared_build, make_settings
 from tests.loopback import serve
+
+pytestmark = pytest.mark.usefixtures("quick_embedder")  # as the shared build
 
 QUESTION = "Where was Leon Batt born?"
 SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
@@ -38,14 +39,6 @@ ENDPOINT: dict[str, object] = {"provider": "openai", "model": "m", "base_url": "
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return copy_shared_build(tmp_path_factory.mktemp("asked") / "w")[0]
-
-
-@pytest.fixture(autouse=True)
-def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in that the shared build was embedded with."""
-    monkeypatch.setattr(
-        opening, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
-    )
 
 
 def write_settings(folder: Path, url: str, more: str = "") -> list[str]:
@@ -98,7 +91,7 @@ def test_without_answer_nearest_that_was_found_is_shown(capsys: pytest.CaptureFi
 def test_standard_input_that_is_no_question_is_refused(warehouse: Warehouse) -> None:
     for data in (b"", b" \n", b"\xff\xfe\x00", b"why " * 30_000):
         done = run(warehouse, "-", "--json", stdin=data)
-        assert done.exit_code == 3 and json.loads(done.stdout)["exit_code"] == 3
+        assert done.exit_code == json.loads(done.stdout)["exit_code"] == 3
 
 
 def test_a_decision_of_a_model_that_is_not_there_names_what_is_missing(

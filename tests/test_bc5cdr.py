@@ -7,15 +7,10 @@ import pytest
 from sets.bc5cdr import parse_xml, read_abstracts
 
 from kpyramid.errors import InputError
+from tests.rows import read_text
 
 HEAD = "<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE collection SYSTEM 'BioC.dtd'>"
-DOCUMENT = """<document><id>7</id>
-<passage><infon key="type">title</infon><offset>0</offset><text>Lithium and tremor.</text>
-{title}</passage>
-<passage><infon key="type">abstract</infon><offset>20</offset>
-<text>Lithium caused liver and kidney damage. Heparin did not.</text>{abstract}</passage>
-<relation id='R0'><infon key="relation">CID</infon><infon key="Chemical">C1</infon>
-<infon key="Disease">D2</infon></relation></document>"""
+DOCUMENT = read_text("bc5cdr.xml")
 
 
 def annotate(kind: str, mesh: str, *places: tuple[int, int]) -> str:

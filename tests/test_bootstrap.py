@@ -1,7 +1,6 @@
 """A first ontology is cut from word nets: valid, bounded, and ready to be reviewed."""
 
 import gzip
-import json
 import os
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from kpyramid.ontology.bootstrapping import (
     merge_conceptnet,
 )
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
-from tests.commands import run
+from tests.commands import fails_json, run, run_json, show
 
 WORDNET = Path(__file__).parent / "wordnet"
 """A cut of WordNet 3.0 in its own format; see its README and LICENSE."""
@@ -170,26 +169,17 @@ def test_the_command_lists_the_senses_and_writes_the_chosen_one(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
-    done = run(*command)
-    assert done.exit_code == 0, done.output
-    senses = done.stdout.splitlines()
+    senses = show(*command).splitlines()
     assert senses[0].startswith("Sense 1 (taken): a body of (usually fresh) water")
     assert senses[1].startswith("Sense 2 (--sense 2 takes it): a purplish red pigment")
     assert len(parse_schema(Path("lake.ttl").read_text("utf-8"), source="lake").classes) == 16
-    done = run(*command, "--sense", "2", "--output", "l.ttl", "--json")
-    assert json.loads(done.stdout)["classes"] == 1
-    for more, said in (([], "is there already"), (["--sense", "4", "--output", "x.ttl"], "no num")):
-        done = run(*command, *more)
-        assert done.exit_code == 3
-        assert said in done.stderr
+    assert run_json(*command, "--sense", "2", "--output", "l.ttl")["classes"] == 1
+    assert "is there already" in run(*command).stderr
+    assert "no num" in run(*command, "--sense", "4", "--output", "x.ttl").stderr
 
 
 def test_an_output_that_cannot_be_written_is_one_error_object(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     target = tmp_path / "file" / "x.ttl"
     command = ["ontology", "bootstrap", "--wordnet", str(WORDNET), "--domain", "lake"]
-    done = run(*command, "--output", str(target), "--json")
-    assert done.exit_code == 3
-    said = json.loads(done.stdout)
-    assert said["exit_code"] == 3
-    assert f"{target} cannot be written" in said["error"]
+    assert f"{target} cannot be written" in fails_json(3, *command, "--output", target)

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.documents.sentences import Span
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.extraction.cascade.review import draw_facts, join_readings, read_verdicts
@@ -33,9 +31,10 @@ from tests.cascade_script import (
     open_cascade,
     write_merged,
 )
+from tests.commands import run_json
 from tests.corpora import make_settings, read_snapshot, use_quick_models, write_corpus
 from tests.loopback import Loopback, serve
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 SENTENCES = [Span(0, 39), Span(40, 85), Span(86, len(TEXT))]
 RULED = replace(
@@ -138,10 +137,7 @@ def test_both_need_windows(cascade: dict[str, Any]) -> None:
 
 # Builds.
 
-TEXTS = {
-    "a.txt": "Ada knew Bob. Bob liked Cleo. Cleo praised Dora.",
-    "b.txt": "Dora met Emil. Emil left Fred.",
-}
+TEXTS = read_bodies("cascade_review.texts")
 LISTED = re.compile(r"^F(\d+)\| (.*?) \| .*$", re.MULTILINE)
 
 
@@ -227,10 +223,10 @@ def test_a_build_looks_again_checks_and_reports_and_pays_nothing_twice(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_checks_without_an_answer_are_rejects_and_cells_are_no_facts_to_check(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    use_quick_models(monkeypatch)
     table = "| Name | Born |\n| --- | --- |\n| Ada | 1815 |\n| Bob | 1820 |\n"
     corpus = write_corpus(tmp_path / "corpus", {**TEXTS, "c.md": f"{table}\nGus met Hal.\n"})
     silent = {"check"}
@@ -263,10 +259,7 @@ def test_batches_and_recordings_answer_both_as_other_calls(
     file, replies = tmp_path / "settings.toml", tmp_path / "replies.jsonl.gz"
 
     def say(*words: object, warehouse: str = "w") -> Any:
-        options = ["--warehouse", tmp_path / warehouse, "--settings", file, "--json"]
-        found = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
-        assert found.exit_code == 0, found.output
-        return json.loads(found.stdout)
+        return run_json(*words, "--warehouse", tmp_path / warehouse, "--settings", file)
 
     given = open_settings(server.base_url)
     lines = [f"{name} = {json.dumps(value)}" for name, value in given["cascade"].items()]

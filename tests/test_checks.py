@@ -86,18 +86,16 @@ def test_check_that_finds_something_fails_with_labels(store: OntologyStore, tmp_
     assert judge_checks(found).startswith("fail: Born before 1950. (Ada Holm, 1900);")
 
 
-def test_refused_check_fails_and_next_one_runs(store: OntologyStore, tmp_path: Path) -> None:
+@each_row("query, said")
+def test_refused_check_fails_and_next_one_runs(
+    store: OntologyStore, tmp_path: Path, query: str, said: str
+) -> None:
     following = write_check(tmp_path, "# All.\nASK { ?s ?p ?o }", "b.rq")
-    for query, said in [
-        ("# S.\nSELECT * { SERVICE <http://127.0.0.1:9/> { ?s ?p ?o } }", "SERVICE reaches out"),
-        ("# F.\nSELECT * FROM <file:///etc/passwd> { ?s ?p ?o }", "FROM names data outside"),
-        ("# U.\nDELETE WHERE { ?s ?p ?o }", "only SELECT and ASK"),
-    ]:
-        paths = [write_check(tmp_path, query, "a.rq"), following]
-        first, second = run_checks(paths, store, PREFIXES)
-        assert said in first.problem
-        assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
-        assert second.count == 1
+    paths = [write_check(tmp_path, query, "a.rq"), following]
+    first, second = run_checks(paths, store, PREFIXES)
+    assert said in first.problem
+    assert judge_checks([first]).startswith(f"fail: {query[2]}.: SPARQL query")
+    assert second.count == 1
 
 
 def test_stopped_check_is_not_run_unless_one_fails(store: OntologyStore, tmp_path: Path) -> None:
@@ -147,17 +145,13 @@ def test_a_question_with_an_unknown_term_or_a_wrong_query_fails(store: OntologyS
     assert "“q2”: SPARQL query" in verdict
 
 
-def test_a_broken_file_of_questions_is_named(tmp_path: Path) -> None:
+@each_row("text, said")
+def test_a_broken_file_of_questions_is_named(tmp_path: Path, text: str, said: str) -> None:
     path = tmp_path / "x.questions.toml"
-    for text, said in [
-        ("[[questions]]\ntext = 'a'", "question 0.sparql"),
-        ("[[questions]\n", "correct the file"),
-        ("[[questions]]\ntext = 'a'\nsparql = 'ASK {}'\nleast = 'some'", "question 0.least"),
-    ]:
-        path.write_text(text, "utf-8")
-        with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
-            read_questions(path)
-        assert said in str(caught.value)
+    path.write_text(text, "utf-8")
+    with pytest.raises(InputError, match=r"x\.questions\.toml") as caught:
+        read_questions(path)
+    assert said in str(caught.value)
 
 
 def test_the_terms_of_a_query_are_found_whatever_way_they_are_written() -> None:
@@ -312,11 +306,8 @@ def test_command_ends_with_4_when_gate_fails(tmp_path: Path) -> None:
     assert said["gates"]["checks"].startswith("fail: Somebody was born. (Leon Batt")
     assert said["gates"]["consistent"] == "pass"
 
-    seed = commands.run("ontology", "check", "general")
-    assert seed.exit_code == 0, seed.output
-    assert "questions pass" in seed.stdout
-    absent = commands.run("ontology", "check", "nowhere")
-    assert absent.exit_code == 3
+    assert "questions pass" in commands.show("ontology", "check", "general")
+    commands.fails(3, "nowhere", "ontology", "check", "nowhere")
 
 
 @pytest.mark.slow

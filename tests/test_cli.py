@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ import pytest
 from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.refs import list_entries, resolve_ref
-from tests.commands import run, run_json
-from tests.corpora import TEXTS, copy_shared_build, shared_corpus, use_quick_models, write_corpus
+from tests.commands import fails, fails_json, run, run_json, show
+from tests.corpora import TEXTS, copy_shared_build, shared_corpus, write_corpus
 from tests.rows import read_rows
 
 VARIABLES = {"KPYRAMID_CHUNK__MAX_TOKENS": "24", "KPYRAMID_CHUNK__OVERLAP_TOKENS": "6"}
@@ -23,27 +22,14 @@ VARIABLES = {"KPYRAMID_CHUNK__MAX_TOKENS": "24", "KPYRAMID_CHUNK__OVERLAP_TOKENS
 
 
 @pytest.fixture(autouse=True)
-def _quick_models(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    use_quick_models(monkeypatch)
+def _quick_models(quick_models: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in VARIABLES.items():
         monkeypatch.setenv(name, value)
-    yield
 
 
 def check_nothing_published(warehouse: Path) -> None:
     for place in ("snapshots", "staging", "refs"):
         assert not [*(warehouse / place).glob("*")], place
-
-
-def fails(code: int, said: Sequence[str], *arguments: object) -> str:
-    done = run(*arguments)
-    assert done.exit_code == code, done.output
-    assert (code == 4 and done.stdout.startswith("Not published: ")) or done.stdout == ""
-    assert done.stderr.count("Error: ") == 1
-    assert "Traceback" not in done.output
-    for words in said:
-        assert words in done.stderr
-    return done.stderr
 
 
 def test_a_missing_or_empty_corpus_and_a_bad_warehouse_or_ref_end_with_3(tmp_path: Path) -> None:
@@ -60,11 +46,8 @@ def test_a_missing_or_empty_corpus_and_a_bad_warehouse_or_ref_end_with_3(tmp_pat
     assert not (tmp_path / "w" / "refs").exists() and not (tmp_path / "x").exists()
     (tmp_path / "file").write_text("x")
     fails(3, ["is a file"], "build", shared_corpus(), "--warehouse", tmp_path / "file")
-    below = ("--warehouse", tmp_path / "file" / "w", "--json")
-    done = run("build", shared_corpus(), *below)
-    said = json.loads(done.stdout)
-    assert done.exit_code == said["exit_code"] == 8 and "Not a directory" in said["error"]
-    assert said["error"] in done.stderr
+    below = ("--warehouse", tmp_path / "file" / "w")
+    assert "Not a directory" in fails_json(8, "build", shared_corpus(), *below)
 
 
 def test_wrong_settings_end_with_2_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,9 +97,7 @@ def test_a_damaged_snapshot_ends_with_6_and_names_the_file(tmp_path: Path) -> No
     assert run_json("verify", snapshot, *options)["ok"] is True
     os.truncate(warehouse.snapshots / snapshot / "tables" / "triples.parquet", 100)
 
-    done = run("verify", *options, "--json")
-    assert done.exit_code == 6
-    report = json.loads(done.stdout)
+    report = run_json("verify", *options, code=6)
     assert report["ok"] is False
     assert "triples.parquet" in report["problems"][0]
     assert run("verify", *options).exit_code == 6
@@ -128,9 +109,8 @@ def test_damaged_refs_end_verify_with_6_and_are_named(tmp_path: Path) -> None:
     entry = warehouse.refs / "nightly" / "0000000001.json"
     entry.parent.mkdir()
     entry.write_text("{}")
-    done = run("verify", "--warehouse", warehouse.root, "--json")
-    found = json.loads(done.stdout)
-    assert (done.exit_code, found["ok"], found["snapshots"]) == (6, False, {snapshot: []})
+    found = run_json("verify", "--warehouse", warehouse.root, code=6)
+    assert (found["ok"], found["snapshots"]) == (False, {snapshot: []})
     assert "nightly/0000000001.json" in found["problems"][0]
     said = run("verify", "--warehouse", warehouse.root).stdout
     assert f"Snapshot {snapshot} is whole" in said and "nightly/0000000001.json" in said
@@ -197,11 +177,9 @@ def test_a_stage_called_wrongly_says_how(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_people_are_told_the_same_in_words(tmp_path: Path) -> None:
-    done = run("build", shared_corpus(), "--warehouse", tmp_path / "w")
+    lines = show("build", shared_corpus(), "--warehouse", tmp_path / "w").splitlines()
 
     snapshot = resolve_ref(Warehouse(tmp_path / "w"), "main")
-    assert done.exit_code == 0
-    lines = done.stdout.splitlines()
     assert lines[0] == f"Published: main is now at {snapshot}, 5 documents."
     assert len(lines) <= 25
     heads = [line.partition(":")[0].strip() for line in lines[1:4]]
@@ -222,10 +200,7 @@ def test_an_operator_undoes_last_night_with_one_command(tmp_path: Path) -> None:
     run_json("promote", "live", "trial", *place)
     assert run_json("promote", "live", last, *place)["before"] == older
 
-    done = run("rollback", "live", *place)
-
-    assert done.exit_code == 0
-    assert f"kpyramid promote live {last}" in done.stdout
+    assert f"kpyramid promote live {last}" in show("rollback", "live", *place)
     logged = run_json("log", "live", *place)["entries"]
     assert [(row["name"], row["action"], row["snapshot"]) for row in logged] == [
         ("live", "rollback", older),
@@ -277,9 +252,8 @@ def test_runs_remember_how_they_ended(tmp_path: Path) -> None:
     assert "refused by size" in run("runs", str(refused["run"]), *place).stdout
     report.write_text("[")
     assert "extract" in run("runs", str(refused["run"]), *place).stdout
-    listed = run("runs", *place)
-    assert listed.exit_code == 0
-    assert re.search(r"^half +killed .*ended after 1 of its stages$", listed.stdout, re.M)
+    listed = show("runs", *place)
+    assert re.search(r"^half +killed .*ended after 1 of its stages$", listed, re.M)
     assert "killed" in run("runs", "half", *place).stdout
     fails(3, ["there is no run 'x'"], "runs", "x", *place)
 
@@ -288,6 +262,4 @@ _NAME_PROCESS = "from kpyramid.storage.layout import name_process; print(name_pr
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
-    done = run("--version")
-    assert done.exit_code == 0
-    assert done.stdout == f"kpyramid {importlib.metadata.version('kpyramid')}\n"
+    assert show("--version") == f"kpyramid {importlib.metadata.version('kpyramid')}\n"

@@ -26,7 +26,7 @@ from tests.planted import (
     suggest,
     use_script,
 )
-from tests.rows import each_row
+from tests.rows import each_row, read_text
 
 CHESS = "lost the chess match against"
 LOST = {(loser, winner) for loser, _, _, winner, _ in MISSING}
@@ -197,23 +197,8 @@ def test_values_that_do_not_fit_are_rejects_that_say_so(complete: Complete) -> N
 
 # Decisions of a person.
 
-ACCEPT = f"""
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "was beaten by"
-domain = "{PERSON}"
-range = "{PERSON}"
-phrases = ["{CHESS}"]
-definition = "A player lost to another."
-"""
-REJECT = f"""
-[[proposal]]
-decision = "reject"
-kind = "property"
-label = "{CHESS}"
-note = "too narrow"
-"""
+ACCEPT = read_text("complete_stage_accept.toml")
+REJECT = read_text("complete_stage_reject.toml")
 
 
 def test_what_the_file_accepts_is_adopted_though_nothing_proposes_it(
@@ -273,20 +258,7 @@ def test_a_proposal_that_the_file_accepted_in_part_is_another_name_for_it(
 
 @pytest.mark.slow
 def test_a_class_that_the_file_accepts_may_be_the_end_of_a_property_there() -> None:
-    decisions = f"""
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "hailed from"
-domain = "{PERSON}"
-range = "{GENERAL}Village"
-
-[[proposal]]
-decision = "accept"
-kind = "class"
-label = "village"
-domain = "{PLACE}"
-"""
+    decisions = read_text("complete_stage_ends.toml")
     hailed: list[Statement] = [(PEOPLE[0], "PERSON", "hailed from", TOWNS[0], "GPE")]
     done = run_complete(KNOWN + VILLAGES + hailed, decisions=decisions)
     assert done.list_members(GENERAL + "Village") == set(TOWNS)
@@ -294,15 +266,7 @@ domain = "{PLACE}"
 
 
 def test_what_is_accepted_has_the_values_of_all_wordings_of_its_meaning() -> None:
-    decisions = f"""
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "club"
-domain = "{PERSON}"
-range = "{GENERAL}Organisation"
-phrases = ["plays for"]
-"""
+    decisions = read_text("complete_stage_club.toml")
     said: list[Statement] = [
         (PEOPLE[0], "PERSON", "plays for", "Acme", "ORG"),
         (PEOPLE[1], "PERSON", "has club", "Acme", "ORG"),
@@ -383,14 +347,7 @@ def test_the_name_of_an_entry_is_no_wording_of_it(complete: Complete) -> None:
         (PEOPLE[0], "PERSON", "was beaten by", PEOPLE[3], "PERSON"),
         (TOWNS[0], "GPE", "is a", "hamlet", "NOUN"),
     ]
-    hamlet = f"""
-[[proposal]]
-decision = "accept"
-kind = "class"
-label = "hamlet"
-domain = "{PLACE}"
-phrases = ["village"]
-"""
+    hamlet = read_text("complete_stage_hamlet.toml")
     done = complete(KNOWN + MISSING + VILLAGES[1:] + beaten, decisions=ACCEPT + hamlet)
     entry, kind = done.find("was beaten by"), done.find("hamlet")
     assert (entry["support"], entry["agreement"]) == (len(MISSING), 1.0)

@@ -18,14 +18,11 @@ from kpyramid.snapshot.snapshot import Snapshot, open_snapshot
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import HashEmbedder, build_corpus, make_settings, use_quick_models, write_corpus
 from tests.planted import MemoEmbedder, Statement, condense_statements
-from tests.rows import read_rows
+from tests.rows import read_bodies, read_rows
 
 TOLD: list[Statement] = read_rows("condensation_kept.told")
 Rows = list[dict[str, object]]
-TEXTS = {
-    "one.txt": "Anna Holm founded Aster Pictures in 1921.",
-    "two.txt": "Aster Pictures was founded by Anna Holm. Anna Holm was born in Leeds.",
-}
+TEXTS = read_bodies("condensation_kept.texts")
 
 
 def find_lost(change: Callable[[Rows], object]) -> list[str]:

@@ -16,6 +16,7 @@ from kpyramid.condensation.condenser import (
 )
 from kpyramid.condensation.graph import Neighbourhood, Statement
 from kpyramid.llm.task import Failure, FailureKind, ReplyError
+from tests.cascade_script import check_closed
 from tests.pyramid_model import write_groups
 from tests.rows import each_row
 from tests.test_naming import Answers
@@ -200,7 +201,4 @@ def test_names_cannot_close_the_data_or_begin_a_line() -> None:
     request = TASK.request("", show_sets([question]), max_tokens=99)
     content = request.messages[-1].content
 
-    closing = content.partition("\n")[0].replace("<", "</")
-    assert content.count(closing) == 1
-    assert content.endswith(closing)
-    assert not re.search(r"^(9\.|Set 9)", content, re.MULTILINE)
+    check_closed(content, r"^(9\.|Set 9)")

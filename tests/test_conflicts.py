@@ -7,19 +7,10 @@ from kpyramid.ontology.constraints import Rules
 from kpyramid.ontology.population.checking import Candidate, Place
 from kpyramid.ontology.population.conflicts import merge, settle
 from kpyramid.ontology.schema import parse_schema
+from tests.rows import read_turtle
 
 SCHEMA = parse_schema(
-    """@prefix : <https://example.org/o#> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-<https://example.org/o> a owl:Ontology .
-:Person a owl:Class ; rdfs:label "person" .
-:Place a owl:Class ; rdfs:label "place" .
-:born a owl:ObjectProperty , owl:FunctionalProperty ; rdfs:label "born in" ;
-    rdfs:domain :Person ; rdfs:range :Place .
-:locatedIn a owl:ObjectProperty ; rdfs:label "is located in" ;
-    rdfs:domain :Place ; rdfs:range :Place .
-""",
+    read_turtle("conflicts"),
     source="a test",
 )
 BORN, LOCATED = (

@@ -1,8 +1,6 @@
 """Contracts hold what they promise, on rows in memory and on files."""
 
-import os
 import random
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +23,8 @@ from kpyramid.storage.contracts import (
     write_table,
 )
 from kpyramid.storage.memory import map_table
+from tests.processes import run_python
+from tests.rows import read_text
 
 TABLES = {
     *("documents", "chunks", "claims", "mentions", "raw_triples", "entities", "relations"),
@@ -262,27 +262,15 @@ def test_reading_leaves_no_thread_behind(tmp_path: Path) -> None:
     code = """
 import os
 from pathlib import Path
-from kpyramid.storage.contracts import load_contracts
-from kpyramid.storage.contracts import read_table
+from kpyramid.storage.contracts import load_contracts, read_table
 before = len(os.listdir("/proc/self/task"))
 assert len(read_table(Path("chunks.parquet"), load_contracts()["chunks"])) == 5000
 assert len(os.listdir("/proc/self/task")) == before
 """
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, check=True)
+    run_python(code, cwd=tmp_path)
 
 
-GOOD = """
-table = "things"
-version = 1
-about = "Things."
-key = ["thing_id"]
-
-[[columns]]
-name = "thing_id"
-type = "string"
-about = "Key."
-"""
+GOOD = read_text("contracts_things.toml")
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,12 @@ from kpyramid.pipeline.stages import ingest
 from kpyramid.settings import Settings
 from kpyramid.storage.erasure import Erased
 from kpyramid.storage.layout import Warehouse
-from tests.commands import run
-from tests.corpora import use_quick_models, write_corpus
+from tests.commands import fails, run, run_json
+from tests.corpora import write_corpus
 from tests.files import make_docx, make_epub, make_pdf, make_pptx, pack
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
-LINES = (
-    "Ida Berg was born in Lund in 1902. She moved to Oslo when she was",
-    "twenty years old, and founded a school of chemistry there with the",
-    "help of her brother Olav, who was a painter.",
-)
+LINES = read_rows("conversion.lines")
 WRITTEN = {
     "a.pdf": make_pdf(LINES, ["The second page ends here."], title="On Ida"),
     "b.docx": make_docx("Ida Berg was born in Lund.", "Ann Lee is CEO of Orm."),
@@ -211,20 +207,19 @@ def test_a_folder_without_a_readable_file_fails_at_once_and_says_what_helps(tmp_
     texts = {f"{n}.pdf": "%PDF" for n in range(5)} | {"b.doc": "x"}
     corpus = write_corpus(tmp_path / "corpus", texts)
 
-    done = run("build", corpus, "--warehouse", tmp_path / "w")
-
-    assert done.exit_code == 3
-    assert "none of its 6 files can be read" in done.stderr
-    assert "5 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 2 more." in done.stderr
-    assert "pip install 'kpyramid[files]'" in done.stderr
-    assert "save it as .docx" in done.stderr
+    said = (
+        "none of its 6 files can be read",
+        "5 .pdf, needs extra: 0.pdf, 1.pdf, 2.pdf and 2 more.",
+        *("pip install 'kpyramid[files]'", "save it as .docx"),
+    )
+    fails(3, said, "build", corpus, "--warehouse", tmp_path / "w")
     assert not [*(tmp_path / "w").glob("cache/results/*")]
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_without_extra")
-def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_plan_build_and_report_name_unread(tmp_path: Path) -> None:
     texts = {"a.txt": "Ida Berg was born in Lund."} | {f"{n}.pdf": "%PDF" for n in range(4)}
     texts["l.jsonl"] = '{"text": "Ann Lee lives in Oslo."}\nno\n'
     corpus = write_corpus(tmp_path / "corpus", texts)
@@ -232,7 +227,7 @@ def test_plan_build_and_report_name_unread(tmp_path: Path, monkeypatch: pytest.M
 
     planned = run("plan", corpus, *place)
     built = run("build", corpus, *place)
-    again = json.loads(run("plan", corpus, *place, "--json").stdout)
+    again = run_json("plan", corpus, *place)
 
     for done, head in ((planned, "  "), (built, "Not read: ")):
         first = done.stdout.splitlines()[:3]

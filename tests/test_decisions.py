@@ -13,32 +13,12 @@ from kpyramid.pipeline.fingerprints import describe_settings, fingerprint_stage
 from kpyramid.pipeline.stage import find_stage
 from kpyramid.pipeline.wiring import require_ontology
 from tests.corpora import make_settings
-from tests.planted import GENERAL, PERSON, PLACE, general_schema
-from tests.rows import each_row
+from tests.planted import GENERAL, general_schema
+from tests.rows import each_row, read_text
 
-KING = f"""
-# Agreed on in May.
-[[proposal]]
-decision = "accept"   # was open for long
-kind = "property"
-label = "is king of"
-domain = "{PERSON}"
-range = "{PLACE}"
-phrases = ["is king of", "reigned over"]
-"""
-BEATEN = """
-[[proposal]]
-decision = "reject"
-kind = "property"
-label = "beat"
-"""
-VILLAGE = f"""
-[[proposal]]
-decision = "accept"
-kind = "class"
-label = "village"
-domain = "{PLACE}"
-"""
+KING = read_text("decisions_king.toml")
+BEATEN = read_text("decisions_beaten.toml")
+VILLAGE = read_text("decisions_village.toml")
 
 
 def accept(text: str) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ import pytest
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.verification import check_bytes
-from tests.corpora import DEMO, ROOT, build_corpus, hash_tree, use_quick_models, write_corpus
+from tests.corpora import DEMO, ROOT, build_corpus, hash_tree, write_corpus
 
 DOCUMENTS = 32
 """More than the 24 texts from which the extractor uses several processes."""
@@ -65,11 +65,9 @@ def test_workers_places_seeds_zones_threads_and_processor_kernels_give_the_same_
 
 
 @pytest.mark.slow
-def test_the_order_in_which_texts_were_computed_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("quick_models")
+def test_the_order_in_which_texts_were_computed_changes_nothing(tmp_path: Path) -> None:
     """Half the corpus first, then all, gives what all at once gives."""
-    use_quick_models(monkeypatch)
     all_at_once = build_corpus(write_corpus(tmp_path / "c"), Warehouse(tmp_path / "one"))
     step = Warehouse(tmp_path / "two")
     for name in ("zorblax.txt", "lake.txt"):

@@ -18,6 +18,7 @@ from kpyramid.cli.console import SafeConsole, clean
 from kpyramid.cli.options import print_json, run_command, say
 from tests.commands import run
 from tests.corpora import ROOT
+from tests.processes import is_running
 from tests.rows import read_bodies
 
 HOSTILE = "red \x1b[31m \x9b2J \x07 over\rwritten \u202eedoc \udc80"
@@ -54,14 +55,6 @@ if __name__ == "__main__":
         sys.exit(e.exit_code)
 """
 """A command that shares texts out to two processes, which work for longer than a test waits."""
-
-
-def is_running(process: int) -> bool:
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")

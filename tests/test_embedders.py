@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -23,6 +20,7 @@ from kpyramid.settings import EmbedSettings, LLMSettings
 from kpyramid.snapshot.snapshot import open_recorded
 from kpyramid.storage.identity import identify_embedding
 from tests.loopback import serve
+from tests.processes import run_python
 from tests.tiny_instructor import INSTRUCTION, require_instructor, write_instructor
 
 ROOT = Path(__file__).parent.parent
@@ -154,17 +152,13 @@ def test_another_process_with_other_threads_gets_the_same_bytes(
         "made = open_any(EmbedSettings(**json.loads(sys.argv[1])), Path(sys.argv[2]))\n"
         "print(hashlib.sha256(made.embed(TEXTS).tobytes()).hexdigest())"
     )
-    environment = os.environ | {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "3"}
-    environment["PYTHONPATH"] = f"{ROOT / 'etl'}:{ROOT}"
-    done = subprocess.run(
-        [sys.executable, "-c", program, json.dumps(asdict(settings)), str(tmp_path)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    given = json.dumps(asdict(settings)), tmp_path
+    other = {"PYTHONHASHSEED": "7", "OMP_NUM_THREADS": "3"}
 
-    assert done.stdout.strip() == hashlib.sha256(embedder.embed(TEXTS).tobytes()).hexdigest()
+    assert (
+        run_python(program, *given, env=other).strip()
+        == hashlib.sha256(embedder.embed(TEXTS).tobytes()).hexdigest()
+    )
 
 
 def test_a_snapshot_is_asked_with_the_model_that_its_manifest_records(
@@ -176,15 +170,3 @@ def test_a_snapshot_is_asked_with_the_model_that_its_manifest_records(
 
     assert opened.name == embedder.name
     assert opened.embed(TEXTS[:2]).tobytes() == embedder.embed(TEXTS[:2]).tobytes()
-
-
-def test_no_model_is_loaded_before_a_text_is_new() -> None:
-    program = (
-        "import sys, kpyramid.pipeline.cache, kpyramid.snapshot.snapshot\n"
-        "heavy = {'torch', 'sentence_transformers', 'onnxruntime', 'tokenizers', 'openai'}\n"
-        "print(*(heavy & sys.modules.keys()))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == ""

@@ -27,7 +27,7 @@ from kpyramid.storage.publication import promote, tag
 from kpyramid.storage.refs import read_head, resolve_ref
 from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.store import FolderStore
-from tests.commands import run, run_json
+from tests.commands import fails, run, run_json, show
 from tests.corpora import (
     build_corpus,
     copy_shared_build,
@@ -132,9 +132,8 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
 
     said = erase(warehouse, document)
     assert find_planted(warehouse) == []
-    back = run("import", copied, "--warehouse", warehouse.locate())
-    assert back.exit_code == 3, back.output
-    assert "has a document that was erased" in " ".join(back.stderr.split())
+    refused = "has a document that was erased"
+    fails(3, refused, "import", copied, "--warehouse", warehouse.locate())
     assert find_planted(warehouse) == []
     after = {ref: read_head(warehouse, ref) for ref in ("main", "live", "release")}
     assert after["release"] is None
@@ -147,7 +146,7 @@ def erase_for_good(place: tuple[Path, Warehouse, str]) -> None:
     }
     refused = [row for row in rows.table("rejects").to_pylist() if row["reason"] == "erased"]
     assert [row["row_key"] for row in refused] != []
-    assert run("verify", "--deep", "--warehouse", warehouse.locate()).exit_code == 0
+    show("verify", "--deep", "--warehouse", warehouse.locate())
 
     (corpus / "zorn.txt").write_text("Zorbina Quillfeather is back, with other words.")
     for blob in [*warehouse.store.list("cache/results")]:
@@ -269,7 +268,7 @@ def test_exports_that_have_the_document_are_named_and_airflows_own_go(
     served = night.export(corpus, 0, warehouse.locate())["path"]
     handed = tmp_path / "handed.tar.zst"
     words = ["export", "main@1", str(handed), "--to", "tar", "--warehouse", warehouse.locate()]
-    assert run(*words).exit_code == 0
+    show(*words)
     (noted, _) = sorted(list_exports(warehouse), key=lambda one: one.place != served)
     missing = replace(noted, place=f"{served}-2", is_whole=False, fault="no right to write there")
     keep_note(warehouse, missing)  # given up: nothing of it is anywhere
@@ -313,14 +312,11 @@ def test_a_build_that_began_before_publishes_nothing(
     rest = ["chunk", "extract", "resolve", "embed", "induce", "complete", "condense", "publish"]
     home = ["--warehouse", str(warehouse.root)]
     (corpus / "more.txt").write_text("Zorbina Quillfeather came to Lund.")
-    assert run(*words, *home).exit_code == 0
+    show(*words, *home)
     for name in rest[:-1]:
-        assert run("stage", name, "--run", "r", *home).exit_code == 0
+        show("stage", name, "--run", "r", *home)
     made = pq.read_table(next(warehouse.cache.glob("results/ingest/*/documents.parquet")))
     row = next(r for r in made.to_pylist() if r["source"] == "zorn.txt")
     erasure.keep_tombstone(warehouse, row["document_id"], row["source"], row["sha256"])
 
-    ended = run("stage", "publish", "--run", "r", *home)
-
-    assert ended.exit_code == 7
-    assert "erased since this run" in ended.stderr
+    fails(7, "erased since this run", "stage", "publish", "--run", "r", *home)

@@ -17,30 +17,13 @@ from kpyramid.storage.runs import read_mark
 from tests import commands
 from tests.corpora import make_settings
 from tests.planted import general_schema
-from tests.rows import each_row, read_rows
+from tests.rows import each_row, read_rows, read_text
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 # Six facts that the seed ontology has no property for, and one that is stated in two wordings.
-TEXT = """\
-Ada Byron lost the chess match against Bela Kiss. Carl Orme lost the chess match against Dora Lind.
-Egon Ray lost the chess match against Fay Moss. Gus Hale lost the chess match against Ada Byron.
-Bela Kiss lost the chess match against Egon Ray. Dora Lind lost the chess match against Gus Hale.
-
-Ada Byron was born in London. Bela Kiss was born in Budapest. Carl Orme was born in Boston.
-Dora Lind was born in Stockholm. Egon Ray was born in Berlin. Fay Moss was born in Dublin.
-
-The Harlow Brewing Company was founded by John Harlow.
-The Harlow Brewing Company was established by John Harlow.
-"""
-DECISIONS = """
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "lost the chess match against"
-domain = "https://w3id.org/kpyramid/general#Person"
-range = "https://w3id.org/kpyramid/general#Person"
-"""
+TEXT = read_text("evaluate_command.txt")
+DECISIONS = read_text("evaluate_command.toml")
 QUESTIONS = read_rows("evaluate_command.questions")
 
 

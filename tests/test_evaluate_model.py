@@ -7,17 +7,16 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from kpyramid.snapshot import snapshot as opening
 from kpyramid.storage.layout import Warehouse
 from tests import commands
 from tests.asked_model import script, write_llm
-from tests.corpora import HashEmbedder, copy_shared_build, encode_lines
+from tests.corpora import copy_shared_build, encode_lines
 from tests.loopback import serve
+from tests.rows import read_bodies
 
-QUESTIONS = [
-    {"id": "leon", "question": "Where was Leon Batt born?", "answer": "Oslo"},
-    {"id": "city", "question": "In which city was Leon Batt born?", "answer": "Bergen"},
-]
+pytestmark = pytest.mark.usefixtures("quick_embedder")  # as the shared build
+
+QUESTIONS = read_bodies("evaluate_model.questions")
 SAID = {"says": True, "cites": [1], "answer": "Oslo", "choices": [], "confidence": 0.8}
 PRICES = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
 
@@ -25,14 +24,6 @@ PRICES = '[llm.prices."m"]\ninput = 1.0\noutput = 2.0\n'
 @pytest.fixture(scope="module")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Warehouse:
     return copy_shared_build(tmp_path_factory.mktemp("evaluated") / "w")[0]
-
-
-@pytest.fixture(autouse=True)
-def _quick_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stand-in that the shared build was embedded with."""
-    monkeypatch.setattr(
-        opening, "open_embedder", lambda name, *_: HashEmbedder(name, Path(), Path())
-    )
 
 
 def run(warehouse: Warehouse, folder: Path, url: str, *words: str, llm: str = PRICES) -> Result:

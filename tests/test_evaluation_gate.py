@@ -13,13 +13,11 @@ from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.layout import Warehouse
 from tests.commands import run
 from tests.corpora import encode_lines, write_corpus
+from tests.rows import read_bodies
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
-QUESTIONS = [
-    {"id": "ada", "question": "Where was Ada Lovelace born?", "answer": "London"},
-    {"id": "mill", "question": "Who founded the Harlow Brewing Company?", "answer": "John Harlow"},
-]
+QUESTIONS = read_bodies("evaluation_gate.questions")
 
 
 ADA = "Ada Lovelace was born in London on 10 December 1815."

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tarfile
 import threading
 from collections import Counter
@@ -43,6 +42,7 @@ from kpyramid.storage.retention import Policy, collect
 from kpyramid.storage.snapshots import FORMAT, MANIFEST, list_table, read_manifest
 from tests import commands
 from tests.corpora import encode_lines, hash_tree, open_told, require_java
+from tests.processes import run_python
 from tests.rows import read_bodies, read_turtle
 from tests.s3 import BUCKET, S3Server, use_server
 
@@ -88,14 +88,11 @@ def test_copied_folder_is_opened_by_its_path(folder: Path, monkeypatch: pytest.M
     sums = ["sha256sum", "--strict", "--quiet", "-c", "SHA256SUMS"]
     assert subprocess.run(sums, check=False).returncode == 0
     for place in ("./", ".", str(folder)):
-        verified = commands.run("verify", place, "--json")
-        assert verified.exit_code == 0, verified.output
-        assert [*json.loads(verified.stdout)["snapshots"]] == [open_snapshot(place).id]
-    asked = commands.run("ask", "Where was Leon Batt born?", "--snapshot", "./", "--json")
-    assert json.loads(asked.stdout)["text"] == "Oslo"
+        assert [*commands.run_json("verify", place)["snapshots"]] == [open_snapshot(place).id]
+    asked = commands.run_json("ask", "Where was Leon Batt born?", "--snapshot", "./")
+    assert asked["text"] == "Oslo"
     (folder / "graph.ttl").write_bytes(b"")
-    damaged = commands.run("verify", "./", "--json")
-    assert damaged.exit_code == 6 and "graph.ttl" in damaged.stdout
+    assert "graph.ttl" in str(commands.run_json("verify", "./", code=6))
 
 
 def list_blocks(readme: str) -> list[str]:
@@ -106,12 +103,7 @@ def list_blocks(readme: str) -> list[str]:
 def test_every_python_block_of_the_readme_runs_in_the_folder(folder: Path) -> None:
     blocks = list_blocks((folder / "README.md").read_text("utf-8"))
     assert len(blocks) == 5
-    code = "\n".join(blocks)
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Aster Pictures" in done.stdout
+    assert "Aster Pictures" in run_python("\n".join(blocks), cwd=folder)
 
 
 def test_the_readme_says_what_is_there_whose_it_is_and_who_may_see_it(folder: Path) -> None:
@@ -599,10 +591,8 @@ def test_exports_at_an_address_are_whole_and_imported_from_there(
 
 
 def test_a_bucket_alone_is_no_place_of_an_export(told: Snapshot, tmp_path: Path) -> None:
-    words = ["export", str(told.folder), "s3://bucket", "--to", "tar", "--everything"]
-    done = commands.run(*words)
-    assert done.exit_code == 2
-    assert "s3://bucket is all of a bucket" in " ".join(done.stderr.split())
+    words = ["export", told.folder, "s3://bucket", "--to", "tar", "--everything"]
+    commands.fails(2, "s3://bucket is all of a bucket", *words)
 
 
 @pytest.mark.parametrize("store", ["folder", pytest.param("bucket", marks=pytest.mark.slow)])
@@ -642,9 +632,7 @@ def test_what_is_exported_beside_publishes_and_gc_is_imported_under_the_same_id(
             for number, form in enumerate(("tar", "folder", "tar")):
                 out = tmp_path / f"out-{number}"
                 words = ["export", "main", str(out), "--to", form, "--everything"]
-                done = commands.run(*words, "--warehouse", place, "--json")
-                assert done.exit_code == 0, done.output
-                exported = json.loads(done.stdout)["snapshot"]
+                exported = commands.run_json(*words, "--warehouse", place)["snapshot"]
                 other = Warehouse(tmp_path / f"other-{number}")
                 assert import_snapshot(other, out) == (exported, True)
                 assert exported in made
@@ -856,4 +844,4 @@ def test_a_snapshot_of_the_last_format_is_read_exported_and_imported(
     for form in FORMS:
         export(old, form, tmp_path / f"old-{form}")
     assert import_snapshot(Warehouse(tmp_path / "w"), folder) == (old.id, True)
-    assert commands.run("verify", f"{folder}").exit_code == 0
+    commands.show("verify", folder)

@@ -19,24 +19,12 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import HashEmbedder
 from tests.planted import general_schema
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_text
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 TEXTS = read_bodies("handbook.texts")
-CORRECTIONS = """
-[[correction]]
-holds = "Viborg plant | opened in | 2008"
-[[correction]]
-same = ["Acme Gauges", "Tarnow plant"]
-[[correction]]
-entity = "Mary Aston"
-name = "Dame Mary Aston"
-class = "person"
-[[correction]]
-entity = "Nobody"
-name = "Odysseus"
-"""
+CORRECTIONS = read_text("handbook_corrections.toml")
 
 
 def write(folder: Path, extra: str = "", **files: str) -> Path:
@@ -167,14 +155,7 @@ def test_corrections_are_still_there_after_nights_of_edits(tmp_path: Path) -> No
         ]
 
 
-CHECKS = """expect = [
-    { entity = "Viborg plant" },
-    { fact = "Tarnow plant | opened in | 2004" },
-    { share = "rejects.low_confidence", below = 0.9 },
-    { fresh = "documents", within = "2d" },
-    { question = "When did the Tarnow plant open?", answer = "1066", severity = "warn" },
-]
-"""
+CHECKS = read_text("handbook_checks.toml")
 
 
 @pytest.mark.slow

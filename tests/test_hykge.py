@@ -1,6 +1,5 @@
 """HyKGE step by step, each test named after the section that it holds the code against."""
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,14 +11,14 @@ import pytest
 from kpyramid.embeddings.port import Matrix
 from kpyramid.embeddings.reranking import CrossEncoder
 from kpyramid.errors import SettingsError
-from kpyramid.llm.task import FailureKind, Request
+from kpyramid.llm.task import FailureKind
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.facts import StatedPath
 from kpyramid.query.hykge import find_chains, score_chains
 from kpyramid.query.types import Answer
 from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact
-from tests.cascade_script import CountingScript
+from tests.cascade_script import CountingScript, reply_by_task
 from tests.tiny_reranker import write_reranker
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -30,11 +29,7 @@ READ = {"says": True, "cites": [1], "answer": "John Harlow", "choices": [], "con
 
 
 def ask_model(snapshot: Snapshot, told: Any = TOLD, **options: Any) -> tuple[Answer, Any]:
-    def reply(request: Request) -> Any:
-        said = told if request.task == "hykge_hypothesis" else READ
-        return said if isinstance(said, FailureKind) else json.dumps(said)
-
-    asker = CountingScript(reply)
+    asker = CountingScript(reply_by_task(hykge_hypothesis=told, hykge_answer=READ))
     backends = Backends(reader="llm", walk="llm", asker=asker)
     return answer(UNCLE, snapshot, "hykge", backends=backends, **options), asker
 

@@ -9,14 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kpyramid.completion.corrections import Corrections
 from kpyramid.documents.sentences import Span
 from kpyramid.ontology.constraints import read_constraints
 from kpyramid.ontology.population.checking import Kinds, Place, combine_confidence, is_count
 from kpyramid.ontology.population.kinds import find_kinds
 from kpyramid.ontology.schema import OntologyClass, Schema, parse_schema
-from kpyramid.pipeline.stages import induce
-from tests.planted import Statement, WordEmbedder, general_schema, pick, plant
+from tests import planted
+from tests.planted import Statement, WordEmbedder, general_schema, plant
 from tests.rows import each_row, read_rows, read_turtle
 
 BASE = "https://example.org/small#"
@@ -35,24 +34,9 @@ def run_induce(
 ) -> dict[str, pa.Table]:
     """The tables of a corpus that states exactly this, with what induction makes of them."""
     tables = plant(statements)
-    names = (
-        *("documents", "chunks", "claims", "mentions", "raw_triples"),
-        *("entities", "relations", "triples"),
-    )
-    made = induce.run(
-        *pick(tables, *names),
-        former=None,
-        drafting=None,
-        schema=schema or small_schema(),
-        shapes=read_constraints(shapes, source="a test"),
-        embedder=WordEmbedder(),
-        annotator=lambda texts: [],
-        reader=None,
-        inducer=None,
-        cascade=None,
-        min_confidence=0.75,
-        corrections=Corrections(),
-    )
+    rules = read_constraints(shapes, source="a test")
+    ports = {"shapes": rules, "embedder": WordEmbedder(), "min_confidence": 0.75}
+    made = planted.run_induce(tables, schema or small_schema(), annotator=lambda texts: [], **ports)
     return {**tables, "made": made["entities"], **{k: made[k] for k in ("instances", "rejects")}}
 
 

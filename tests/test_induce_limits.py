@@ -1,8 +1,5 @@
 """What an ontology's axioms and shapes forbid is refused value by value, inverses included."""
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -21,22 +18,13 @@ from kpyramid.ontology.validation.shapes import derive_shapes
 from kpyramid.pipeline.stages.instances import MentionTable
 from kpyramid.storage.contracts import load_contracts
 from tests.planted import Statement
+from tests.processes import run_python
 from tests.rows import each_row, read_rows, read_turtle
 from tests.test_induce import count_reasons, list_members, list_values, run_induce
 
 HEAD = read_turtle("induce_limits_head")
-CLASSES = """
-:Agent a owl:Class ; rdfs:label "agent" .
-:Person a owl:Class ; rdfs:label "person" ; rdfs:subClassOf :Agent ; kp:entityType "PERSON" .
-:Organisation a owl:Class ; rdfs:label "organisation" ; rdfs:subClassOf :Agent ;
-    kp:entityType "ORG" .
-:Work a owl:Class ; rdfs:label "work" ; kp:entityType "WORK_OF_ART" .
-"""
-ADVISES = """
-:advised a owl:ObjectProperty ; rdfs:label "advised" ; rdfs:domain :Person ; rdfs:range :Person .
-:student a owl:ObjectProperty ; rdfs:label "was advised by" ; rdfs:domain :Person ;
-    rdfs:range :Person ; owl:inverseOf :advised .
-"""
+CLASSES = read_turtle("induce_limits_classes")
+ADVISES = read_turtle("induce_limits_advises")
 
 
 def induce(more: str, statements: Sequence[Statement], shapes: str = "") -> dict[str, pa.Table]:
@@ -48,11 +36,7 @@ def advise(head: str, phrase: str, tail: str) -> Statement:
     return (head, "PERSON", phrase, tail, "PERSON")
 
 
-MAKERS = """
-:hasMaker a owl:ObjectProperty ; rdfs:label "was made by" ; rdfs:domain :Work ;
-    rdfs:range :Agent ; owl:inverseOf :authorOf .
-:authorOf a owl:ObjectProperty ; rdfs:label "wrote" ; rdfs:domain :Person ; rdfs:range :Work .
-"""
+MAKERS = read_turtle("induce_limits_makers")
 
 
 def test_what_an_inverse_cannot_hold_is_no_value() -> None:
@@ -77,12 +61,7 @@ def test_a_fact_in_the_words_of_both_inverses_is_one_instance(backends: str) -> 
     assert list_members(tables) == {("Ada Byron", "Person"), ("Dune", "Work")}
 
 
-NOTHING = (
-    (":Person rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :advised ; "
-     "owl:maxCardinality 0 ] .", ""),
-    ("", ":S a sh:NodeShape ; sh:targetClass :Person ; "
-     "sh:property [ sh:path :advised ; sh:maxCount 0 ] ."),
-)  # fmt: skip
+NOTHING = read_rows("induce_limits.nothing")  # fmt: skip
 
 
 @pytest.mark.parametrize(("axioms", "shapes"), NOTHING, ids=["axiom", "shape"])
@@ -164,16 +143,8 @@ def test_demands_come_in_the_same_order_in_every_process() -> None:
         "import sys; from kpyramid.ontology.constraints import read_constraints; "
         "print([(c.flags, c.message) for c in read_constraints(sys.argv[1], source='t')])"
     )
-    printed = {
-        subprocess.run(
-            [sys.executable, "-c", script, turtle],
-            env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2", "3")
-    }
-    assert len(printed) == 1
+    seeds = ({"PYTHONHASHSEED": seed} for seed in "123")
+    assert len({run_python(script, turtle, env=seed) for seed in seeds}) == 1
 
 
 def test_a_costly_pattern_is_judged_at_once() -> None:
@@ -184,10 +155,7 @@ def test_a_costly_pattern_is_judged_at_once() -> None:
         "(c,) = read_constraints(sys.argv[1], source='t'); "
         "print(c.allows('a' * 60, ''), c.allows('a' * 60 + '!', ''))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script, turtle], capture_output=True, check=True, timeout=120
-    )
-    assert done.stdout.split() == [b"True", b"False"]
+    assert run_python(script, turtle, timeout=120).split() == ["True", "False"]
 
 
 def test_a_pattern_that_looks_ahead_is_left_to_the_validator() -> None:

@@ -25,7 +25,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import StageMark
 from tests import class_reader
 from tests.asked_model import script
-from tests.corpora import list_marks, make_settings, read_snapshot, use_quick_models, write_corpus
+from tests.corpora import list_marks, make_settings, read_snapshot, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import STEPS, Rows, read_rows, run, run_stages
 from tests.planted import general_schema
@@ -185,10 +185,7 @@ def test_windows_give_the_instances_and_nothing_more_is_asked(
     assert (count_asked(server), count_others(server)) == (0, asked)
 
 
-def test_what_is_possible_or_holds_on_a_condition_is_no_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+def test_what_is_possible_or_holds_on_a_condition_is_no_value(tmp_path: Path) -> None:
     text = (
         "Clara Zorblax founded Quuxville in 1888. Dora Venn may have founded Vennton in 1890. "
         "Emil Orr founded Orrstead if the sale stood. Gil Hart will found Hartby."

@@ -1,9 +1,7 @@
 """Every ingredient of a result is in its key: each is flipped in turn, and only that key moves."""
 
 import json
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -23,6 +21,7 @@ from kpyramid.storage import contracts, identity
 from kpyramid.storage.declarations import locate_declarations
 from tests.corpora import ROOT, make_settings
 from tests.imports import list_imports, locate_module
+from tests.processes import run_python
 from tests.rows import read_bodies
 
 PARSER = {"extractor", "annotator", "extract", "induce"}
@@ -358,18 +357,8 @@ def test_keys_are_the_same_in_every_process(tmp_path: Path) -> None:
     )
     seen = []
     for seed, folder in (("1", tmp_path), ("2", Path("/"))):
-        environment = os.environ | {
-            "PYTHONHASHSEED": seed,
-            "PYTHONPATH": f"{ROOT / 'etl'}:{ROOT}",
-        }
-        done = subprocess.run(
-            [sys.executable, "-c", script],
-            env=environment,
-            cwd=folder,
-            capture_output=True,
-            check=True,
-        )
-        seen.append(json.loads(done.stdout))
+        printed = run_python(script, env={"PYTHONHASHSEED": seed}, cwd=folder)
+        seen.append(json.loads(printed))
 
     assert seen[0] == seen[1] == compute_keys(Settings())
 

@@ -2,8 +2,6 @@
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -13,7 +11,8 @@ from kpyramid.pipeline.stage import PIPELINE
 from kpyramid.pipeline.wiring import Ports
 from kpyramid.strategies import STRATEGIES
 from tests.imports import ETL, find_file, list_imports, parse
-from tests.rows import read_rows
+from tests.processes import run_python
+from tests.rows import each_row, read_rows
 from tests.stage_versions import SHAPING
 
 PACKAGE = ETL / "kpyramid"
@@ -31,7 +30,6 @@ CORE_OF_ONTOLOGY = {"errors", "keys", "storage"}
 """What `ontology` may import outside `ontology.population`, which reads texts."""
 
 MOST_ROOT_MODULES, MOST_ROOMS = 6, 17
-HEAVY = ("spacy", "sklearn", "owlready2", "pyarrow", "duckdb", "openai", "numpy", "pydantic")
 RDF_LIBRARIES = {"owlready2", "rdflib", "pyoxigraph", "pyshacl"}
 SHARED_BY_STAGES = {"__init__", "instances", "tables"}
 """Modules in `pipeline/stages/` that are no stage."""
@@ -150,25 +148,10 @@ def test_rdf_libraries_are_imported_by_the_ontology_room_only() -> None:
     assert not wrong
 
 
-def test_no_module_prints() -> None:
-    wrong = [
-        name_module(path)
-        for path in MODULES
-        for node in ast.walk(parse(path))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id == "print"
-    ]
-    assert not wrong
-
-
-def test_what_a_dag_file_imports_is_cheap() -> None:
-    code = (
-        "import sys, kpyramid.pipeline.stage, kpyramid.errors; "
-        f"print(*(set({HEAVY}) & sys.modules.keys()))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == []
+@each_row("modules, heavy")
+def test_what_is_imported_often_loads_no_heavy_library(modules: str, heavy: str) -> None:
+    code = f"import sys, {modules}; print(*({set(heavy.split())} & sys.modules.keys()))"
+    assert run_python(code).split() == []
 
 
 def test_stage_modules_are_the_declared_stages() -> None:

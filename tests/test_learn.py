@@ -44,12 +44,6 @@ def base() -> Snapshot:
 
 
 @pytest.fixture(scope="module")
-def extractor() -> DependencyExtractor:
-    settings = Settings().extract
-    return DependencyExtractor(settings.parser, settings.language)
-
-
-@pytest.fixture(scope="module")
 def stater(base: Snapshot, extractor: DependencyExtractor) -> Stater:
     return Stater(base.scoped(Scope()), extractor)
 
@@ -346,14 +340,7 @@ def test_marks_that_end_a_line_elsewhere_stand_inside_a_row(teach: Teach) -> Non
 
 
 BAD = [
-    *((line, "malformed") for line in (
-        "{", "[1]", '{"question": 3, "gold": "x"}', '{"question": "q", "gold": {"a": 1}}',
-        '{"question": "q", "gold": "x", "rating": "great"}',
-        '{"question": "q", "gold": "x", "triples": [3]}',
-        '{"question": "q", "gold": "x", "depth": "deep"}',
-        '{"question": "q", "gold": "x", "confidence": "maybe"}',
-        '{"question": "\\ud800", "gold": "x"}', "[" * 5_000,
-    )),
+    *((line, "malformed") for line in (*read_bodies("learn.malformed"), "[" * 5_000)),
     ('{"question": "q", "gold": "x", "Access": "board"}', "bad_access"),
     ("x" * 300_000, "too_large"),
     *((json.dumps(row), reason) for row, reason in (

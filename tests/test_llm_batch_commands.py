@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.llm.caller import hold_file
 from kpyramid.llm.task import Request
 from kpyramid.pipeline import runner
@@ -17,6 +15,7 @@ from kpyramid.pipeline.models import ASKING, locate_locks
 from kpyramid.settings import load_settings
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.runs import Run
+from tests import commands
 from tests.batch_desk import Bench
 from tests.loopback import Loopback, answer_by_schema
 from tests.rows import each_row
@@ -71,7 +70,7 @@ def say(server: Loopback, tmp_path: Path) -> Say:
 
     def run(*words: str | Path, code: int = 0, warehouse: str = "w") -> Any:
         options = ["--warehouse", tmp_path / warehouse, "--settings", path, "--json"]
-        found = CliRunner().invoke(app, [str(word) for word in (*words, *options)])
+        found = commands.run(*words, *options)
         assert found.exit_code == code, found.output
         assert len(found.stdout.splitlines()) == 1
         said = json.loads(found.stdout)
@@ -195,13 +194,12 @@ def test_settings_without_anything_to_ask_are_refused(
 @pytest.mark.usefixtures("five_pending")
 def test_text_output_says_what_to_do_next(server: Loopback, corpus: Path, tmp_path: Path) -> None:
     path = write_settings(tmp_path, server.base_url)
-    options = ["--warehouse", str(tmp_path / "w"), "--settings", str(path)]
-    runner = CliRunner()
+    options = ["--warehouse", tmp_path / "w", "--settings", path]
 
-    def tell(*words: str) -> str:
-        return runner.invoke(app, ["batch", *words, *options]).stdout
+    def tell(*words: object) -> str:
+        return commands.show("batch", *words, *options)
 
-    assert "next: `kpyramid batch collect`" in tell("submit", str(corpus))
+    assert "next: `kpyramid batch collect`" in tell("submit", corpus)
     assert "call again in 60 minutes" in tell("collect")
     collected = tell("collect")
     assert "batch_000001" in collected

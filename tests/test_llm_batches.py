@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from kpyramid.settings import LLMSettings
 from kpyramid.storage.store import FolderStore
 from tests.batch_desk import DAY, HASTY, Bench, make_request, make_settings, submit
 from tests.loopback import Loopback, serve
+from tests.processes import wait_until
 from tests.rows import each_row
 
 
@@ -385,11 +385,7 @@ def test_stuck_batch_is_cancelled_and_what_it_still_gives_is_kept(bench: Bench) 
 
 def wait_and_kill(child: subprocess.Popen[bytes], reached: Mapping[str, Any]) -> None:
     """SIGKILL as soon as the server has what the child sent."""
-    deadline = time.monotonic() + 60
-    while not reached and time.monotonic() < deadline:
-        assert child.poll() is None
-        time.sleep(0.02)
-    assert reached
+    wait_until(lambda: reached)
     child.kill()
     child.wait()
 

@@ -27,7 +27,8 @@ from kpyramid.llm.task import Failure, FailureKind, Message, Request, describe_m
 from kpyramid.settings import LLMSettings
 from kpyramid.storage.bucket import BucketStore, open_blobs
 from kpyramid.storage.store import BlobStore, FolderStore
-from tests.rows import each_row, read_bodies
+from tests.processes import wait_until
+from tests.rows import each_row, read_bodies, read_rows
 from tests.s3 import BUCKET, SECRET, S3Server, serve_faults, use_server
 
 MODEL: Mapping[str, JsonValue] = {"name": "test-model", "temperature": 0.0, "seed": 0}
@@ -217,18 +218,7 @@ def test_failed_export_leaves_the_file_before_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b"{", "Expecting"),
-        (b"[]", "no object"),
-        (b"\xff\xfe", "decode"),
-        (b"{}", "key"),
-        (b'{"key": "short", "task": "t", "version": 1, "model": "", "response": {}}', "key"),
-        (b'{"key": "%s", "task": 1, "version": 1, "model": "", "response": {}}', "task"),
-        (b'{"key": "%s", "task": "t", "version": true, "model": "", "response": {}}', "version"),
-        (b'{"key": "%s", "task": "t", "version": 1, "model": "", "response": []}', "response"),
-        (
-            b'{"key": "%s", "task": "t", "version": 1, "model": "", "response": {}, "sha256": ""}',
-            "changed",
-        ),
+        *((line.encode("latin-1"), said) for line, said in read_rows("llm_cache.damaged_lines")),
         (b"[" * 100_000, "recursion"),
     ],
 )
@@ -277,16 +267,6 @@ KEYS = [sha256(str(number).encode()).hexdigest() for number in range(8)]
 
 
 PATIENCE = 30.0
-
-
-"""Seconds until a test says that what it waits for does not come."""
-
-
-def wait_until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not happened():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @contextmanager
@@ -416,16 +396,13 @@ def test_processes_that_write_one_name_agree_on_whole_bytes(
     location: str, store: BlobStore, tmp_path: Path
 ) -> None:
     gate, out = tmp_path / "gate", tmp_path / "out"
-    context = multiprocessing.get_context("spawn")
     writers = [
-        context.Process(target=put_at_once, args=(location, str(gate), str(out), number))
+        CONTEXT.Process(target=put_at_once, args=(location, str(gate), str(out), number))
         for number in range(3)
     ]
     for writer in writers:
         writer.start()
-    while not all((tmp_path / f"gate.{number}").exists() for number in range(3)):
-        assert all(writer.exitcode is None for writer in writers)
-        time.sleep(0.01)
+    wait_until(lambda: all((tmp_path / f"gate.{number}").exists() for number in range(3)))
     gate.touch()
     for writer in writers:
         writer.join()
@@ -445,16 +422,9 @@ def write_for_ever(root: str) -> None:
 
 
 def test_killed_writer_leaves_no_torn_blob_in_a_folder(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    writer = context.Process(target=write_for_ever, args=(str(tmp_path / "store"),))
-    writer.start()
     store = FolderStore(tmp_path / "store")
-    while len(list_names(store)) < 30:
-        assert writer.exitcode is None
-        time.sleep(0.01)
-    assert writer.pid is not None
-    os.kill(writer.pid, signal.SIGKILL)
-    writer.join()
+    with start(write_for_ever, str(tmp_path / "store")):
+        wait_until(lambda: len(list_names(store)) >= 30)
     for name in list_names(store):
         assert store.read(name) in (b"whole" * 20_000, b"short"), name
 

@@ -1,6 +1,5 @@
 """`kpyramid cache` and `kpyramid rejects`: nothing in use goes, nothing damaged goes unsaid."""
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -8,24 +7,15 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from kpyramid.keys import JsonValue
 from kpyramid.llm.cache import ReplyCache, ReplyEntry
 from kpyramid.llm.task import Failure, FailureKind, Message, Request
 from kpyramid.storage.store import FolderStore
-from tests.commands import run, run_json
+from tests.commands import fails, run, run_json
 
 KEYS = [sha256(str(number).encode()).hexdigest() for number in range(12)]
 DAY = 86_400
-
-
-def fails(code: int, said: str, *arguments: object) -> Result:
-    done = run(*arguments)
-    assert done.exit_code == code, done.output
-    assert said in done.stderr
-    assert "Traceback" not in done.output
-    return done
 
 
 @pytest.fixture
@@ -96,16 +86,15 @@ def test_import_names_damaged_lines_and_takes_the_others(
     lines[1] = lines[1].replace("yes", "no!")
     file.write_text("\n".join([*lines, "<html>"]))
     other = tmp_path / "other"
-    done = fails(3, "damaged lines: 2", "cache", "--import", file, "--warehouse", other)
-    assert "line 2: it was changed" in done.stderr
-    assert "line 4: " in done.stderr
-    assert "New      2" in done.stdout
+    done = run("cache", "--import", file, "--warehouse", other)
+    assert done.exit_code == 3 and "New      2" in done.stdout
+    for said in ("damaged lines: 2", "line 2: it was changed", "line 4: "):
+        assert said in done.stderr
     assert list_keys(ReplyCache(FolderStore(other / "cache" / "llm"))) == {
         key for number, key in enumerate(sorted(KEYS[:3])) if number != 1
     }
-    as_json = run("cache", "--import", file, "--warehouse", other, "--json")
-    assert as_json.exit_code == 3
-    assert [number for number, _ in json.loads(as_json.stdout)["damaged"]] == [2, 4]
+    damaged = run_json("cache", "--import", file, "--warehouse", other, code=3)["damaged"]
+    assert [number for number, _ in damaged] == [2, 4]
 
 
 def test_file_that_is_not_there_is_told(home: Path, tmp_path: Path) -> None:
@@ -190,18 +179,11 @@ def test_retry_forgets_all_or_a_kind_or_the_named(home: Path, cache: ReplyCache)
 def test_retry_of_something_unknown_forgets_nothing(home: Path, cache: ReplyCache) -> None:
     fail_request(cache, KEYS[0], FailureKind.INVALID)
     key, known = KEYS[1], KEYS[0]
-    fails(
-        3,
-        "0 failures have such a key",
-        "rejects",
-        "--retry",
-        known,
-        "--retry",
-        key,
-        "--warehouse",
-        home,
-    )
-    fails(3, "hex digits", "rejects", "--retry", known, "--retry", "../..", "--warehouse", home)
-    fails(3, "hex digits", "rejects", "--retry", known[:4], "--warehouse", home)
-    fails(2, "there are", "rejects", "--retry", "all", "--reason", "bad", "--warehouse", home)
+    for code, said, *words in (
+        (3, "0 failures have such a key", known, "--retry", key),
+        (3, "hex digits", known, "--retry", "../.."),
+        (3, "hex digits", known[:4]),
+        (2, "there are", "all", "--reason", "bad"),
+    ):
+        fails(code, said, "rejects", "--retry", *words, "--warehouse", home)
     assert cache.read_failure(known) is not None

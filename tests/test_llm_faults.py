@@ -31,7 +31,7 @@ from tests.llm_runs import (
     run_items,
 )
 from tests.loopback import Loopback, serve
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 ANSWER = answer_item
 
@@ -191,24 +191,7 @@ def test_budget_stops_before_it_is_passed_and_raising_it_asks_only_for_the_rest(
 
 # Rows 13 to 17: replies that cannot be used
 
-UNUSABLE = {
-    "choices_null": FailureKind.EMPTY,
-    "choices_empty": FailureKind.EMPTY,
-    "choices_missing": FailureKind.EMPTY,
-    "message_null": FailureKind.EMPTY,
-    "content_null": FailureKind.EMPTY,
-    "content_empty": FailureKind.EMPTY,
-    "malformed": FailureKind.INVALID,
-    "wrong_schema": FailureKind.INVALID,
-    "surrogate": FailureKind.INVALID,
-    "surrogate_raw": FailureKind.INVALID,
-    "nul": FailureKind.INVALID,
-    "nul_raw": FailureKind.INVALID,
-    "ignores_format": FailureKind.INVALID,
-    "ignores_format_json": FailureKind.INVALID,
-    "too_long": FailureKind.UNACCEPTED,
-    "400": FailureKind.UNACCEPTED,
-}
+UNUSABLE = {fault: FailureKind[kind] for fault, kind in read_rows("llm_faults.unusable")}
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)

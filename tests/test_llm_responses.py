@@ -22,7 +22,7 @@ from kpyramid.llm.task import (
     read_usage,
     unfence,
 )
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_rows
 
 PLACE = Place("http://h/v1", "m", "SOME_KEY")
 REQUEST = Request("t", 1, (Message("user", "x" * 300),), {"type": "object"}, 100)
@@ -131,23 +131,8 @@ def test_what_stands_around_a_good_reply_is_left_out(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "The Danube flows through Vienna.",
-        '{"claims": ["a"], "count": 1',
-        '{"claims": ["a"], "count": 1}}',
-        '{"claims": ["a"], "count": "1"}',
-        '{"claims": ["a"], "count": 1.0}',
-        '{"claims": ["a"], "count": NaN}',
+        *read_rows("llm_responses.not_of_the_model"),
         '{"claims": ["a"], "count": ' + "9" * 5000 + "}",
-        '{"claims": "a", "count": 1}',
-        '{"claims": [null], "count": 1}',
-        '{"count": 1}',
-        '[{"claims": ["a"], "count": 1}]',
-        '{"claims": ["a\\ud800"], "count": 1}',
-        '{"claims": ["a\ud800"], "count": 1}',
-        '{"claims": ["a\\u0000"], "count": 1}',
-        '{"claims": ["a\0"], "count": 1}',
-        '{"claims": ["a"], "count": 1, "k\\ud800": 2}',
         "[" * 100_000,
         '{"claims": ' + "[" * 500 + "]" * 500 + ', "count": 1}',
     ],

@@ -34,7 +34,7 @@ from kpyramid.settings import LLMSettings
 from tests.llm_runs import Time
 from tests.llm_wire import REQUEST, connect, find_unused_port, make_answer, probe, serve_bytes
 from tests.loopback import Loopback, serve
-from tests.rows import each_row
+from tests.rows import each_row, read_rows
 
 SECRET = "sk-planted-5f1c7a90"
 
@@ -100,29 +100,18 @@ def test_what_no_request_survives_is_said_with_what_to_mend(
     assert server.calls() == 1
 
 
+KINDS = (PageError, RefusedError, ReplyError, TransientError)
+ERRORS: dict[str, type[Exception]] = {kind.__name__: kind for kind in KINDS}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        ("200 OK", b"[1, 2]", TransientError),
-        ("200 OK", b'"a page of text"', TransientError),
-        ("200 OK", b"", TransientError),
-        ("200 OK", b"\xff\xfe\x00", TransientError),
-        ("200 OK", b'{"usage": {"prompt_tokens": NaN}}', TransientError),
+        *(
+            (s, body.encode("latin-1"), ERRORS[error])
+            for s, body, error in read_rows("llm_transport.odd_servers")
+        ),
         ("200 OK", b"[" * 100_000, TransientError),
-        ("200 OK", b"  <html>login</html>", PageError),
-        ("200 OK", b'{"error": {"code": "insufficient_quota"}}', RefusedError),
-        ("200 OK", b'{"error": {"code": 402, "message": "no credit"}}', RefusedError),
-        ("200 OK", b'{"error": {"code": "invalid_api_key"}, "choices": null}', RefusedError),
-        ("200 OK", b'{"error": {"code": "content_filter"}}', ReplyError),
-        ("200 OK", b'{"error": "out of memory"}', TransientError),
-        ("429 Busy", b'{"error": {"message": "Request too large for m: TPM"}}', ReplyError),
-        ("402 Pay", b"", RefusedError),
-        ("301 Moved", b"", RefusedError),
-        ("307 Moved", b"", RefusedError),
-        ("405 Not so", b"<html>", RefusedError),
-        ("413 Large", b"<html>", ReplyError),
-        ("422 No", b'{"detail": [{"msg": "bad"}]}', ReplyError),
-        ("529 Overloaded", b"<html>", TransientError),
         ("500 Error", b"\xff" * 100, TransientError),
     ],
 )

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import BudgetError, EndpointError, GateError, SettingsError
 from kpyramid.pipeline.build import call_stage
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
-from tests import reader
+from tests import commands, reader
+from tests.asked_model import write_llm
 from tests.corpora import TEXTS, list_marks, make_settings, read_snapshot, write_corpus
 from tests.loopback import Loopback, serve
 from tests.model_runs import PRICE, STEPS, list_facts, open_settings, read_rows, run, run_stages
@@ -25,6 +24,12 @@ ANSWER = reader.answer
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     return write_corpus(tmp_path / "corpus")
+
+
+def write_settings(folder: Path, server: Loopback, llm: str = "") -> Path:
+    steps = "".join(f'{step} = "llm"\n' for step in STEPS)
+    more = f"{llm}[chunk]\nmax_tokens = 24\noverlap_tokens = 0\n[cascade]\n{steps}"
+    return write_llm(folder, server.base_url, more)
 
 
 def test_a_build_asks_once_per_window_and_every_fact_names_the_model(
@@ -88,16 +93,11 @@ def test_a_document_that_instructs_the_model_cannot_leave_the_schema(
 def test_a_build_beside_open_batches_waits_for_them_instead_of_paying_twice(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
-    settings = tmp_path / "llm.toml"
-    settings.write_text(
-        "[chunk]\nmax_tokens = 24\noverlap_tokens = 0\n[cascade]\n"
-        + "".join(f'{step} = "llm"\n' for step in STEPS)
-        + f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
-    )
+    settings = write_settings(tmp_path, server)
 
     def call(*words: str) -> tuple[int, str]:
-        places = ("--warehouse", str(tmp_path / "w"), "--settings", str(settings), "--json")
-        done = CliRunner().invoke(app, [*words, *places])
+        places = ("--warehouse", tmp_path / "w", "--settings", settings, "--json")
+        done = commands.run(*words, *places)
         return done.exit_code, done.output
 
     assert call("batch", "submit", str(corpus))[0] == 0
@@ -193,15 +193,7 @@ def test_a_budget_stops_before_its_limit_and_the_build_goes_on_where_it_stopped(
 def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
     server: Loopback, corpus: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "llm.toml"
-
-    def write(budget: int) -> None:
-        file.write_text(
-            "[chunk]\nmax_tokens = 24\noverlap_tokens = 0\n[cascade]\n"
-            + "".join(f'{step} = "llm"\n' for step in STEPS)
-            + f'[llm]\nprovider = "openai"\nmodel = "m"\nbase_url = "{server.base_url}"\n'
-            + f"budget_tokens = {budget}\nmax_tokens = 400\n"
-        )
+    file = write_settings(tmp_path, server, "budget_tokens = 5000\nmax_tokens = 400\n")
 
     def call(stage: str) -> None:
         call_stage(
@@ -212,12 +204,11 @@ def test_a_stopped_run_of_a_scheduler_goes_on_with_a_raised_budget(
             settings_file=str(file),
         )
 
-    write(5_000)
     call("ingest")
     call("chunk")
     with pytest.raises(BudgetError):
         call("extract")
-    write(1_000_000)
+    write_settings(tmp_path, server, "budget_tokens = 1000000\nmax_tokens = 400\n")
     for stage in ("extract", "resolve"):
         call(stage)
 

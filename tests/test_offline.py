@@ -10,6 +10,7 @@ import pytest
 
 from tests.corpora import write_corpus
 from tests.files import make_docx, make_pdf
+from tests.processes import run_python
 from tests.servers import find_server
 
 OUTSIDE = re.compile(r"sa_family=AF_INET6?,.*")
@@ -84,14 +85,13 @@ def test_a_build_and_a_question_ask_no_host_and_write_nothing_at_home(tmp_path: 
     assert watch(tmp_path, *run, "export", "main", "out", "--to", "lance", *place) == ([], [])
 
 
-def test_telemetry_is_off_before_any_module_of_the_package_loads_its_library() -> None:
+def test_telemetry_is_off_before_any_module_of_the_package_loads_its_library(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     code = (
         "import os, sys, kpyramid\n"
         "assert 'onnxruntime' not in sys.modules\n"
         "print(os.environ['ORT_DISABLE_TELEMETRY'])"
     )
-    environment = {k: v for k, v in os.environ.items() if k != "ORT_DISABLE_TELEMETRY"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "1"
+    monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
+    assert run_python(code).strip() == "1"

@@ -1,9 +1,6 @@
 """Nothing that an ontology states is lost between reading and writing it."""
 
 import hashlib
-import os
-import subprocess
-import sys
 
 import pytest
 
@@ -13,30 +10,12 @@ from kpyramid.ontology.axioms import write_axioms
 from kpyramid.ontology.proposals import adopt_proposals
 from kpyramid.ontology.schema import parse_schema, write_schema
 from kpyramid.ontology.turtle import parse_turtle
+from tests.processes import run_python
 from tests.rows import read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = read_turtle("ontology_axioms_head")
-RICH = (
-    HEAD
-    + """
-:A a owl:Class ; rdfs:label "a", "Zed", "Bürger"@de ; owl:disjointWith :B ;
-    skos:exactMatch <https://example.org/other#A> ; rdfs:isDefinedBy <https://example.org/o> ;
-    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ],
-        [ a owl:Restriction ; owl:onProperty :q ; owl:someValuesFrom
-            [ owl:unionOf ( :A :B [ owl:complementOf :C ] ) ] ] .
-:B a owl:Class ; rdfs:label "b" ;
-    rdfs:subClassOf [ a owl:Restriction ; owl:onProperty :p ; owl:maxCardinality 2 ] .
-:C a owl:Class ; rdfs:label "c" ; rdfs:subClassOf :A ; owl:equivalentClass :D .
-:D a owl:Class ; rdfs:label "d" .
-:p a owl:ObjectProperty, owl:SymmetricProperty ; rdfs:label "p" ; rdfs:domain :A ; rdfs:range :A ;
-    owl:propertyChainAxiom ( :p :p ) .
-:q a owl:ObjectProperty, owl:FunctionalProperty ; rdfs:label "q" ; rdfs:domain :A ;
-    rdfs:range :A ; rdfs:subPropertyOf :p .
-:i a :A ; owl:sameAs :j ; :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [ :p [] ] ] ] ] ] ] ] ] ] .
-[] a owl:AllDisjointClasses ; owl:members ( :B :C :D ) .
-"""
-)
+RICH = HEAD + read_turtle("ontology_axioms_rich")
 SCHEMA = parse_schema(RICH, source="rich.ttl")
 
 
@@ -63,16 +42,8 @@ def test_axioms_are_alike_in_every_process_whatever_the_order_and_names() -> Non
         "w = write_schema(parse_schema(sys.stdin.read(), source='s')); "
         "print(hashlib.sha256(w.encode()).hexdigest())"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=RICH,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=env | {"PYTHONHASHSEED": "7"},
-    )
-    assert done.stdout.strip() == hashlib.sha256(write_schema(SCHEMA).encode()).hexdigest()
+    printed = run_python(code, input=RICH, env={"PYTHONHASHSEED": "7"})
+    assert printed.strip() == hashlib.sha256(write_schema(SCHEMA).encode()).hexdigest()
     triples = parse_turtle(RICH, source="r")
     assert write_axioms(triples) == write_axioms(reversed(triples))
     one = "_:x :p [ :q 1 ] . _:x :p [ :q 2 ] ."

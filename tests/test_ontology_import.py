@@ -11,9 +11,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.graph.synonyms.words import load_nouns
 from kpyramid.ontology import names as n
 from kpyramid.ontology.constraints import Rules, read_constraints
@@ -23,22 +21,15 @@ from kpyramid.ontology.population.kinds import find_kinds, infer_entity_types
 from kpyramid.ontology.schema import Schema, parse_schema, write_schema
 from kpyramid.ontology.validation.shapes import judge_shapes
 from kpyramid.storage.layout import Warehouse
+from tests import commands
 from tests.corpora import build_corpus, find_bench, make_settings, read_snapshot, require_java
-from tests.rows import each_row, read_rows, read_turtle
+from tests.rows import each_row, read_rows, read_text, read_turtle
 
 O = "https://example.org/o#"  # noqa: E741
 HEAD = read_turtle("ontology_import_head")
 ONTOLOGY = HEAD + "<https://example.org/o> a owl:Ontology .\n"
-CLASSES = (
-    ":Agent a owl:Class . :Person a owl:Class ; rdfs:subClassOf :Agent .\n"
-    ":Firm a owl:Class ; rdfs:subClassOf :Agent . :Place a owl:Class .\n"
-)
-RDF_XML = (
-    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" '
-    'xmlns:owl="http://www.w3.org/2002/07/owl#" xmlns:rdfs="http://www.w3.org/2000/01/rdf-schema#">'
-    '<owl:Class rdf:about="https://example.org/o#A"><rdfs:label>{}</rdfs:label></owl:Class>'
-    "</rdf:RDF>"
-)
+CLASSES = read_turtle("ontology_import_classes")
+RDF_XML = read_text("ontology_import.rdf")
 
 
 @pytest.fixture(autouse=True)
@@ -49,8 +40,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def run(content: str | bytes, name: str = "in.owl") -> Result:
     file = Path(name)
     file.write_bytes(content.encode() if isinstance(content, str) else content)
-    arguments = ["ontology", "import", name, "--output", "out.ttl", "--json"]
-    return CliRunner().invoke(app, arguments)
+    return commands.run("ontology", "import", name, "--output", "out.ttl", "--json")
 
 
 def take(content: str | bytes, name: str = "in.owl") -> tuple[Schema, tuple[Change, ...]]:
@@ -333,8 +323,8 @@ def test_a_file_that_is_there_is_not_overwritten() -> None:
 
 def test_the_changes_for_people_names_each_kind_of_change_with_examples() -> None:
     Path("in.ttl").write_text(ONTOLOGY + CLASSES)
-    done = CliRunner().invoke(app, ["ontology", "import", "in.ttl", "--output", "o.ttl"])
-    rows = [line.split() for line in done.stdout.splitlines()]
+    shown = commands.show("ontology", "import", "in.ttl", "--output", "o.ttl")
+    rows = [line.split() for line in shown.splitlines()]
     assert ["Classes", "4"] in rows
     assert sum(row[:2] == ["label", "added"] for row in rows) == 4
     assert any(row[2:3] == ["<https://example.org/o#Agent>"] for row in rows)
@@ -372,9 +362,7 @@ def test_what_cannot_be_read_is_refused_with_the_reason(content: str, said: str)
 
 def test_a_folder_and_a_missing_file_are_refused() -> None:
     for name in (".", "absent.ttl"):
-        done = CliRunner().invoke(app, ["ontology", "import", name, "--output", "out.ttl"])
-        assert done.exit_code == 3
-        assert "name one" in done.stderr
+        commands.fails(3, "name one", "ontology", "import", name, "--output", "out.ttl")
 
 
 # --- contradictions ----------------------------------------------------------------------

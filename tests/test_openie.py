@@ -6,7 +6,7 @@ import pytest
 import spacy
 
 from kpyramid.extraction.openie import DependencyExtractor
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_rows
 
 PASSAGES = (*read_bodies("openie.passages"),)
 
@@ -64,20 +64,7 @@ def test_same_text_gives_the_same_extraction(extractor: DependencyExtractor, tex
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        " \n\t ",
-        ".",
-        "((((",
-        "知识金字塔是一个知识库。",
-        "😀 🎉 👩‍👩‍👧",
-        "x" * 10_000,
-        "it it it its it",
-        "and " * 1500,
-        "the " * 500 + "of " * 500,
-        "A\x00B is\u200b a \u202e test.",
-        "=== | a || b |} {{x}}",
-    ],
+    [*read_rows("openie.odd_texts"), "x" * 10_000, "and " * 1500, "the " * 500 + "of " * 500],
 )
 def test_odd_text_is_no_error(extractor: DependencyExtractor, text: str) -> None:
     found = extractor.extract(text)

@@ -14,7 +14,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import MANIFEST, SUMS
 from kpyramid.storage.verification import check_bytes
 from tests.asked_model import write_llm
-from tests.commands import run
+from tests.commands import fails, run, run_json, show
 from tests.corpora import copy_shared_build
 from tests.loopback import serve
 
@@ -57,17 +57,16 @@ def test_deep_goes_on_and_says_what_is_wrong_in_each_file(built: tuple[Warehouse
         file.write("<no line\n")
     (folder / "ontology" / "schema.ttl").write_text("@prefix : <x#> .\n:a :b .\n")
 
-    done = run("verify", "--deep", "--warehouse", warehouse.root, "--json")
-    quick = run("verify", "--warehouse", warehouse.root, "--json")
+    deep = run_json("verify", "--deep", "--warehouse", warehouse.root, code=6)
+    quick = run_json("verify", "--warehouse", warehouse.root, code=6)
 
-    assert (done.exit_code, quick.exit_code) == (6, 6)
-    (problems,) = json.loads(done.stdout)["snapshots"].values()
+    (problems,) = deep["snapshots"].values()
     said = "\n".join(problems)
     assert "tables/condensed.parquet: its bytes changed" in said
     assert "condensed.parquet is damaged" in said, "the page is named by the reader"
     assert "ontology/instances.nt: " in said
     assert "line" in next(p for p in problems if p.startswith("ontology/schema.ttl: Pars"))
-    assert len(json.loads(quick.stdout)["problems"]) < len(problems)
+    assert len(quick["problems"]) < len(problems)
 
 
 def diagnose(*words: object) -> tuple[int, dict[str, dict[str, str]]]:
@@ -145,16 +144,13 @@ def test_a_reject_is_shown_in_its_sentence(detail: str, sentence: str | None) ->
 
 def test_rejects_are_listed_by_stage_reason_and_document(built: tuple[Warehouse, str]) -> None:
     place = ("--warehouse", built[0].root)
-    whole = json.loads(run("rejects", *place, "--json", "--limit", "0").stdout)
+    whole = run_json("rejects", *place, "--limit", "0")
     assert whole["total"] == len(whole["rejects"]) == sum(c["rows"] for c in whole["counts"])
     first = next(row for row in whole["rejects"] if row["document_id"])
 
     for option, name in (("--stage", "stage"), ("--reason", "reason"), ("--document", "source")):
-        done = run("rejects", *place, option, first[name], "--json", "--limit", "0")
-        rows = json.loads(done.stdout)["rejects"]
+        rows = run_json("rejects", *place, option, first[name], "--limit", "0")["rejects"]
         assert rows == [row for row in whole["rejects"] if row[name] == first[name]]
-    by_id = run("rejects", *place, "--document", first["document_id"], "--limit", "1")
-    assert first["source"] in by_id.stdout
-    unknown = run("rejects", *place, "--stage", "ingets")
-    assert unknown.exit_code == 3
-    assert "there are" in unknown.stderr
+    by_id = show("rejects", *place, "--document", first["document_id"], "--limit", "1")
+    assert first["source"] in by_id
+    fails(3, "there are", "rejects", *place, "--stage", "ingets")

@@ -15,19 +15,13 @@ from kpyramid.storage.layout import Warehouse
 from tests.browser import WIDTHS, check_view, open_browser, wait_for
 from tests.corpora import share
 from tests.rows import read_bodies
-from tests.test_serve import SECRET, Client, built, make_limits, serve
+from tests.test_serve import SECRET, Client, built, client
 
-__all__ = ["built"]  # a fixture
+__all__ = ["built", "client"]  # fixtures
 
 pytestmark = [pytest.mark.needs("serve"), pytest.mark.slow]
 
 VIEWS = read_bodies("page.views")
-
-
-@pytest.fixture(scope="module")
-def client(built: Any) -> Iterator[Client]:
-    with serve(built / "warehouse", make_limits()) as served:
-        yield served
 
 
 @pytest.fixture(scope="module")

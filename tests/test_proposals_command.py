@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.cli.builds import describe_build
 from kpyramid.cli.render import print_result
 from kpyramid.completion.types import Completion, GraphLayer, OntologyLayer
@@ -20,6 +18,7 @@ from kpyramid.pipeline.stages import complete
 from kpyramid.query import open_snapshot
 from kpyramid.settings import Settings
 from kpyramid.storage.layout import Warehouse
+from tests import commands
 from tests.corpora import (
     build_corpus,
     count_recomputed,
@@ -84,14 +83,13 @@ def build(place: Path, settings: Settings | None = None) -> BuildOutcome:
 
 
 def call(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["proposals", *words, "--warehouse", "w"])
+    done = commands.run("proposals", *words, "--warehouse", "w")
     return done.exit_code, done.output
 
 
 def list_json(*words: str) -> dict[str, dict[str, Any]]:
-    code, output = call(*words, "--json")
-    assert code == 0, output
-    return {row["label"]: row for row in json.loads(output)["proposals"]}
+    found = commands.run_json("proposals", *words, "--warehouse", "w")
+    return {row["label"]: row for row in found["proposals"]}
 
 
 def list_values(place: Path, outcome: BuildOutcome) -> dict[str, int]:

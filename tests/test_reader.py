@@ -13,22 +13,10 @@ from kpyramid.ontology.population.candidates import find_candidates
 from kpyramid.ontology.population.examples import Example, Value, parse_examples, read_examples
 from kpyramid.ontology.population.reader import KnownValues, Reader
 from kpyramid.ontology.schema import Schema, parse_schema
-from tests.rows import each_row, read_rows
+from tests.rows import each_row, read_rows, read_turtle
 
 BASE = "https://example.org/boats#"
-TURTLE = f"""
-@prefix : <{BASE}> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
-@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
-@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
-<https://example.org/boats> a owl:Ontology .
-:Boat a owl:Class ; rdfs:label "boat" .
-:Person a owl:Class ; rdfs:label "person" .
-:Harbour a owl:Class ; rdfs:label "place" .
-:builder a owl:ObjectProperty ; rdfs:label "builder" ; rdfs:domain :Boat ; rdfs:range :Person .
-:homePort a owl:ObjectProperty ; rdfs:label "homePort" ; rdfs:domain :Boat ; rdfs:range :Harbour .
-:launchDate a owl:DatatypeProperty ; rdfs:label "launchDate" ; rdfs:domain :Boat ;
-    rdfs:range xsd:date .
-"""
+TURTLE = read_turtle("reader")
 TAUGHT = (*read_rows("reader.taught"),)
 
 

@@ -24,6 +24,7 @@ from kpyramid.ontology.validation.consistency import (
     shrink,
 )
 from tests.corpora import require_java
+from tests.processes import is_running, wait_until
 from tests.rows import read_rows, read_turtle
 
 E = "https://example.org/o#"
@@ -323,10 +324,7 @@ def test_a_stopped_command_takes_what_it_started_along(tmp_path: Path) -> None:
     with pytest.raises(TimeoutError):
         run_limited([sys.executable, "-c", code], seconds=1.5)
     grandchild = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 5
-    while _is_running(grandchild) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _is_running(grandchild)
+    wait_until(lambda: not is_running(grandchild), 5)
 
 
 def test_a_group_that_may_not_be_ended_does_not_hide_the_answer(
@@ -339,13 +337,6 @@ def test_a_group_that_may_not_be_ended_does_not_hide_the_answer(
     assert run_limited([sys.executable, "-c", "print(7)"], seconds=20) == (0, b"7\n")
     with pytest.raises(TimeoutError):
         run_limited([sys.executable, "-c", "import time; time.sleep(60)"], seconds=0.5)
-
-
-def _is_running(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
-    except OSError:
-        return False
 
 
 # --- what must not happen (fault catalogue, row 29) ----------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from kpyramid.documents.formats import Record, Refusal, read_records
 from kpyramid.settings import IngestSettings
 from tests.files import pack
-from tests.rows import read_rows
+from tests.rows import read_rows, read_text
 from tests.test_conversion import ingest_files
 
 NOTEBOOK = {
@@ -23,16 +23,8 @@ MAIL = EmailMessage()
 MAIL["Subject"], MAIL["From"], MAIL["Message-ID"] = "Re: Orm", "Ann <ann@x.org>", "<m1@x.org>"
 MAIL.set_content("Ann founded Orm.\n\n> Who founded it?\n\n-- \nAnn Lee\n")
 MAIL.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="plan.pdf")
-ARTICLE = (
-    b"<article><front><article-meta><title-group><article-title>On <i>Orm</i></article-title>"
-    b"</title-group><abstract><p>It grew.</p></abstract></article-meta></front><body><sec><title>"
-    b'Methods</title><p>We saw 10<sup>9</sup><xref ref-type="bibr">1</xref>.</p></sec></body>'
-    b"<back><ref-list><ref>Lee 1990</ref></ref-list></back></article>"
-)
-ADOC = (
-    b"= Orm\n:toc:\n\nAnn *founded* link:x.html[it].\n\n== Past\n// gone\n* One\n\n"
-    b"----\nrun()\n----\n\n|===\n|Name |Born\n\n|Ann <Lee>\n|1990\n|===\n"
-)
+ARTICLE = read_text("article.xml").encode()
+ADOC = read_text("orm.adoc").encode()
 READ: dict[str, tuple[bytes, dict[str, str]]] = {
     **{
         name: (text.encode(), expected) for name, text, expected in read_rows("record_formats.read")

@@ -169,10 +169,8 @@ def test_what_is_no_ref_and_no_snapshot_is_ignored_with_a_warning(
 
 
 @pytest.mark.slow
-def test_an_overtaken_backfill_leaves_head_and_both_snapshots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_an_overtaken_backfill_leaves_head_and_both_snapshots(tmp_path: Path) -> None:
     warehouse, nightly = copy_shared_build(tmp_path / "w")
     older = write_corpus(tmp_path / "older", dict(list(TEXTS.items())[:4]))
 
@@ -362,8 +360,8 @@ def test_on_a_full_disk_no_ref_moves_and_nothing_is_left(
 
 
 @pytest.mark.slow
-def test_undone_comes_back_by_promote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_undone_comes_back_by_promote(tmp_path: Path) -> None:
     warehouse = Warehouse(tmp_path / "w")
     small = write_corpus(tmp_path / "small", dict(list(TEXTS.items())[:4]))
     good = build_corpus(small, warehouse, order="2026-01-01").snapshot

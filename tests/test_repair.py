@@ -5,9 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from kpyramid.cli.app import app
 from kpyramid.errors import GateError, SettingsError
 from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
 from kpyramid.ontology.validation.checks import trace_violations
@@ -19,7 +17,9 @@ from kpyramid.settings import Settings, check_settings
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.refs import read_head
+from tests import commands
 from tests.corpora import hash_tree, make_settings, read_snapshot, use_quick_models, write_corpus
+from tests.rows import read_bodies, read_turtle
 
 KPG = "https://w3id.org/kpyramid/general#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -156,15 +156,7 @@ def test_a_check_that_names_no_node_is_traced_all_the_same(tmp_path: Path) -> No
     assert set(found) == {"a"}
 
 
-SHAPES = f"""@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix : <{KPG}> .
-[] a sh:NodeShape ; sh:targetClass :Person ;
-   sh:property [ sh:path :spouse ; sh:maxCount 1 ; sh:message "one spouse" ] ,
-      [ sh:path :birthYear ; sh:pattern "^1" ; sh:message "too late" ] ,
-      [ sh:path :birthYear ; sh:lessThan :deathYear ; sh:message "no life" ] ,
-      [ sh:path [ sh:inversePath :founder ] ; sh:maxCount 0 ; sh:message "founds" ] .
-[] a sh:NodeShape ; sh:targetSubjectsOf :sibling ;
-   sh:property [ sh:path :birthYear ; sh:minCount 1 ; sh:message "not born" ] .
-"""
+SHAPES = read_turtle("repair_shapes")
 
 
 def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_path: Path) -> None:
@@ -195,11 +187,7 @@ def test_a_shape_withdraws_the_values_it_counts_refuses_compares_or_misses(tmp_p
 
 # --- whole builds --------------------------------------------------------------------------
 
-TEXTS = {
-    "a.txt": "Ada Holm was born in 1950. Ada Holm died in 1920. Ada Holm lived in Oslo.",
-    "b.txt": "Ada Holm, a painter, was born in 1950.",
-    "c.txt": "Bea Lund was born in 1930. Cy Berg was born in 1931.",
-}
+TEXTS = read_bodies("repair.texts")
 
 
 def run(folder: Path, settings: Settings) -> BuildOutcome:
@@ -207,7 +195,7 @@ def run(folder: Path, settings: Settings) -> BuildOutcome:
 
 
 def verify(folder: Path, snapshot: str) -> int:
-    done = CliRunner().invoke(app, ["verify", snapshot, "--warehouse", str(folder / "w")])
+    done = commands.run("verify", snapshot, "--warehouse", folder / "w")
     return done.exit_code
 
 

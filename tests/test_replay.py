@@ -22,6 +22,7 @@ from kpyramid.llm.caller import Caller, KeyLocks
 from kpyramid.llm.task import Failure, FailureKind, ReplyError, Request, key_request, read_response
 from kpyramid.settings import CascadeSettings
 from kpyramid.storage.store import FolderStore
+from tests.cascade_script import Counter
 from tests.rows import read_bodies
 
 DEMO = Path(__file__).parent.parent / "examples" / "demo"
@@ -40,12 +41,6 @@ def ask(request: Request, path: Path) -> str:
     return read_response(ReplayTransport(open_recording(path, MODEL)).send(request))
 
 
-class _Quiet:
-    def expect(self, total: int) -> None: ...
-
-    def advance(self, count: int) -> None: ...
-
-
 class _Replayed:
     """A `Source` over a transport, without books and limits."""
 
@@ -62,7 +57,7 @@ def read_chunks(recording: Path, cache: Path, *chunks: Chunk) -> list[Extraction
     replies = ReplyCache(FolderStore(cache))
     caller = Caller(MODEL, source, replies, KeyLocks(None))  # type: ignore[arg-type]
     cascade = Cascade(
-        caller, FORM.settings, model="m", max_tokens=512, concurrency=2, progress=_Quiet()
+        caller, FORM.settings, model="m", max_tokens=512, concurrency=2, progress=Counter()
     )
     return cascade.read(chunks)
 

@@ -25,7 +25,7 @@ from kpyramid.pipeline.report.words import load_template, word_report
 from kpyramid.storage.layout import open_warehouse
 from tests.accounts import make_account
 from tests.browser import WIDTHS, check_view, open_browser
-from tests.commands import run, run_json
+from tests.commands import fails, run_json, show
 from tests.corpora import ROOT
 from tests.rows import read_bodies, read_rows
 
@@ -284,8 +284,7 @@ def make_runs(folder: Path) -> Path:
 
 def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     place = ("--warehouse", make_runs(tmp_path / "w"))
-    done = run("report", *place)
-    assert done.exit_code == 0, done.output
+    show("report", *place)
     text = (tmp_path / "w" / "index.html").read_text("utf-8")
     page = Page(text)
     assert page.open == [] and not {"script", "link", "img"} & page.tags.keys()
@@ -298,9 +297,8 @@ def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     assert both["rows"]["facts"] == [5, 8]
     assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
     assert "8 (+3)" in Page(out.read_text("utf-8")).text
-    done = run("runs", "none", *place)
-    assert done.exit_code == 3 and "the last: run-3, run-2, run-1" in done.output
-    assert run("report", "--warehouse", tmp_path / "empty").exit_code == 0
+    fails(3, "the last: run-3, run-2, run-1", "runs", "none", *place)
+    show("report", "--warehouse", tmp_path / "empty")
     assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")
 
 

@@ -1,15 +1,12 @@
 """RoK step by step, each test named after the section that it holds the code against."""
 
-import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kpyramid.llm.task import FailureKind, Request
 from kpyramid.query import Backends, Snapshot, answer
 from kpyramid.query.analysis import QuestionAnalysis
 from kpyramid.query.facts import StatedPath
@@ -28,7 +25,7 @@ from kpyramid.snapshot.adjacency import Adjacency
 from kpyramid.snapshot.view import NearFact
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts, open_caller
-from tests.cascade_script import CountingScript
+from tests.cascade_script import CountingScript, reply_by_task
 from tests.rows import read_rows
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
@@ -48,16 +45,8 @@ MADE: dict[str, Any] = {
 }
 
 
-def script(**replies: Any) -> Callable[[Request], Any]:
-    def reply(request: Request) -> Any:
-        said = (MADE | replies)[request.task]
-        return said if isinstance(said, FailureKind) else json.dumps(said)
-
-    return reply
-
-
 def ask_model(snapshot: Snapshot, question: str = UNCLE, **replies: Any) -> tuple[Any, Any]:
-    asker = CountingScript(script(**replies))
+    asker = CountingScript(reply_by_task(**MADE | replies))
     backends = Backends(reader="llm", walk="llm", asker=asker)
     return answer(question, snapshot, "rok", backends=backends), asker
 

@@ -299,13 +299,6 @@ def test_a_shard_that_is_none_is_refused(tmp_path: Path, stage: str, shard: Shar
         call(run, stage, shard)
 
 
-def test_a_run_of_the_same_name_with_other_settings_is_refused(tmp_path: Path) -> None:
-    start(Warehouse(tmp_path))
-
-    with pytest.raises(InputError, match="another corpus, ref, settings"):
-        start_run(Warehouse(tmp_path), shared_corpus(), SETTINGS, ref="other", name="test")
-
-
 def test_many_writers_of_one_row_leave_one_whole_row(tmp_path: Path) -> None:
     rows = {f"key-{n}": bytes([n]) * 5000 for n in range(40)}
     cache = RowCache(Warehouse(tmp_path), "extractor", "f" * 64)
@@ -332,23 +325,15 @@ def test_the_segment_that_was_not_read_for_longest_leaves_memory_first(
     assert held == [caches[0].folder, caches[2].folder]
 
 
-def test_a_run_of_the_same_name_with_another_order_or_shrinking_is_refused(tmp_path: Path) -> None:
-    warehouse = Warehouse(tmp_path)
-    run = start(warehouse)
-    again = start_run(
-        warehouse, shared_corpus(), SETTINGS, ref="main", name="test", order=run.order
-    )
-    assert again == run
-    for options in ({"order": "2001-01-01"}, {"allow_shrink": True}):
+def test_a_run_of_the_same_name_with_another_ref_order_or_shrinking_is_refused(
+    tmp_path: Path,
+) -> None:
+    place, same = (Warehouse(tmp_path), shared_corpus(), SETTINGS), {"ref": "main", "name": "test"}
+    run = start(place[0])
+    assert start_run(*place, **same, order=run.order) == run
+    for other in ({"ref": "other"}, {"order": "2001-01-01"}, {"allow_shrink": True}):
         with pytest.raises(InputError, match="another corpus, ref, settings, order"):
-            start_run(
-                warehouse,
-                shared_corpus(),
-                SETTINGS,
-                ref="main",
-                name="test",
-                **options,  # type: ignore[arg-type]
-            )
+            start_run(*place, **{**same, **other})  # type: ignore[arg-type]
 
 
 def test_a_stage_that_makes_something_new_undoes_the_stages_after_it(tmp_path: Path) -> None:

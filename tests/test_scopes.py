@@ -22,26 +22,13 @@ from kpyramid.storage.contracts import load_contracts
 from kpyramid.storage.declarations import locate_declarations
 from tests import commands
 from tests.corpora import build_told, encode_lines, open_told
-from tests.rows import each_row, read_bodies
+from tests.rows import each_row, read_bodies, read_text
 
 pytestmark = pytest.mark.usefixtures("passing_gates")
 
 PUBLIC_ONES = read_bodies("scopes.public_ones")
 LABELLED = read_bodies("scopes.labelled")
-DECISIONS = """
-[[proposal]]
-decision = "accept"
-kind = "property"
-label = "betrayed"
-definition = "Whom a person betrayed."
-domain = "https://w3id.org/kpyramid/general#Person"
-range = "https://w3id.org/kpyramid/general#Person"
-[[proposal]]
-decision = "accept"
-kind = "class"
-label = "smuggler"
-domain = "https://w3id.org/kpyramid/general#Person"
-"""
+DECISIONS = read_text("scopes.toml")
 SECRET = (
     *("Vance", "Marbury", "Turin", "chief executive", "Boone", "Aster Pictures", "1643"),
     *("Quill", "Zorn", "Krell", "Taub", "betray", "smuggler", "Sir John", "boat", "Paris"),
@@ -380,19 +367,17 @@ def run(whole: Snapshot, *arguments: str) -> Result:
     return commands.run(*arguments, *place)
 
 
-def test_what_is_hidden_is_refused_like_what_there_is_not(whole: Snapshot) -> None:
-    for option, hidden, missing in [
-        ("--document", "closed.jsonl", "clised.jsonl"),
-        ("--document", "closed.jsonl#plot", "closed.jsonl#plan"),
-        ("--where", "year=1643", "year=1644"),
-    ]:
-        first, second = ask(whole, option, hidden), ask(whole, option, missing)
-        assert (first.exit_code, second.exit_code) == (3, 3)
-        error = json.loads(first.stdout)["error"].replace(hidden.removeprefix("year="), "")
-        other = json.loads(second.stdout)["error"].replace(missing.removeprefix("year="), "")
-        assert error == other
-        assert list_secrets(error) == []
-        assert ask(whole, option, hidden, "--everything").exit_code == 0
+@each_row("option, hidden, missing")
+def test_what_is_hidden_is_refused_like_what_there_is_not(
+    whole: Snapshot, option: str, hidden: str, missing: str
+) -> None:
+    first, second = ask(whole, option, hidden), ask(whole, option, missing)
+    assert (first.exit_code, second.exit_code) == (3, 3)
+    error = json.loads(first.stdout)["error"].replace(hidden.removeprefix("year="), "")
+    other = json.loads(second.stdout)["error"].replace(missing.removeprefix("year="), "")
+    assert error == other
+    assert list_secrets(error) == []
+    assert ask(whole, option, hidden, "--everything").exit_code == 0
 
 
 @each_row("command")
@@ -436,15 +421,13 @@ def test_the_command_sees_what_its_labels_open(whole: Snapshot) -> None:
     assert json.loads(ask(whole, "--everything", "--where", "year=1931").stdout)["text"]
 
 
-def test_the_command_refuses_a_scope_that_makes_no_sense(whole: Snapshot) -> None:
-    for options, message in [
-        (["--where", "year"], "say field=value"),
-        (["--everything", "--access", "staff"], "leave --access out"),
-        (["--document", "nowhere.txt"], "no document has the id or source"),
-    ]:
-        found = ask(whole, *options)
-        assert found.exit_code == 3
-        assert message in json.loads(found.stdout)["error"]
+@each_row("options, message")
+def test_the_command_refuses_a_scope_that_makes_no_sense(
+    whole: Snapshot, options: tuple[str, ...], message: str
+) -> None:
+    found = ask(whole, *options)
+    assert found.exit_code == 3
+    assert message in json.loads(found.stdout)["error"]
 
 
 def test_a_hidden_title_does_not_tell_what_a_shared_noun_means(tmp_path: Path) -> None:

@@ -10,9 +10,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
@@ -30,6 +29,7 @@ from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.leases import list_held
 from tests.asked_model import ask_scripted, list_prompts
 from tests.corpora import build_told, encode_lines, share
+from tests.processes import wait_until
 from tests.rows import read_bodies
 
 if TYPE_CHECKING:
@@ -37,11 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.needs("serve")
 
-ROWS = [
-    {"id": "a", "title": "Harlow", "text": "John Harlow was born in Leeds. Harlow founded Aster."},
-    {"id": "b", "text": "Mara Quill bought Aster in 1998.", "access": ["board"]},
-    {"id": "c", "text": "<script>alert(1)</script> Ltd was founded by Nils Vik in 1990."},
-]
+ROWS = read_bodies("serve.rows")
 LATER = [*ROWS, {"id": "d", "text": "Eva Lund was born in Bergen."}]
 HEADER, SECRET = "X-Labels", "Quill"
 
@@ -231,13 +227,6 @@ def test_fault_in_following_ends_nothing(built: Path, monkeypatch: pytest.Monkey
         wait_until(lambda: client.ask("GET", "/healthz").value["problem"] is None)
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_figures_and_description(client: Client) -> None:
     client.call("retrieve", question="Who founded Aster?")
     figures = client.ask("GET", "/metrics").value
@@ -416,14 +405,13 @@ def test_the_command_serves_by_several_processes(built: Path) -> None:
         assert served.stderr is not None
         port = int(served.stderr.readline().rstrip().rstrip("/").rpartition(":")[2])
         client = Client(port)
-        deadline = time.monotonic() + 120
-        while True:
-            try:
-                assert client.call("entity", name="John Harlow").status == 200
-                break
-            except OSError:
-                assert time.monotonic() < deadline
-                time.sleep(0.2)
+
+        def answers() -> bool:
+            with suppress(OSError):
+                return client.call("entity", name="John Harlow").status == 200
+            return False
+
+        wait_until(answers, 120)
         again = subprocess.run([*command, str(port)], capture_output=True, text=True)
         assert (again.returncode, f":{port}: Address already in use" in again.stderr) == (3, True)
         assert "kpyramid_requests_total" in client.ask("GET", "/metrics").value

@@ -278,10 +278,10 @@ def test_the_key_is_sent_and_never_written(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_a_pyramid_of_a_served_model_is_built_asked_and_built_again_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    use_quick_models(monkeypatch)
     corpus, warehouse = write_corpus(tmp_path / "corpus"), Warehouse(tmp_path / "warehouse")
     with serve() as server:
         settings = replace(SETTINGS, embed=make_settings(server.base_url, dimensions=8).embed)

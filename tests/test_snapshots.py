@@ -15,7 +15,7 @@ from kpyramid.storage.contracts import encode_table, load_contracts, read_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.publication import write_snapshot
 from kpyramid.storage.verification import check_bytes, check_tables
-from tests.corpora import build_corpus, copy_shared_build, shared_corpus, use_quick_models
+from tests.corpora import build_corpus, copy_shared_build, shared_corpus
 
 
 @pytest.fixture
@@ -123,10 +123,8 @@ def test_a_retry_of_the_same_content_is_a_no_op(tmp_path: Path) -> None:
     assert list(warehouse.staging.iterdir()) == []
 
 
-def test_no_damaged_snapshot_is_published_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_no_damaged_snapshot_is_published_again(tmp_path: Path) -> None:
     warehouse, snapshot = copy_shared_build(tmp_path / "w")
     flip(warehouse.snapshots / snapshot, "tables/entities.parquet")
 

@@ -28,7 +28,6 @@ from tests.corpora import (
     count_recomputed,
     encode_lines,
     read_snapshot,
-    use_quick_models,
 )
 from tests.rows import each_row, read_bodies, read_rows
 
@@ -77,30 +76,13 @@ def test_each_format_gives_text_and_its_fields(tmp_path: Path) -> None:
         assert {key: document[key] for key in expected} == expected, name
 
 
-WORDS = "Größe – naïve “quote”. 漢字。 שלום עולם. 😀"
-
-
-def test_each_encoding_is_decoded(tmp_path: Path) -> None:
-    charset = "<meta http-equiv=x content='text/html; charset=Shift_JIS'><p>漢"
-    for name, text, encoding, expected in [
-        ("utf8.txt", WORDS, "utf-8", WORDS),
-        ("bom.txt", WORDS, "utf-8-sig", WORDS),
-        ("utf16le.txt", f"\ufeff{WORDS}", "utf-16-le", WORDS),
-        ("utf16be.txt", f"\ufeff{WORDS}", "utf-16-be", WORDS),
-        ("utf32.txt", WORDS, "utf-32", WORDS),
-        ("declared.html", '<meta charset="windows-1252"><p>café', "cp1252", "café"),
-        ("declared2.html", charset, "shift_jis", "漢"),
-        ("mark_beats_declaration.html", "<meta charset=cp1252><p>é", "utf-8-sig", "é"),
-        ("says_utf16_is_not.html", "<meta charset=utf-16><p>é", "utf-8", "é"),
-        ("says_idna.html", "<meta charset=idna><p>é", "utf-8", "é"),
-        ("says_escape.html", r"<meta charset=unicode_escape><p>\x41", "ascii", r"\x41"),
-        ("endings.txt", "a\r\nb\rc\n", "ascii", "a\nb\nc\n"),
-        ("bom.csv", "id,text\n1,ä\n", "utf-8-sig", "ä"),
-        ("bom.jsonl", '{"id": 1, "text": "ä"}', "utf-16", "ä"),
-    ]:
-        documents, rejects = ingest_files(tmp_path / name, {name: text.encode(encoding)})
-        assert rejects == {}
-        assert [row["text"] for row in documents.values()] == [expected]
+@each_row("name, text, encoding, expected")
+def test_each_encoding_is_decoded(
+    tmp_path: Path, name: str, text: str, encoding: str, expected: str
+) -> None:
+    documents, rejects = ingest_files(tmp_path / name, {name: text.encode(encoding)})
+    assert rejects == {}
+    assert [row["text"] for row in documents.values()] == [expected]
 
 
 BROKEN: dict[str, tuple[bytes, dict[str, str]]] = {
@@ -227,10 +209,8 @@ def test_a_line_inserted_above_renames_nothing_below(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("Anna Holm founded Aster Pictures.")
     warehouse = Warehouse(tmp_path / ".warehouse")
@@ -250,8 +230,8 @@ def test_a_duplicate_at_two_sources_is_two_documents_and_one_extraction(
 
 
 @pytest.mark.slow
-def test_spans_match_in_every_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_spans_match_in_every_script(tmp_path: Path) -> None:
     texts = {
         "cjk.txt": "漢字は文字である。東京は日本の首都だ。" * 5,
         "rtl.txt": "שלום עולם. ירושלים היא עיר. مرحبا بالعالم.",
@@ -509,19 +489,8 @@ def test_a_table_of_cells_never_loses_a_label(
     assert lost == dict.fromkeys(refused, "bad_access")
 
 
-NEARLY_ACCESS = (
-    "Access|acess|accesss|acccess|acces|accses|ccess|cacess|axcess|asscess|acceess|accès|"
-    "acceso|accesses|access_|_access| access|access:|$access|access[]|access.0|access1|"
-    "acc ess|a.c.c.e.s.s|ac\u200bcess|\u0430ccess|\u0430\u0441\u0441\u0435\u0455\u0455|"
-    "\u03b1ccess|ａccess|𝐚𝐜𝐜𝐞𝐬𝐬|@ccess|acce$$|4cce55|accessLabels|access_list|access groups|"
-    "metadata.access|metadata_access|docAccess|kp:access"
-).split("|")
-OTHER_NAMES = (
-    "accessed|accession|accession_number|access_date|access date|accessRights|"
-    "dcterms:accessRights|open_access|access_level|access_id|isAccessibleForFree|accessor|"
-    "success|process|excess|recess|assess|accept|accent|address|adress|across|aces|acc|"
-    "acc@5|acc5|2024|4355|cases|classes"
-).split("|")
+NEARLY_ACCESS = read_rows("sources.nearly_access")
+OTHER_NAMES = read_rows("sources.other_names")
 
 
 def test_what_is_nearly_named_access_is_told_from_other_names() -> None:

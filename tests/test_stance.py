@@ -17,7 +17,7 @@ from kpyramid.extraction.openie import DependencyExtractor
 from kpyramid.extraction.types import Fact, Titled
 from kpyramid.settings import ExtractSettings
 from kpyramid.storage.layout import Warehouse
-from tests.corpora import build_corpus, read_snapshot, use_quick_models
+from tests.corpora import build_corpus, read_snapshot
 from tests.rows import each_row, read_bodies, read_rows
 
 NOT_STATED = read_bodies("stance.not_stated")
@@ -25,10 +25,8 @@ UNTRUE = {*read_rows("stance.untrue")}
 """Heads and tails that only the sentences above join."""
 
 
-def test_what_is_not_stated_stays_out_of_the_graph(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_quick_models(monkeypatch)
+@pytest.mark.usefixtures("quick_models")
+def test_what_is_not_stated_stays_out_of_the_graph(tmp_path: Path) -> None:
     (tmp_path / "corpus").mkdir()
     for name, text in NOT_STATED.items():
         (tmp_path / "corpus" / f"{name}.txt").write_text(text, "utf-8")

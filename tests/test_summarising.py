@@ -29,7 +29,7 @@ from kpyramid.storage.verification import check_tables
 from tests import pyramid_model
 from tests.corpora import make_settings, pass_gates
 from tests.loopback import Loopback, serve
-from tests.rows import each_row
+from tests.rows import each_row, read_bodies
 
 
 def tell(*facts: tuple[str, str], head: str = "Ida Holm", about: str = "member") -> Group:
@@ -107,11 +107,7 @@ def test_numbers_of_another_group_are_marked() -> None:
 
 # Through builds, with a real server.
 
-OPEN = [
-    {"id": "per", "text": "Paul Lund visited Anna Zorn. Paul Lund visited Clara Batt."},
-    {"id": "ida", "text": "Ida Holm visited Olaf Kemp. Ida Holm visited Mira Holm. "
-     "Clara Boone may visit Leon Batt. Clara Boone may visit Hedda Batt."},
-]  # fmt: skip
+OPEN = read_bodies("summarising.open")  # fmt: skip
 CLOSED = [{"id": "deal", "access": ["board"], "text": "Ida Holm visited Tobias Kemp."}]
 PER = "Paul Lund visited Anna Zorn and Clara Batt"
 IDAS = "Ida Holm visited Mira Holm and Olaf Kemp and Tobias Kemp"

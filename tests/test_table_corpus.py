@@ -14,19 +14,10 @@ from kpyramid.storage.layout import open_warehouse
 from tests.commands import run
 from tests.corpora import make_settings, pass_gates
 from tests.files import make_pdf
-from tests.rows import each_row
+from tests.rows import each_row, read_text
 
-SETTINGS = """
-[ingest.columns]
-subject = "co_name"
-class = "organisation"
-properties = { hq = "headquarters", est = "founding year" }
-"""
-FIRMS = """id,co_name,hq,est,staff
-1,Aster Pictures,Leeds,1921,40
-2,Orm Bank,Oslo,1990,1200
-3,Kron Works,Oslo,1888,90
-"""
+SETTINGS = read_text("table_corpus.toml")
+FIRMS = read_text("table_corpus_firms.csv")
 PAGES = (
     ["Reports on bridges"],
     ["The Harlow Bridge is a bridge in Kent.", "John Rennie designed the Harlow Bridge in 1820."],

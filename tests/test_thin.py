@@ -1,13 +1,12 @@
 """What a serving process loads: nothing that only a build needs, whichever way it answers."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from kpyramid.query import STRATEGIES
+from tests.processes import run_python
 from tests.tiny_pyramid import open_tiny
 
 pytestmark = [
@@ -38,14 +37,8 @@ def warehouse() -> Path:
 def test_neither_import_nor_answer_loads_what_builds_need(warehouse: Path) -> None:
     """One strategy after the other: what one loads, those after it have too."""
     strategies = sorted(set(STRATEGIES) - {"direct", "tools"})
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(warehouse), *strategies],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    imported, *answered = (set(part) for part in json.loads(done.stdout).values())
+    printed = run_python(PROGRAM, warehouse, *strategies)
+    imported, *answered = (set(part) for part in json.loads(printed).values())
     assert not imported & {*HEAVY, "faiss", "onnxruntime", "bm25s", "scipy"}
     for strategy, loaded in zip(strategies, answered, strict=True):
         assert not loaded & {*HEAVY, "faiss", "bm25s"}, strategy
@@ -74,14 +67,7 @@ MOST_LINES = 10_700
 
 
 def test_a_model_that_reads_passages_loads_no_other_strategy(warehouse: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", BY_MODEL, str(warehouse)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    loaded, lines = json.loads(done.stdout)
+    loaded, lines = json.loads(run_python(BY_MODEL, warehouse))
     assert not [m for m in loaded if m.startswith(("kpyramid.graph", "kpyramid.extraction"))]
     assert "kpyramid.query.baselines" in loaded and "kpyramid.query.polyrag" not in loaded
     assert lines <= MOST_LINES

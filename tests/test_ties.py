@@ -16,24 +16,13 @@ import duckdb
 import pytest
 
 from kpyramid.pipeline.build import call_stage
-from tests.rows import each_row
+from tests.rows import each_row, read_rows, read_text
 
 TIES = Path(__file__).parent / "golden" / "ties.jsonl"
 ROWS = [json.loads(row) for row in TIES.read_text("utf-8").splitlines()]
-OPEN = (
-    "The Danube crosses ten countries. Franz Danube was born in Linz.",
-    "Tide is a film by Bo Lund. It was shot at Lake Remm. The producer was Sten Vik.",
-)
+OPEN = read_rows("ties.open")
 """Read wrongly still."""
-FACTS = """
-select distinct d.text, h.name, h.type, r.name, coalesce(e.name, t.literal), e.type, t.qualifiers
-from {triples} t join {entities} h on h.entity_id = t.head_id
-left join {entities} e on e.entity_id = t.tail_id
-join {relations} r on r.relation_id = t.relation_id
-join (select unnest(raw_triple_ids) as raw_triple_id, triple_id from {triples}) using (triple_id)
-join {raw_triples} using (raw_triple_id) join {chunks} using (chunk_id)
-join {documents} d using (document_id) order by all
-"""
+FACTS = read_text("ties_facts.sql")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from kpyramid.settings import AUTO
 from kpyramid.storage.declarations import locate_ontology
 from kpyramid.storage.layout import Warehouse
 from tests.corpora import HashEmbedder, build_corpus, make_settings, read_snapshot, use_quick_models
-from tests.rows import read_bodies
+from tests.rows import read_bodies, read_text
 
 FILES = locate_ontology(AUTO)
 assert FILES is not None
@@ -183,20 +183,14 @@ def test_nights_of_a_growing_corpus_keep_names_and_decisions_last(
         assert any(row["class_iri"] == f"{BASE}Rule" for row in rows)
 
 
-BOATS = """Boat,Skipper,Length (m),Value (GBP million),Next survey,Contact,Named for,Remarks
-Gannet,Aled Pryce,11.8,0.94,2027-02,aled@a.org,The Lord of the Moor,One engine from March on
-Bonny Lass,Tom Eskdale,9.6,1.2,2026-11,tom@a.org,The Lady of the Lake,The sale was moved to May
-Provider,Ruth Cammish,9.9,0.5,2027-05,ruth@a.org,Ministry of Fish Affairs,Nets were lost in May
-Grey Swan,Hana Volk,12.4,2,2026-10,hana@a.org,The Return of the Fox,Joined after a storm
-Good Hope,Orla Dunn,10.1,1.75,2026-09,orla@a.org,The Song of the Sea,Is for sale since June
-"""
+BOATS = read_text("top_boats.csv")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    use_quick_models(monkeypatch)
     corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
     corpus.mkdir()
     (corpus / "boats.csv").write_text(BOATS)
@@ -221,10 +215,10 @@ def read_terms(warehouse: Warehouse, snapshot: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick_models")
 def test_another_ontology_of_a_ref_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    use_quick_models(monkeypatch)
     corpus, warehouse = tmp_path / "corpus", Warehouse(tmp_path / "w")
     corpus.mkdir()
     (corpus / "a.txt").write_text("Orla Dunn was born in Lund. Orla Dunn founded Velt Foods.")

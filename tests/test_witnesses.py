@@ -22,14 +22,10 @@ from kpyramid.pipeline.stages.instances import part_rejects
 from kpyramid.pipeline.stages.tables import Row
 from kpyramid.storage.declarations import locate_ontology
 from tests.planted import general_schema
-from tests.rows import each_row
+from tests.rows import each_row, read_text
 
 GENERAL = general_schema()
-TEXT = """
-Some birds eat flour and laughter helps. The giant theory of a compound is common, and the net
-interest grows. A federal trustee keeps a form, a schedule and a deposit certificate. Nobody likes
-healthcare, origami or euros; dinosaurs died. At last the intelligence of nobles was artificial.
-"""
+TEXT = read_text("witnesses.txt")
 WITNESSES = Witnesses(GENERAL, WordForms([TEXT]))
 
 

@@ -1,20 +1,20 @@
 """WTS step by step, each test named after the section that it holds the code against."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kpyramid.llm.task import FailureKind, Request
+from kpyramid.llm.task import FailureKind
 from kpyramid.query import STRATEGIES, Backends, Snapshot, answer
 from kpyramid.query.analysis import analyse
 from kpyramid.query.types import Outcome
 from kpyramid.query.wts import Search
 from tests import loopback
 from tests.asked_model import ask_scripted, list_prompts
-from tests.cascade_script import ScriptedAsker
+from tests.cascade_script import ScriptedAsker, reply_by_task
 from tests.commands import run
 from tests.corpora import open_told
 from tests.rows import read_bodies, read_rows
@@ -29,17 +29,7 @@ NO = YES | {"cites": [], "answer": "", "confidence": "no", "support_info": ""}
 CUT = loopback.Answer("{}", reasoning=100_000)
 
 
-def script(**replies: Any) -> Callable[[Request], Any]:
-    """A model that replies by task; of a list one reply after the other, the last one on."""
-    made = {"wts_extract": NAMED, "wts_score": ALL, "wts_reason": YES} | replies
-
-    def reply(request: Request) -> Any:
-        said = made[request.task]
-        if isinstance(said, list):
-            said = said.pop(0) if len(said) > 1 else said[0]
-        return said if isinstance(said, FailureKind) else json.dumps(said)
-
-    return reply
+MADE: dict[str, Any] = {"wts_extract": NAMED, "wts_score": ALL, "wts_reason": YES}
 
 
 def ask_model(
@@ -52,7 +42,7 @@ def ask_model(
     candidates: Sequence[str] = (),
     **replies: Any,
 ) -> tuple[Any, Any]:
-    asker = ScriptedAsker(script(**replies))
+    asker = ScriptedAsker(reply_by_task(**MADE | replies))
     backends = Backends(reader=reader, walk=walk, asker=asker)
     given = {"floor": 0.0, **(options or {})}  # what the script says, whatever its facts support
     found = answer(question, snapshot, "wts", backends=backends, candidates=candidates, **given)
@@ -233,8 +223,7 @@ def ask_command(snapshot: Snapshot, *arguments: object) -> Any:
 def test_ask_adds_a_line_of_feedback_for_each_question(snapshot: Snapshot, tmp_path: Path) -> None:
     file = tmp_path / "feedback.jsonl"
     for strategy in ("wts", *sorted(STRATEGIES), "wts"):
-        done = ask_command(snapshot, "--strategy", strategy, "--trace", file)
-        assert done.exit_code == 0, done.output
+        assert ask_command(snapshot, "--strategy", strategy, "--trace", file).exit_code == 0
     one, *others, last = file.read_text("utf-8").splitlines()
     assert one == last  # no time stands in it
     rows = [json.loads(line) for line in others]
