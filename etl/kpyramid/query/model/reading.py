@@ -5,10 +5,8 @@ without citations is refused; the confidence of one whose words they lack is bou
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,6 +25,7 @@ from kpyramid.llm.task import (
     flatten,
     parse_json,
     quote_text,
+    read_prompts,
 )
 from kpyramid.query.analysis import find_types
 from kpyramid.query.types import Item, Question, Reading, list_places
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROMPTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+PROMPTS = read_prompts(__file__)
 """System messages by the names of tasks."""
 
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
