@@ -21,7 +21,8 @@ from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
-from kpyramid.llm.task import Failure, FailureKind, write_system
+from kpyramid.llm.prompts import write_system
+from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
 from kpyramid.ontology.schema import OntologyClass, OntologyProperty, Schema, Term

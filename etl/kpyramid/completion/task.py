@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -15,9 +16,7 @@ from kpyramid.llm.task import (
     Task,
     flatten,
     parse_json,
-    read_prompts,
     strict_schema,
-    write_system,
 )
 
 PROMPT = read_prompts(__file__)["naming"]

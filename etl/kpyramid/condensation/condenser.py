@@ -10,6 +10,7 @@ from itertools import combinations, count
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
 from kpyramid.condensation.merging import Condensation, Fact
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -20,9 +21,7 @@ from kpyramid.llm.task import (
     Task,
     flatten,
     parse_json,
-    read_prompts,
     strict_schema,
-    write_system,
 )
 from kpyramid.ontology.schema import Schema
 

@@ -11,6 +11,7 @@ from itertools import count, pairwise
 from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, list_plain_words, stem_words
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -21,9 +22,7 @@ from kpyramid.llm.task import (
     Task,
     flatten,
     parse_json,
-    read_prompts,
     strict_schema,
-    write_system,
 )
 
 _PROMPT = read_prompts(__file__)["summary"]

@@ -15,6 +15,7 @@ from jinja2 import Environment
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.relations import Union
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -25,7 +26,6 @@ from kpyramid.llm.task import (
     Task,
     flatten,
     parse_json,
-    read_prompts,
     strict_schema,
 )
 

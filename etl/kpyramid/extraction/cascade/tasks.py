@@ -14,16 +14,8 @@ from jinja2 import Environment, StrictUndefined
 from kpyramid.extraction.cascade.evidence import find_evidence
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
-from kpyramid.llm.task import (
-    GUARD,
-    Expected,
-    Request,
-    Strict,
-    Task,
-    parse_json,
-    read_prompts,
-    write_json,
-)
+from kpyramid.llm.prompts import read_prompts
+from kpyramid.llm.task import GUARD, Expected, Request, Strict, Task, parse_json, write_json
 from kpyramid.settings import CascadeSettings, Example, Settings
 
 _TEMPLATES = Environment(

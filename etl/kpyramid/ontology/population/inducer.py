@@ -18,6 +18,7 @@ from kpyramid.extraction.cascade.windows import Vocabulary
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -26,7 +27,6 @@ from kpyramid.llm.task import (
     Strict,
     Task,
     parse_json,
-    read_prompts,
     strict_schema,
     write_json,
 )

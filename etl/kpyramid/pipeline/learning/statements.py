@@ -13,7 +13,8 @@ from functools import cached_property
 
 from kpyramid.documents.words import HAVE, list_plain_words, normalise_name, split_label
 from kpyramid.extraction.openie import DependencyExtractor
-from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, flatten, parse_json, read_prompts
+from kpyramid.llm.prompts import read_prompts
+from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, flatten, parse_json
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
 from kpyramid.query.facts import find_end

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, JOINING
 from kpyramid.errors import EndpointError
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Asker,
@@ -25,7 +26,6 @@ from kpyramid.llm.task import (
     flatten,
     parse_json,
     quote_text,
-    read_prompts,
 )
 from kpyramid.query.analysis import find_types
 from kpyramid.query.types import Item, Question, Reading, list_places
