@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 import pytest
@@ -31,11 +31,10 @@ from kpyramid.ontology.validation.owl import judge_reading
 from kpyramid.query import Snapshot, open_snapshot
 from kpyramid.snapshot.export import _NEO4J, FORMS, _name_label, export
 from kpyramid.snapshot.mapped import write_rows
-from kpyramid.snapshot.store import META, SEARCHED, Part, Store
 from kpyramid.snapshot.view import EVERYTHING
 from kpyramid.storage.archive import import_snapshot, list_exports
 from kpyramid.storage.bucket import BucketStore
-from kpyramid.storage.contracts import encode_table, load_contracts, map_column
+from kpyramid.storage.contracts import load_contracts, map_column
 from kpyramid.storage.layout import Warehouse, open_warehouse
 from kpyramid.storage.publication import commit, write_snapshot
 from kpyramid.storage.retention import Policy, collect
@@ -802,43 +801,27 @@ def test_an_import_of_more_than_there_is_room_for_is_refused_before_it_is_writte
 # Formats.
 
 
-def put_vectors(path: Path, part: Part) -> None:
-    matrix = part.matrix[np.arange(len(part))]
-    flat = pa.FixedSizeListArray.from_arrays(pa.array(matrix.ravel()), matrix.shape[1])
-    with pa.ipc.open_file(path) as reader:
-        batch = reader.get_batch(0)
-    path.unlink()  # not written over: it may be mapped
-    columns = {name: batch[name] for name in batch.schema.names if name != "place"}
-    write_rows(path, {**columns, "vector": flat})
-
-
-def test_a_snapshot_of_the_last_format_is_read_exported_and_imported(
-    folder: Path, tmp_path: Path
-) -> None:
-    """Format 8 had vectors whole: in one table, and in a column of each searched one."""
-    store, whole = Store(folder), folder / "tables" / "vectors.parquet"
-    vectors = store.table("vectors")
-    for name in SEARCHED:
-        put_vectors(folder / f"index/{name}.arrow", store.part(name))
-    for path in [*(folder / "tables" / "vectors").iterdir()]:
-        path.unlink()
-    whole.parent.joinpath("vectors").rmdir()
-    whole.write_bytes(encode_table(vectors))
-    shutil.rmtree(folder / "index" / "vectors")
-    meta = json.loads((folder / META).read_bytes())
-    (folder / META).write_text(json.dumps({"tables": meta["tables"]}))
-    files: Any = {}
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        name = path.relative_to(folder).as_posix()
+def test_a_snapshot_of_the_format_before_is_read_and_exported(folder: Path, tmp_path: Path) -> None:
+    """Its index has neither the modality of facts nor the facts of values."""
+    files: Any = read_manifest(folder)["files"]
+    sums = folder / "SHA256SUMS"
+    for table, added in (("condensed", "modality"), ("instances", "facts")):
+        name = f"index/{table}.arrow"
+        path = folder / name
+        with pa.ipc.open_file(path) as reader:
+            batch = reader.get_batch(0)
+        columns: dict[str, Any] = {c: batch[c] for c in batch.schema.names}
+        lost = columns.pop(added)
+        if added == "modality":
+            columns["hedged"] = pc.not_equal(lost, "fact")
+        path.unlink()  # not written over: it may be mapped
+        write_rows(path, columns)
         data = path.read_bytes()
-        files[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
-    del files[MANIFEST], files["SHA256SUMS"]
-    manifest: Any = {**read_manifest(folder), "format": 8, "files": files}
-    data = json.dumps(manifest, sort_keys=True).encode()
-    (folder / MANIFEST).write_bytes(data)
-    sums = [f"{entry['sha256']}  {name}" for name, entry in files.items()]
-    sums.append(f"{hashlib.sha256(data).hexdigest()}  {MANIFEST}")
-    (folder / "SHA256SUMS").write_text("".join(f"{line}\n" for line in sums), "utf-8")
+        entry = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        former, files[name] = files[name], entry
+        listed = sums.read_text("utf-8").replace(former["sha256"], str(entry["sha256"]))
+        sums.write_text(listed, "utf-8")
+    rewrite(folder, format=FORMAT - 1, files=files)
     old = Snapshot(folder, scope=EVERYTHING)
     assert [place.source for place in old.evidence(old.neighbours("Oslo", 1)[0][0])]
     for form in FORMS:

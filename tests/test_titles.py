@@ -8,7 +8,6 @@ import pytest
 from kpyramid.query import EVERYTHING, PUBLIC, Snapshot, open_snapshot
 from kpyramid.snapshot.columns import _find_titles, _link_titles
 from kpyramid.snapshot.search import rank_holding, rank_words
-from kpyramid.snapshot.view import View
 from tests.corpora import encode_lines, open_told
 from tests.rows import read_bodies, read_rows
 
@@ -63,15 +62,6 @@ def test_a_title_of_a_hidden_document_joins_nothing(folder: Path) -> None:
         assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "play"))) == joined
         assert list_ids(snapshot, snapshot.find_titled("What is the Zeta Plan?")) == many
         assert list_ids(snapshot, snapshot.link_titles(find_chunk(snapshot, "log"))) == many
-
-
-def test_index_of_last_release_has_no_titles(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    snapshot = open_snapshot("main", folder, scope=EVERYTHING)
-    chunk = find_chunk(snapshot, "play")
-    rows = snapshot._view.rows("chunks")
-    monkeypatch.setattr(rows, "has", lambda name: name != "titles")
-    assert isinstance(snapshot._view, View)
-    assert snapshot.find_titled("Ines Dahl") == snapshot.link_titles(chunk) == []
 
 
 def test_what_holds_a_name_is_ranked_as_among_all(folder: Path) -> None:

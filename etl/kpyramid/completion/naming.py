@@ -8,6 +8,7 @@ from itertools import islice
 import numpy as np
 
 from kpyramid.completion.task import (
+    PROMPT,
     TASK,
     Known,
     Named,
@@ -15,12 +16,12 @@ from kpyramid.completion.task import (
     find_fault,
     parse_names,
     show_proposals,
-    write_system,
 )
 from kpyramid.completion.types import GraphLayer, Proposal
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.synonyms.comparison import Comparer
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import write_system
 from kpyramid.llm.task import Failure, FailureKind
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.proposals import name_class, name_range, show_ends
@@ -114,7 +115,7 @@ class Namer(BatchAsker):
         """Asks for the names of proposals without an answer; those that get none are losses."""
         known = {iri: _show_known(iri, schema) for item in fresh for iri in item.nearest}
         batches = cut_batches(fresh, name=lambda i: "\n".join(i.key), weigh=lambda _: 1, size=BATCH)
-        system = write_system(self.domain, self.language)
+        system = write_system(PROMPT, self.domain, self.language)
         show = partial(show_proposals, known=known)
         losses = []
         for batch, answer in self.ask_batches(batches, TASK, system, show, parse_names):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from kpyramid.keys import JsonValue
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -17,9 +17,9 @@ from kpyramid.llm.task import (
     flatten,
     parse_json,
     strict_schema,
-    write_json,
 )
 
+PROMPT = read_prompts(__file__)["naming"]
 _PHRASES = 5
 _CHARACTERS = 160
 """Most characters of a wording, a definition or a fact in a prompt."""
@@ -29,48 +29,6 @@ _MOST_WORDS = 6
 _DEFINITION = (12, 300)
 """Least and most characters of a definition."""
 _NAME = re.compile(r"[^\W\d_][\w'’/-]*(?: [\w'’/-]+)*")
-
-_INSTRUCTIONS = """\
-You complete the ontology of a knowledge base about {domain} matters. Its texts are in {language}.
-{guard}
-It lists what the ontology has already, and proposals: groups of wordings that the texts use and \
-the ontology may lack. Each proposal stands with its ends, its wordings and facts (subject | \
-wording | object).
-For each proposal:
-- thought: what its wordings have in common, and which listed entry is nearest, in 25 words or less.
-- verdict: "same" if a listed entry says exactly what most of its wordings say, in the same \
-direction; "part" if it says only a part of what a listed property says, as `former employer` is a \
-part of `employed by`; else "new". Alike is not the same: `birth place` and `death place`, \
-`bought` and `sold` are different. In doubt it is "new".
-- existing: the number of that listed entry; null with "new".
-- name: a standard name in {language}. A property is a short noun or verb phrase in small letters \
-that reads from subject to object and says the time or state that its wordings say: `birth place`, \
-`member of`, `former employer`. A class is a noun in the singular: `conference`. Never the name of \
-one individual, never a name that is listed, never two proposals alike.
-- definition: one sentence that is true of all its facts and names none of their individuals.
-Reply with JSON only, one entry per proposal, in order. Example of a reply:
-{example}"""
-_EXAMPLE: JsonValue = {
-    "proposals": [
-        {
-            "proposal": 1,
-            "thought": "All say where a person worked before; `employer` does not say that it is "
-            "over.",
-            "verdict": "part",
-            "existing": 3,
-            "name": "former employer",
-            "definition": "Organisation that a person worked for in the past.",
-        },
-        {
-            "proposal": 2,
-            "thought": "All say which prize somebody got; `award` says the same.",
-            "verdict": "same",
-            "existing": 1,
-            "name": "award",
-            "definition": "Prize that a person or an organisation was given.",
-        },
-    ]
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +101,6 @@ def show_proposals(batch: Sequence[Nameless], known: Mapping[str, Known]) -> str
     return "\n".join(lines)
 
 
-def write_system(domain: str, language: str) -> str:
-    """The system message, the same for all batches."""
-    return _INSTRUCTIONS.format(
-        domain=domain, language=language, guard=GUARD, example=write_json(_EXAMPLE)
-    )
-
-
 def parse_names(content: str, batch: Sequence[Nameless]) -> dict[int, Named]:
     """The answers of a reply by a proposal's index in the batch; some may be missing.
 
@@ -203,9 +154,18 @@ TASK = Task(
     version=1,
     stage="complete",
     reply=_Reply,
-    system=lambda settings: write_system(settings.cascade.domain, settings.cascade.language),
+    system=lambda settings: write_system(
+        PROMPT, settings.cascade.domain, settings.cascade.language
+    ),
     is_asked=lambda settings: settings.complete.naming == "llm",
-    shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _PHRASES, _CHARACTERS, strict_schema(_Reply)),
+    shaping=(
+        PROMPT["instructions"],
+        GUARD,
+        PROMPT["example"],
+        _PHRASES,
+        _CHARACTERS,
+        strict_schema(_Reply),
+    ),
     # .025 batches per chunk on the demo's 204 chunks.
     expected=Expected(reply=0.7, per_chunk=0.02, characters=4_500, spread=(0.0, 4.0)),
     without='complete.naming = "rules": names and definitions of proposals; the proposals stay',

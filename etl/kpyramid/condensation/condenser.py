@@ -9,8 +9,8 @@ from itertools import combinations, count
 
 from kpyramid.condensation.graph import Graph, Neighbourhood, Statement, read_value
 from kpyramid.condensation.merging import Condensation, Fact
-from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -22,62 +22,13 @@ from kpyramid.llm.task import (
     flatten,
     parse_json,
     strict_schema,
-    write_json,
 )
 from kpyramid.ontology.schema import Schema
 
 _CHARACTERS = 120
 """Most characters of a name or a wording in a prompt."""
 _flatten = partial(flatten, most=_CHARACTERS)
-
-_INSTRUCTIONS = """\
-You condense a knowledge graph about {domain} matters; its texts are in {language}.
-{guard}
-It holds sets of numbered facts: subject | wording | object. The facts of a set are about the same \
-two things, and lie near one property of an ontology. Find the facts that say the same, so that \
-only the one that says it best needs to be kept. Nothing that was said may be lost.
-Think step by step, set by set:
-1. Who does what to whom in each fact? In `A | wrote | B` and `B | was written by | A` A does the \
-same; in `A | sued | B` and `B | sued | A` not.
-2. When, how surely, in which part? `works for` and `used to work for`, `owns` and `may own`, \
-`owns` and `owns half of`, `won` and `did not win` are different.
-3. Two facts say the same if each follows from the other for any two things of that kind, not only \
-for these two. `was born in` and `grew up in` are different, though both may be true. Where their \
-objects are dates, numbers or other values, compare the wordings alone: values are compared \
-elsewhere.
-4. Of the facts that say the same the best says it most plainly and leaves nothing out.
-In doubt keep facts apart.
-Reply with JSON only, one entry per set, in order: the number of the set; thought: your steps in \
-30 words or less; same: the groups of facts that say the same, each with its members and the best \
-of them, [] if there is none.
-Example
-{example}
-Reply: {reply}"""
-_EXAMPLE = """\
-Set 1: member of (person)
-1. Ida Holm | works in | Lund Institute
-2. Ida Holm | is with | Lund Institute
-3. Ida Holm | left | Lund Institute
-
-Set 2: author (work)
-4. Blue Harbour | was reviewed by | Per Lund
-5. Blue Harbour | is about | Per Lund"""
-_REPLY: JsonValue = {
-    "sets": [
-        {
-            "set": 1,
-            "thought": "1 and 2: Ida belongs to the institute now; whoever works in an institute "
-            "is with it. 3 says that it ended.",
-            "same": [{"members": [1, 2], "best": 1}],
-        },
-        {
-            "set": 2,
-            "thought": "4: Per wrote about the work. 5: the work tells of Per. Neither follows "
-            "from the other.",
-            "same": [],
-        },
-    ]
-}
+_PROMPT = read_prompts(__file__)["condensation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +76,6 @@ def show_sets(batch: Sequence[Question]) -> str:
     return "\n".join(lines).strip()
 
 
-def _write_system(domain: str, language: str) -> str:
-    return _INSTRUCTIONS.format(
-        domain=domain, language=language, guard=GUARD, example=_EXAMPLE, reply=write_json(_REPLY)
-    )
-
-
 def parse_what_is_same(content: str, batch: Sequence[Question]) -> dict[int, tuple[Same, ...]]:
     """The groups of equivalent facts in a reply, by index of the set; sets may be missing.
 
@@ -166,9 +111,18 @@ TASK = Task(
     version=1,
     stage="condense",
     reply=_Reply,
-    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    system=lambda settings: write_system(
+        _PROMPT, settings.cascade.domain, settings.cascade.language
+    ),
     is_asked=lambda settings: settings.condense.mode == "llm",
-    shaping=(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, _CHARACTERS, strict_schema(_Reply)),
+    shaping=(
+        _PROMPT["instructions"],
+        GUARD,
+        _PROMPT["example"],
+        _PROMPT["reply"],
+        _CHARACTERS,
+        strict_schema(_Reply),
+    ),
     # .005 batches per chunk on the demo's 204 chunks.
     expected=Expected(reply=1.5, per_chunk=0.01, characters=2_500, spread=(0.0, 4.0)),
     without='condense.mode = "rules": facts that say the same in words the lexicon does not join',
@@ -317,7 +271,7 @@ class Condenser(BatchAsker):
         )
         batches = list(cut)
         questions = [[each.question for each in batch] for batch in batches]
-        system = _write_system(self.domain, self.language)
+        system = write_system(_PROMPT, self.domain, self.language)
         answers = self.ask_batches(questions, TASK, system, show_sets, parse_what_is_same)
         same: set[tuple[_Anchor, _Pair]] = set()
         best: Counter[tuple[_Anchor, _Form]] = Counter()

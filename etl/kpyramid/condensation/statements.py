@@ -10,8 +10,8 @@ from itertools import count, pairwise
 
 from kpyramid.condensation.graph import Statement
 from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, list_plain_words, stem_words
-from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts, write_system
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -23,9 +23,9 @@ from kpyramid.llm.task import (
     flatten,
     parse_json,
     strict_schema,
-    write_json,
 )
 
+_PROMPT = read_prompts(__file__)["summary"]
 _CHARACTERS = 300
 """Most characters of a fact in a prompt; longer facts are not summarised."""
 _MOST = 12
@@ -96,7 +96,7 @@ class Summariser(BatchAsker):
             weigh=lambda g: len(g.facts),
             size=_FACTS,
         )
-        system = _write_system(self.domain, self.language)
+        system = write_system(_PROMPT, self.domain, self.language)
         answers = self.ask_batches(batches, TASK, system, show_groups, parse_statements)
         summaries: list[Summary] = []
         losses: list[Loss] = []
@@ -221,52 +221,6 @@ def _list_stems(text: str) -> frozenset[str]:
 
 # The task.
 
-_INSTRUCTIONS = """\
-You condense a knowledge graph about {domain} matters; its texts are in {language}.
-{guard}
-It holds groups of numbered facts: subject | wording | object, and in brackets when or how it \
-holds. The facts of a group have one subject, and lie near one property of an ontology. Say the \
-facts of each group more concisely, in one sentence. Nothing that was said may be lost, and \
-nothing may be added.
-Think step by step, group by group:
-1. Which facts can be told together? Leave out those that cannot, and do not cite them.
-2. Name the subject once, then every object of the facts that you cite, with when or how it holds.
-3. Use words of these facts alone, beside `a`, `the`, `and`, `of`, `in`, `on` and `at`: no other \
-word, name or number, even if you know better.
-4. Keep who does what to whom: where subjects and objects change places, write no sentence.
-5. The sentence is shorter than the facts.
-Reply with JSON only, one entry per group, in order: the number of the group; thought: your steps \
-in 20 words or less; statement: the sentence, "" if there is none; facts: the numbers of the facts \
-that it says, two or more, or [].
-Example
-{example}
-Reply: {reply}"""
-_EXAMPLE = """\
-Group 1: employer
-1. Ida Holm | is with | Lund Institute
-2. Ida Holm | works in | Lund Institute
-3. Ida Holm | works for | Oslo Museum (time: 2019)
-
-Group 2: rival
-4. Per Lund | sued | Blue Harbour
-5. Per Lund | was sued by | Clara Zorn"""
-_REPLY: JsonValue = {
-    "groups": [
-        {
-            "group": 1,
-            "thought": "All say where Ida works; 3 with its year.",
-            "statement": "Ida Holm works in Lund Institute and for Oslo Museum in 2019.",
-            "facts": [1, 2, 3],
-        },
-        {
-            "group": 2,
-            "thought": "Per sues in one and is sued in the other.",
-            "statement": "",
-            "facts": [],
-        },
-    ]
-}
-
 
 class _Row(Strict):
     group: int
@@ -291,12 +245,6 @@ def show_groups(batch: Sequence[Group]) -> str:
     return "\n".join(lines).strip()
 
 
-def _write_system(domain: str, language: str) -> str:
-    return _INSTRUCTIONS.format(
-        domain=domain, language=language, guard=GUARD, example=_EXAMPLE, reply=write_json(_REPLY)
-    )
-
-
 def parse_statements(content: str, batch: Sequence[Group]) -> Mapping[int, Claimed]:
     """The statements of a reply, by a group's index in the batch; groups may be missing.
 
@@ -319,10 +267,18 @@ TASK = Task(
     version=1,
     stage="condense",
     reply=_Reply,
-    system=lambda settings: _write_system(settings.cascade.domain, settings.cascade.language),
+    system=lambda settings: write_system(
+        _PROMPT, settings.cascade.domain, settings.cascade.language
+    ),
     is_asked=lambda settings: settings.condense.summarise == "llm",
     shaping=(
-        *(_INSTRUCTIONS, GUARD, _EXAMPLE, _REPLY, strict_schema(_Reply)),
+        *(
+            _PROMPT["instructions"],
+            GUARD,
+            _PROMPT["example"],
+            _PROMPT["reply"],
+            strict_schema(_Reply),
+        ),
         *(_CHARACTERS, _MOST, _FACTS),
     ),
     # The demo has 359 facts in 142 groups of 204 chunks; other corpora have a sixth at most.

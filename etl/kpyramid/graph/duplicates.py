@@ -15,6 +15,7 @@ from jinja2 import Environment
 from kpyramid.embeddings.port import Embedder
 from kpyramid.graph.relations import Union
 from kpyramid.llm.caller import BatchAsker, Loss, cut_batches
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -28,6 +29,8 @@ from kpyramid.llm.task import (
     strict_schema,
 )
 
+_PROMPT = read_prompts(__file__)["duplicates"]
+_KINDS = {kind: (*parts.values(),) for kind, parts in _PROMPT["kinds"].items()}
 _SIMILARITY = 0.75
 """Cosine from which the model is asked about two wordings; `husband of` and `wife of` have .87."""
 _BUCKET = 24
@@ -112,30 +115,6 @@ def _name_group(group: Group) -> str:
 
 # The task of the model.
 
-_INSTRUCTIONS = """\
-You compare {{ language }} {{ what }} from the {{ domain }} domain.
-You get numbered {{ what }} in groups, each followed by a fact in which it stands.
-Say which of one group are two wordings of the same {{ one }}. Similar is not the same:
-{{ warning }} In doubt leave them apart.
-{{ guard }}
-Answer with JSON: {"same": [{"first": 1, "second": 2}]}, one entry per pair of wordings that mean
-the same {{ one }}, {"same": []} if there is none.
-"""
-_KINDS = {
-    "entities": (
-        "names",
-        "thing",
-        "a person and a relative, a place and the region around it, an edition or a part of a "
-        "whole are different.",
-    ),
-    "relations": (
-        "relation phrases",
-        "relation in the same direction",
-        "`bought` and `sold`, `husband of` and `wife of`, `opened in` and `closed in`, "
-        "`wrote` and `was written by` are different.",
-    ),
-}
-
 
 class _Pair(Strict):
     first: int
@@ -178,10 +157,9 @@ def parse_duplicates(content: str, groups: Sequence[Group]) -> tuple[KeyPair, ..
 
 def _write_system(kind: str, domain: str, language: str) -> str:
     what, noun, warning = _KINDS[kind]
-    return (
-        Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
-        .from_string(_INSTRUCTIONS)
-        .render(what=what, one=noun, warning=warning, domain=domain, language=language, guard=GUARD)
+    template = Environment(autoescape=False)  # noqa: S701 - text for a model, not for a browser
+    return template.from_string(_PROMPT["instructions"]).render(
+        what=what, one=noun, warning=warning, domain=domain, language=language, guard=GUARD
     )
 
 
@@ -192,7 +170,7 @@ TASK = Task(
     reply=_Reply,
     system=lambda s: _write_system("entities", s.cascade.domain, s.cascade.language),
     is_asked=lambda settings: settings.cascade.confirms_duplicates,
-    shaping=(_INSTRUCTIONS, GUARD, str(_KINDS), strict_schema(_Reply)),
+    shaping=(_PROMPT["instructions"], GUARD, str(_KINDS), strict_schema(_Reply)),
     # On 1,985 chunks of MuSiQue: 0.03 per chunk that GPT-3.5 read, 0.10 per chunk by the rules.
     expected=Expected(reply=0.1, per_chunk=0.06, characters=2_550, spread=(0.2, 3.0)),
     without='cascade.disambiguation = "rules": near duplicates that no rule unites stay apart',

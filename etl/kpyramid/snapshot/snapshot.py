@@ -431,8 +431,6 @@ class Snapshot:
             KeyError: the chunk is unknown.
         """
         row, chunks = self._view.locate("chunks", chunk_id), self._view.rows("chunks")
-        if not chunks.has("titles"):  # an index of the last release
-            return []
         named = {d for title in chunks.list_of("titles", row) for d in self._name_documents(title)}
         return self._list_chunks(sorted(named - {int(chunks.numbers("document")[row])}))
 
@@ -445,10 +443,8 @@ class Snapshot:
     def find_titled(self, text: str) -> list[list[str]]:
         """The chunks, in reading order, of each document whose title a text contains.
 
-        A title within a longer one is ignored. Empty for a snapshot without titles.
+        A title within a longer one is ignored.
         """
-        if not self._view.rows("chunks").has("titles"):
-            return []
         titles, words = self._view.rows("titles"), WORD.findall(text)
         runs = [
             (first, first + size)
@@ -494,7 +490,7 @@ class Snapshot:
         entities, facts = self._view.rows("entities"), self._view.rows("condensed")
         rows = self._view.find_all("entities", entity_ids).values()
         name = "denials" if denied else "facts"
-        if not rows or not entities.has(name):  # an index of the last release
+        if not rows:
             return []
         stated = np.unique(np.concatenate([entities.list_of(name, row) for row in rows]))
         return [facts.keys[row] for row in self._view.select("condensed", stated)[:most]]

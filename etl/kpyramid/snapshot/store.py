@@ -311,8 +311,6 @@ class Part:
         Raises:
             IntegrityError: an open file was truncated; names it.
         """
-        if self.rows.has("vector"):  # of format 8
-            return self.rows.numbers("vector")
         self._store.require_whole()
         return self._placed
 

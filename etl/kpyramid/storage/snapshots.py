@@ -19,9 +19,9 @@ FORMAT = 11
 """Version of a snapshot's layout: 2 the index, 3 what qualifies facts, 4 entities searched,
 5 standard relations, 6 their ends, 7 statements, 8 a folder that describes itself, facts in more
 detail, 9 vectors in parts, 10 denials, 11 modality and validity."""
-READ_FORMATS = (8, 9, 10, 11)
-"""Formats that this release reads. 8 has vectors whole, 8 and 9 have no denials, 10 no modality;
-they are read as they lie, and the next build publishes them in format 11."""
+READ_FORMATS = (FORMAT - 1, FORMAT)
+"""Formats that this release reads: its own and the one before, whose facts have no modality and
+whose values name no facts. It is read as it lies; the next build publishes it in the new one."""
 
 log = logging.getLogger(__name__)
 

@@ -4,11 +4,9 @@
 its requests' keys, so a change of them, of a reply or a parser raises the task's version.
 """
 
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, StrictUndefined
@@ -16,6 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from kpyramid.extraction.cascade.evidence import find_evidence
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import GUARD, Expected, Request, Strict, Task, parse_json, write_json
 from kpyramid.settings import CascadeSettings, Example, Settings
 
@@ -38,7 +37,7 @@ BUILT_IN = Example(
 )
 """The example of a project that gives none; people and dates are made up."""
 
-PROMPTS: dict[str, str] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+PROMPTS: dict[str, str] = read_prompts(__file__)
 """The system message of each step. An example has no state before its triples are cleaned up."""
 
 

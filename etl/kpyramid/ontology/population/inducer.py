@@ -18,6 +18,7 @@ from kpyramid.extraction.cascade.windows import Vocabulary
 from kpyramid.extraction.types import Chunk
 from kpyramid.keys import JsonValue
 from kpyramid.llm.caller import Asker
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Expected,
@@ -134,20 +135,7 @@ def _pack(
 
 _EXAMPLES = 2
 """Examples in a prompt, if the ontology has any."""
-
-_INSTRUCTIONS = f"""\
-You read a text and note what it states of the individuals of an ontology.
-{GUARD}
-- An individual is one thing that the text names and that is of a class below.
-- Note every value that the text states of an individual: the evidence, which is the sentence that \
-states it, copied exactly; the subject, which is the individual; the property; the value.
-- Subject and value are spelled as in the text and are never pronouns.
-- The property is one of those listed. Its subject is of the class that it stands under, its value \
-is what stands behind the arrow.
-- Leave out what the text denies, doubts or does not state.
-Reply with JSON only: \
-{{"values": [{{"evidence": "...", "subject": "...", "property": "...", "value": "..."}}]}}, \
-{{"values": []}} where there is none."""
+_INSTRUCTIONS = read_prompts(__file__)["values"].format(guard=GUARD)
 
 
 class Noted(Strict):

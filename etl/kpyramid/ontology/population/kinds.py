@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from kpyramid.documents.words import ARTICLES, AUXILIARIES, lemmatise, pick_table
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
+from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.ontology import names as n
 from kpyramid.ontology.population.checking import find_head
 from kpyramid.ontology.population.witnesses import ROLES, WORDS
@@ -14,7 +15,6 @@ from kpyramid.ontology.schema import OntologyClass, Schema
 from kpyramid.ontology.turtle import walk
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_PLACES = frozenset(("GPE", "LOC", "FAC"))
 _KINDS = {word: kind for kind, words in pick_table(WORDS, "kinds").items() for word in words}
 _ANYBODY = frozenset("somebody someone anybody anyone".split())
 _SOFTWARE = frozenset("software program application app".split())
@@ -61,8 +61,8 @@ def find_kind(label: str) -> str | None:
 
 def widen_kind(kind: str) -> frozenset[str]:
     """The kinds that a recogniser confuses with one: places, and dates."""
-    if kind in _PLACES:
-        return _PLACES
+    if kind in PLACES:
+        return PLACES
     if kind in {"DATE", "YEAR"}:
         return frozenset(("DATE", "YEAR"))
     return frozenset((kind,))

@@ -23,6 +23,7 @@ from kpyramid.documents.words import (
     read_words,
 )
 from kpyramid.extraction.syntax.kinds import LABEL_BY_NOUN, PERSON_NOUNS, find_kind_label
+from kpyramid.extraction.syntax.tree import PLACES
 from kpyramid.ontology.names import THING
 from kpyramid.ontology.schema import Schema
 
@@ -42,7 +43,6 @@ CONFIDENCE = {2: 0.8, 3: 0.9}
 _MOST = 0.95
 """Confidence of a class with more witnesses."""
 
-_PLACES = frozenset({"GPE", "LOC", "FAC"})
 _WORKS = frozenset({"WORK_OF_ART", "LAW"})
 _AGENTS = frozenset({"PERSON", "ORG", "GPE", "NORP"})
 
@@ -266,7 +266,7 @@ class Witnesses:
         if label == "PERSON":
             return self._judge_person(name, words, head)
         if head is not None and not (
-            {head, label} <= _PLACES or (head, label) == ("FAC", "ORG") or label in _WORKS
+            {head, label} <= PLACES or (head, label) == ("FAC", "ORG") or label in _WORKS
         ):
             return -1
         if label in ("GPE", "LOC"):
@@ -288,7 +288,7 @@ class Witnesses:
         if len(words) == 1:
             return -1 if _CAPITALS.fullmatch(words[0]) else 0
         if head is not None:
-            return 0 if head in _PLACES and len(words) == 2 else -1
+            return 0 if head in PLACES and len(words) == 2 else -1
         is_odd = " of " in name or len(words[-1]) == 1
         return int(not (is_odd or any(map(self._is_common, (words[-1], words[0])))))
 

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from kpyramid.documents.words import HAVE, list_plain_words, normalise_name, split_label
 from kpyramid.extraction.openie import DependencyExtractor
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import GUARD, Asker, Failure, Strict, Task, flatten, parse_json
 from kpyramid.pipeline.learning.feedback import Feedback
 from kpyramid.query.analysis import QuestionAnalysis, analyse
@@ -139,19 +140,7 @@ MOST_ENTITIES = 30
 """Retrieved triples shown to the model."""
 MAX_TOKENS = 2048
 """The paper's value (4.1.2)."""
-
-_SYSTEM = f"""\
-You are an expert{{domain}} who extracts general knowledge from a question and its answer to create
-knowledge graph triples.
-{GUARD}
-- The material is a question, its answer, and entities from triples that were retrieved for it.
-- Take the answer for right. State what question and answer say together, and nothing besides:
-  not what the question supposes, not what you know.
-- "head" and "tail": names as the material writes them, one of them from the answer.
-- "relation": a verb phrase, so that head, relation and tail make a sentence.
-- No triples where the answer is no, or nothing is said.
-Reply with JSON only: {{{{"triples": [{{{{"head": "…", "relation": "…", "tail": "…"}}}}]}}}}
-"""
+_SYSTEM: str = read_prompts(__file__)["learning"]
 
 
 class Row(Strict):
@@ -170,7 +159,8 @@ class Triples(Strict):
 
 def write_system(domain: str = "") -> str:
     """The system message."""
-    return _SYSTEM.format(domain=f" in {flatten(domain, 100)}" if domain.strip() else "")
+    within = f" in {flatten(domain, 100)}" if domain.strip() else ""
+    return _SYSTEM.format(guard=GUARD, domain=within)
 
 
 def show_row(row: Feedback) -> str:

@@ -5,16 +5,15 @@ without citations is refused; the confidence of one whose words they lack is bou
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kpyramid.documents.values import NUMBER_WORDS
 from kpyramid.documents.words import ARTICLES, JOINING
 from kpyramid.errors import EndpointError
+from kpyramid.llm.prompts import read_prompts
 from kpyramid.llm.task import (
     GUARD,
     Asker,
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PROMPTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("prompts.toml").read_text("utf-8"))
+PROMPTS = read_prompts(__file__)
 """System messages by the names of tasks."""
 
 _NOBODY = frozenset({FailureKind.UNREACHED, FailureKind.DEFERRED})
