@@ -59,7 +59,9 @@ def draft(
 ) -> dict[str, dict[str, object]]:
     given = Decisions(decisions, "decisions.toml")
     phrases = list_phrases(texts)
-    facts = [*[(text, kind) for text, kind, _ in phrases] * 2, *[(text, "NOUN") for text in ends]]
+    said = [f"{verb} {at}" for at, verb in enumerate(("owns", "needs", "has"))]
+    facts = [(text, kind, each, "subject") for text, kind, _ in phrases for each in said]
+    facts += [(text, "NOUN", "is for", "value") for text in ends]
     rows = draft_classes(phrases, facts, UPPER, former, given, EMBEDDER)
     return {str(row["label"]): row for row in rows}
 
@@ -72,6 +74,45 @@ def test_what_heads_compounds_or_names_a_thing_is_a_class_and_a_measure_is_none(
     assert rows["account"]["iri"] == f"{BASE}Account"
 
 
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["town", "small town", "town", "town"],  # one town, never several
+        ["Birch Street", "Dock Street", "Front Street", "Oak Street"],  # addresses
+        ["Lismara Ferries", "Skerry Ferries", "Killorran Ferries"],  # firms
+        ["shared", "paid", "tooling", "shared"],  # no forms of share, pay and tool
+        ["Cover the tank", "Move the tank", "Drain the tank"],
+    ],
+)
+def test_a_noun_without_several_things_of_a_kind_makes_no_class(texts: list[str]) -> None:
+    assert draft(texts) == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "is_class"),
+    [
+        ([("Aurora", "kind"), ("was hired", "subject")], True),
+        ([("Aurora", "kind"), ("Gull", "kind"), ("Tern", "kind")], True),
+        ([("owns", "value"), ("needs", "value"), ("has", "value")], False),  # only mentioned
+        ([("was hired", "subject"), ("owns", "value")], False),
+    ],
+)
+def test_a_class_has_things_of_which_something_is_known(
+    said: list[tuple[str, str]], is_class: bool
+) -> None:
+    phrases = list_phrases(["old vessel", "vessels", "cargo vessel"])
+    facts = [("vessels", "NOUN", *each) for each in said]
+    nothing = Decisions((), "decisions.toml")
+    assert bool(draft_classes(phrases, facts, UPPER, None, nothing, EMBEDDER)) == is_class
+
+
+def test_an_agent_suffix_alone_makes_no_kind_of_person() -> None:
+    texts = ["radio logger", "loggers", "old logger", "shift manager", "managers", "old manager"]
+    rows = draft(texts)
+    assert rows["logger"]["domain"] == f"{BASE}Entity"
+    assert rows["manager"]["domain"] == f"{BASE}Person"
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["…", "12", "of"], ["of of of"] * 5])
 def test_a_corpus_without_nouns_has_no_class(texts: list[str]) -> None:
     assert draft(texts) == {}
@@ -82,19 +123,19 @@ def test_the_order_of_mentions_changes_nothing() -> None:
 
 
 def test_names_of_the_last_ontology_come_first_when_there_are_too_many() -> None:
-    rare = "dog cat cow pig hen fox owl bee ant elk ram ewe mule".split()
+    rare = "dog cat cow pig hen crab owl bee ant elk ram ewe newt".split()
     common = (
         "robin finch crow raven gull heron stork swan duck goose eagle hawk kite wren lark trout "
         "salmon pike perch carp eel cod herring tuna shark wolf bear deer hare mole rat "
         "lion tiger zebra camel goat horse".split()
     )
-    first = draft([text for noun in rare for text in [noun] * 3])
+    first = draft([text for noun in rare for text in (noun, f"{noun}s", noun)])
     former = UPPER.extend(
         type(UPPER.classes[0])(str(r["iri"]), label, (), "", (str(r["domain"]),))
         for label, r in first.items()
     )
-    texts = [text for noun in rare for text in [noun] * 3]
-    texts += [text for noun in common for text in [noun] * 6]
+    texts = [text for noun in rare for text in (noun, f"{noun}s", noun)]
+    texts += [text for noun in common for text in (noun, f"{noun}s") * 3]
     assert set(first) == set(rare)
     grown = draft(texts, former)
     assert len(grown) == MOST

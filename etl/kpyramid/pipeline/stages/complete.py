@@ -21,6 +21,7 @@ from kpyramid.completion.naming import Namer
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import (
     LEAST,
+    NUMBERS,
     find_kind,
     is_naming,
     is_vague,
@@ -166,6 +167,8 @@ _DEFINED = 0.6, 0.5
 """Least share of a property's subjects with a class in the graph (`X is a …`), to be accepted by
 rules and to be left open: types of names alone are too often wrong. The share is lower where few of
 the graph's names have such a fact."""
+_COLUMN = 4
+"""Least cells of a column that make a property where few of its things or values differ."""
 _LISTED = 3, 2, 2
 """Facts, different things and chunks of an open proposal: fewer are not worth a review."""
 
@@ -269,7 +272,7 @@ class Growth:
 
         `judges`: by index, the model that judged a proposal, where the rules did not.
         """
-        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
+        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows: list[dict[str, Any]] = []
@@ -308,10 +311,15 @@ class Growth:
         self._keep(rows, grown, gain, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
-    def _is_copular(self, wording: str) -> bool:
-        """Whether a wording states a name or, in an ontology from the corpus, a kind."""
-        is_being = self.is_open and says_being(self.comparer.read(wording))
-        return is_being or is_naming(wording)
+    def _is_copular(self, proposal: Proposal) -> bool:
+        """Whether a wording states a name or, in an ontology from the corpus, a kind.
+
+        There a number is neither: `amounts to`.
+        """
+        if self.is_open and proposal.range in NUMBERS:
+            return False
+        is_being = self.is_open and says_being(self.comparer.read(proposal.label))
+        return is_being or is_naming(proposal.label)
 
     def _judge(
         self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
@@ -452,12 +460,18 @@ class Growth:
         )
 
     def _has_support(self, proposal: Proposal, facts: int, things: int, chunks: int) -> bool:
-        """Whether a proposal has so many facts, different things at each end, and chunks."""
+        """Whether a proposal has so many facts, different things at each end, and chunks.
+
+        In an ontology from the corpus a column may have two different values, or be of two things.
+        """
         ends = [ends for ends in self._list_ends(proposal) if ends]
+        prose, cells = self.graph.count_places(proposal.facts)
+        if self.is_open and cells >= _COLUMN:
+            things = min(things, 2)
         return (
             len(proposal.facts) >= facts
             and all(len(set(ids)) >= things for ids in ends)
-            and sum(self.graph.count_places(proposal.facts)) >= chunks
+            and prose + cells >= chunks
         )
 
     def _list_ends(self, proposal: Proposal) -> tuple[list[str], list[str]]:

@@ -431,7 +431,14 @@ def _draft(
     layer, support = graph.layer, defaultdict[str, set[int]](set)
     filed = np.flatnonzero(find_filing(layer)).tolist()
     ends = ((layer.tails[i], layer.tail_types[i], layer.head_keys[i]) for i in filed)
-    rows = draft_classes(chain(phrases, ends), layer.walk_ends(), schema, old, decisions, embedder)
+    said: list[tuple[str, str]] = [(wording, "value") for wording in layer.wordings]
+    for i in filed:
+        said[i] = layer.head_keys[i], "kind"
+    subjects = ((wording, "subject") for wording in layer.wordings)
+    sides = (
+        (*end, *what) for end, what in zip(layer.walk_ends(), chain(subjects, said), strict=True)
+    )
+    rows = draft_classes(chain(phrases, ends), sides, schema, old, decisions, embedder)
     find = cache(Kinds(adopt_proposals(schema, rows)).find_by_name)
     names: defaultdict[str, set[str]] = defaultdict(set)
     for place, end in enumerate(layer.walk_ends()):
