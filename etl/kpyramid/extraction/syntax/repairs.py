@@ -1258,14 +1258,15 @@ def _widen(node: Node, last: Node) -> None:
 
 def _part_bracket(bracket: Node) -> None:
     """Detach phrases that contrast in a bracket: "from the first day (in Orland the third)"."""
-    first, second = None, None
+    outside: list[Node] = []
     for node in bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]:
         if node.text in {")", "]"}:
             break
         if node.dep == "prep" and node.head.i < bracket.i:
-            first, second = first or node, node
-    if first is not None and first is not second and first.i == bracket.i + 1:
-        first.dep = second.dep = "dep"
+            outside.append(node)
+    if len(outside) > 1 and outside[0].i == bracket.i + 1:
+        for node in outside:
+            node.dep = "dep"
 
 
 def _seat_change(bracket: Node) -> None:
