@@ -204,7 +204,14 @@ def _run(
 
 
 def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[dict[str, str]]:
-    """The rows with labels in place of IRIs that have one."""
+    """The rows with labels in place of IRIs that have one.
+
+    Of the instances only these labels are loaded: all take a second, and memory, in each round.
+    """
+    rows = [*rows]
+    named, says = {f"<{value}>" for row in rows for value in row.values()}, f" <{n.LABEL}> "
+    lines = (x for x in store.instances_nt.split("\n") if says in x and x.split(" ")[0] in named)
+    store = OntologyStore(store.schema_turtle, "\n".join(lines))
 
     def label(value: str) -> str:
         if not value.startswith(("http://", "https://", "urn:")):
