@@ -210,12 +210,15 @@ def test_a_contradiction_is_withdrawn_named_and_counted_and_the_rest_is_publishe
     assert read_head(Warehouse(tmp_path / "w"), "main") is None
 
     asked: list[str] = []
+    read: list[str] = []
     other = tmp_path / "other"
     write_corpus(other / "corpus", TEXTS)
     with monkeypatch.context() as patch:  # what was left out leaves HermiT's verdict as it was
         patch.setattr(gates, "judge_consistency", lambda *_, **__: asked.append("HermiT") or "pass")
+        patch.setattr(gates, "judge_reading", lambda text, *_, **__: read.append(text) or "pass")
         assert run(other, make_settings()).marks[-1].rejects == {"violated_check": 1}
     assert asked == ["HermiT"]
+    assert ['"1950"' in text and '"1920"' not in text for text in read] == [True]  # what remains
 
     outcome = run(tmp_path, make_settings())  # one is not too many, however few there are
     mark = outcome.marks[-1]

@@ -214,7 +214,7 @@ def judge_ontology(
     passed: Passed | None = None,
     before: Judgement | None = None,
 ) -> Judgement:
-    """The verdicts of owlready2, HermiT, SHACL, the ontology's checks and competency questions.
+    """The verdicts of HermiT, SHACL, the ontology's checks and competency questions.
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
     extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
@@ -241,11 +241,7 @@ def judge_ontology(
             checked = run_checks(files.checks, store, prefixes)
             return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
-    with ThreadPoolExecutor(3) as pool:  # each waits for a process of its own
-        written = texts.get("ontology/ontology.nt")
-        reading = (
-            pool.submit(judge_reading, written, instances_nt, seconds=seconds) if written else None
-        )
+    with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
         shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
         queried = pool.submit(query)
         try:
@@ -262,11 +258,9 @@ def judge_ontology(
             outcome = shaped.result()
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
-            if reading:
-                judged.gates["readable"] = reading.result()
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
-            while not all(each.done() for each in (shaped, queried, reading) if each):
+            while not (shaped.done() and queried.done()):
                 end_running()  # again and again: one may be about to start
                 time.sleep(0.1)
             raise
@@ -283,6 +277,12 @@ def judge_ontology(
         else f"not run: there is no {name}.questions.toml beside {files.turtle.name}"
     )
     return judged
+
+
+def judge_readable(texts: Mapping[str, str], *, seconds: float) -> str:
+    """The verdict of owlready2, whose process holds as much as those of `judge_ontology`."""
+    read = (texts[f"ontology/{name}.nt"] for name in ("ontology", "instances"))
+    return judge_reading(*read, seconds=seconds)
 
 
 def repair_ontology(

@@ -1,9 +1,10 @@
 """Publishing: a run's tables become a snapshot, gates judge it, the ref moves to it."""
 
+import gc
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from kpyramid.pipeline.gates import (
     judge_floor,
     judge_kept,
     judge_ontology,
+    judge_readable,
     judge_size,
     judge_standing,
     judge_traces,
@@ -62,12 +64,16 @@ log = logging.getLogger(__name__)
 
 _WITHDRAWING = 3
 """Version; raised when other statements are withdrawn from the same tables."""
-_NAMING = ("instances", "additions", "vectors", "rejects")
-"""Tables that name instances, and `rejects`, which takes the withdrawn ones."""
+_NAMING = ("instances", "additions", "rejects")
+"""Tables beside `vectors` that name instances, and `rejects`, which takes the withdrawn ones."""
 
 
-def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark:
+def publish(
+    run: Run, corpus: str, tables: Mapping[str, TableFile], vectors: Sequence[TableFile]
+) -> StageMark:
     """Writes the snapshot of these tables and moves the run's ref to it, if the gates allow.
+
+    `vectors`: the parts of that table, which are merged without the withdrawn statements.
 
     Statements that contradict others with more evidence are withdrawn first, and rejected. If a
     gate fails, the snapshot stays and the ref does not move; the mark tells why.
@@ -81,7 +87,7 @@ def publish(run: Run, corpus: str, tables: Mapping[str, TableFile]) -> StageMark
     columns = (documents[name].to_pylist() for name in ("source", "sha256"))
     load_erased(run.warehouse).require_none(*columns)
     given, judges = tables["instances"], hash_judges(run.settings)
-    settled = _settle(run, tables, judges)
+    settled = _settle(run, tables, vectors, judges)
     tables, texts = settled.tables, settled.texts
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
     rows = {name: file.rows for name, file in sorted(tables.items())}
@@ -148,7 +154,9 @@ class _Settled:
     gates: Mapping[str, str] | None
 
 
-def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
+def _settle(
+    run: Run, tables: Mapping[str, TableFile], vectors: Sequence[TableFile], judges: str
+) -> _Settled:
     """The tables without the statements that contradict others with more evidence."""
     contracts = load_contracts()
     reads = find_stage("publish").reads
@@ -159,6 +167,7 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
         [
             _WITHDRAWING,
             [tables[name].content for name in sorted({*reads, *_NAMING})],
+            [part.sha256 for part in vectors],
             fingerprint_stage(find_stage("publish"), run.settings),
             [judges, run.settings.publish.reasoner_seconds, find_java() is not None],
             [library_version(name) for name in ("owlready2", "pyshacl", "rdflib")],
@@ -169,14 +178,15 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     texts: Mapping[str, str] = {}
     if known is None:
         withdrawn, gates, texts = _withdraw(run, inputs)
-        made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn}
+        merged = contracts[VECTORS].merge([part.path for part in vectors])
+        made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn, VECTORS: merged}
         if withdrawn.num_rows:
-            read = {n: read_result(tables[n], contracts[n]) for n in _NAMING if n != "vectors"}
-            vectors = contracts["vectors"].merge([tables["vectors"].path])
-            made = {"withdrawn": withdrawn, **stage.leave_out(read, vectors, withdrawn)}
+            read = {name: read_result(tables[name], contracts[name]) for name in _NAMING}
+            made = {"withdrawn": withdrawn, **stage.leave_out(read, merged, withdrawn)}
         known = store_result(run.warehouse, "publish", key, made)
     file = known.tables.get("withdrawn", known.tables["rejects"])
     withdrawn = read_result(file, contracts["rejects"])
+    tables = {**tables, VECTORS: known.tables[VECTORS]}
     if withdrawn.num_rows:
         tables = {**tables, **{name: known.tables[name] for name in _NAMING}}
         inputs["instances"] = read_result(tables["instances"], contracts["instances"])
@@ -199,9 +209,10 @@ def _withdraw(
     judge = partial(judge_ontology, files, seconds=seconds, passed=_open_passed(run))
     proposals, schema = inputs["proposals"], load_schema(run.settings)
     statements = stage.list_statements(*(inputs[name] for name in _STATED))
-    texts = stage.write_texts(statements, proposals, schema)
+    texts = stage.write_judged(statements, proposals, schema)
     rejects, judged = load_contracts()["rejects"].build([]), judge(texts)
     for _ in range(MOST_ROUNDS):
+        gc.collect()  # what judges leave in cycles is a third of the memory; .2 s
         if not judged.failed:
             break
         withdrawals = repair_ontology(files, texts, statements, judged, seconds=seconds)
@@ -211,13 +222,14 @@ def _withdraw(
         rejects = load_contracts()["rejects"].unite([rejects, more])
         gone = {*more["row_key"].to_pylist()}
         statements = [each for each in statements if each.instance_id not in gone]
-        texts = stage.write_texts(statements, proposals, schema)
+        texts = stage.write_judged(statements, proposals, schema)
         judged = judge(texts, before=judged)
     if inputs["instances"].num_rows != len(statements) + rejects.num_rows:
         raise IntegrityError(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
-    return rejects, judged.gates, texts
+    texts = stage.complete_texts(texts, statements, schema)
+    return rejects, {**judged.gates, "readable": judge_readable(texts, seconds=seconds)}, texts
 
 
 def _open_passed(run: Run) -> RowCache:
@@ -296,6 +308,7 @@ def _judge_settled(
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
         passed = _open_passed(run)
         gates = judge_ontology(files, settled.texts, seconds=seconds, passed=passed).gates
+        gates["readable"] = judge_readable(settled.texts, seconds=seconds)
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 

@@ -25,6 +25,7 @@ from kpyramid.pipeline.publish import publish
 from kpyramid.pipeline.stage import PIPELINE, Progress, Stage, find_stage
 from kpyramid.pipeline.tasks import list_tasks
 from kpyramid.pipeline.wiring import Ports, open_corpus
+from kpyramid.snapshot.store import VECTORS
 from kpyramid.storage.contracts import flatten, hash_contract, load_contracts
 from kpyramid.storage.former import Former, find_former
 from kpyramid.storage.identity import is_installed
@@ -84,8 +85,9 @@ def run_stage(
         elif name == "publish":
             marks = [_require_mark(run, earlier) for earlier in PIPELINE[: PIPELINE.index(stage)]]
             corpus = marks[0].details["corpus"]
-            tables = {table: _merge_parts(run, table) for table in load_contracts()}
-            mark = publish(run, corpus, tables)
+            merged = load_contracts().keys() - {VECTORS}
+            tables = {table: _merge_parts(run, table) for table in sorted(merged)}
+            mark = publish(run, corpus, tables, _list_parts(run, None, VECTORS))
             keys = [earlier.key for earlier in marks]
             made = key_publishing(run.settings, mark.details["judges"], keys)
             mark = replace(mark, details={**mark.details, INPUTS: made})

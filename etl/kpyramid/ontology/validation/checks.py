@@ -120,14 +120,7 @@ def trace_violations(
     A path matches the facts on all ways between its ends. `seconds` limits each check.
     """
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
-    stated: dict[Pattern, ox.Triple] = {}
-    of_property: defaultdict[str, list[Pattern]] = defaultdict(list)
-    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
-        if isinstance(quad.subject, ox.NamedNode) and not isinstance(quad.object, ox.Triple):
-            fact = quad.subject.value, quad.predicate.value, quad.object.value
-            stated[fact] = quad.triple
-            of_property[fact[1]].append(fact)
-    faults: dict[tuple[str, tuple[Pattern, ...]], Fault] = {}
+    found = []
     with OntologyStore(schema_turtle, instances_nt, seconds=seconds) as store:
         for text, query in map(_read_check, files.checks):
             try:
@@ -136,19 +129,32 @@ def trace_violations(
             except InputError as e:  # the gate says what is wrong with it
                 log.warning("the facts behind %s were not found: %s", text, e)
                 continue
-            patterns, paths = list_patterns(query), list_paths(query)
-            for row in rows:
-                matched = {f for f in bind_patterns(patterns, row) if f in stated}
-                for steps, start, end in bind_paths(paths, row):
-                    edges = [
-                        (*((o, s) if turned else (s, o)), (s, p, o))
-                        for iri, turned in steps
-                        for s, p, o in of_property[iri]
-                    ]
-                    matched |= _list_between(edges, start, end)
-                key = text, tuple(sorted(matched))
-                facts = tuple(stated[fact] for fact in key[1])
-                faults[key] = Fault("violated_check", text, facts, max(0, len(facts) - 1))
+            found.append((text, rows, list_patterns(query), list_paths(query)))
+    bound = {f for _, rows, some, _ in found for row in rows for f in bind_patterns(some, row)}
+    followed = {iri for *_, paths in found for steps, _ in paths for iri, _ in steps}
+    stated: dict[Pattern, ox.Triple] = {}
+    of_property: defaultdict[str, list[Pattern]] = defaultdict(list)
+    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+        if not isinstance(quad.subject, ox.NamedNode) or isinstance(quad.object, ox.Triple):
+            continue
+        fact = quad.subject.value, quad.predicate.value, quad.object.value
+        if fact in bound or fact[1] in followed:
+            stated[fact] = quad.triple
+            of_property[fact[1]].append(fact)
+    faults: dict[tuple[str, tuple[Pattern, ...]], Fault] = {}
+    for text, rows, patterns, paths in found:
+        for row in rows:
+            matched = {f for f in bind_patterns(patterns, row) if f in stated}
+            for steps, start, end in bind_paths(paths, row):
+                edges = [
+                    (*((o, s) if turned else (s, o)), (s, p, o))
+                    for iri, turned in steps
+                    for s, p, o in of_property[iri]
+                ]
+                matched |= _list_between(edges, start, end)
+            key = text, tuple(sorted(matched))
+            facts = tuple(stated[fact] for fact in key[1])
+            faults[key] = Fault("violated_check", text, facts, max(0, len(facts) - 1))
     return [fault for _, fault in sorted(faults.items()) if fault.facts]
 
 
@@ -198,7 +204,14 @@ def _run(
 
 
 def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[dict[str, str]]:
-    """The rows with labels in place of IRIs that have one."""
+    """The rows with labels in place of IRIs that have one.
+
+    Of the instances only these labels are loaded: all take a second, and memory, in each round.
+    """
+    rows = [*rows]
+    named, says = {f"<{value}>" for row in rows for value in row.values()}, f" <{n.LABEL}> "
+    lines = (x for x in store.instances_nt.split("\n") if says in x and x.split(" ")[0] in named)
+    store = OntologyStore(store.schema_turtle, "\n".join(lines))
 
     def label(value: str) -> str:
         if not value.startswith(("http://", "https://", "urn:")):

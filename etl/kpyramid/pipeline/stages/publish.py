@@ -41,21 +41,29 @@ def run(
     statement. `ontology.nt` holds schema and statements, for readers of OWL.
     """
     statements = list_statements(documents, chunks, entities, instances)
-    return write_texts(statements, proposals, schema)
+    return complete_texts(write_judged(statements, proposals, schema), statements, schema)
 
 
-def write_texts(
+def write_judged(
     statements: Sequence[InstanceStatement], proposals: pa.Table, schema: Schema
 ) -> dict[str, str]:
-    """The files of the `ontology/` folder, see `run`."""
-    grown = write_schema(adopt_proposals(schema, proposals.to_pylist()))
-    stated = write_instances(replace(statement, places=()) for statement in statements)
+    """Those files of the `ontology/` folder that `judge_ontology` reads, see `run`."""
     return {
-        "ontology/seed.ttl": write_schema(schema),
-        "ontology/schema.ttl": grown,
-        "ontology/ontology.nt": write_ontology(grown, stated),
+        "ontology/schema.ttl": write_schema(adopt_proposals(schema, proposals.to_pylist())),
         "ontology/instances.nt": write_instances(statements),
         "ontology/provenance.nt": write_provenance(statements),
+    }
+
+
+def complete_texts(
+    judged: Mapping[str, str], statements: Iterable[InstanceStatement], schema: Schema
+) -> dict[str, str]:
+    """All files of the `ontology/` folder, from those of `write_judged`."""
+    stated = write_instances(replace(statement, places=()) for statement in statements)
+    return {
+        **judged,
+        "ontology/seed.ttl": write_schema(schema),
+        "ontology/ontology.nt": write_ontology(judged["ontology/schema.ttl"], stated),
     }
 
 
