@@ -84,6 +84,7 @@ def test_the_grown_schema_passes_the_reasoner() -> None:
 def test_iris_are_coined_of_labels_and_never_twice() -> None:
     assert coin_iri("class", "small village", "http://x#", ()) == "http://x#SmallVillage"
     assert coin_iri("property", "is king of", "http://x#", ()) == "http://x#is_king_of"
+    assert coin_iri("property", "has part no.", "http://x#", ()) == "http://x#has_part_no%2E"
     assert coin_iri("property", "ist König <von>", "http://x#", ()) == (
         "http://x#ist_k%C3%B6nig_%3Cvon%3E"
     )

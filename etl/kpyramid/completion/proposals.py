@@ -57,11 +57,9 @@ _MAIN = 0.6
 _COVERED = 0.8
 """Of the ends that have a class: the share of the most frequent class from which it is the domain
 or range (`_MAIN`), and the share that a class above it must cover otherwise (`_COVERED`)."""
-_ACRONYM = re.compile(r"\b[A-Z]{2,}\b")
-"""A word in the header of a column that is no name: `IP`."""
 _SAMPLE = 1000
 """Facts of a proposal, evenly spread, from which its domain and range are inferred."""
-NUMBERS = tuple(XSD + name for name in ("date", "gYearMonth", "gYear", "integer", "decimal"))
+_NUMBERS = tuple(XSD + name for name in ("date", "gYearMonth", "gYear", "integer", "decimal"))
 """Datatypes of the literals of a cluster, the narrow ones first: a date has a month and a year."""
 _MOST = 0.8
 """Share of a cluster's literals that must parse as a datatype."""
@@ -118,8 +116,7 @@ def draft_property(
     words = Counter(graph.wordings[row] for row in straight)
     label = min(words, key=lambda word: (-words[word], word))
     noun = name_property(label).partition(" ")[0]
-    plain = _ACRONYM.sub(lambda short: short[0].lower(), label) if is_open else label
-    fault, doubt = None if is_wording(plain) else "no_name_of_a_relation", ""
+    fault, doubt = None if is_wording(label) else "no_name_of_a_relation", ""
     if names_its_kind(noun, [graph.heads[row] for row in straight]):
         fault = "says_a_kind"
     elif names_person(noun) and holds_kinds(domain, schema):  # `is king of`, `is sailor from`
@@ -179,9 +176,9 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
         return found
     fitting = {
         datatype: sum(parse_literal(text, datatype) is not None for text in literals)
-        for datatype in NUMBERS
+        for datatype in _NUMBERS
     }
-    *_, integer, decimal = NUMBERS
+    *_, integer, decimal = _NUMBERS
     if fitting[integer] < fitting[decimal]:  # some prices are whole
         del fitting[integer]
     least = _MOST * len(literals)
@@ -420,7 +417,7 @@ def mark_doubles(proposals: Sequence[Proposal], comparer: Comparer) -> list[Prop
     for index, proposal in enumerate(marked[:_COMPARED]):
         if proposal.kind == "class":
             continue
-        labels = earlier[proposal.range in NUMBERS]
+        labels = earlier[proposal.range in _NUMBERS]
         likeness = (comparer.compare(proposal.label, label).likeness for label in labels)
         if "equivalent" in likeness and not proposal.inverse:
             marked[index] = replace(proposal, fault=proposal.fault or "another_says_it")

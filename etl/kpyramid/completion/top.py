@@ -12,7 +12,7 @@ from functools import cache
 
 from kpyramid.completion.decisions import Decisions
 from kpyramid.completion.nouns import Kind, find_noun, group_alike, is_quality
-from kpyramid.documents.words import FUNCTION_WORDS, lemmatise
+from kpyramid.documents.words import ARTICLES, FUNCTION_WORDS, lemmatise
 from kpyramid.embeddings.port import Embedder
 from kpyramid.extraction.syntax.kinds import PERSON_NOUNS, find_kind_label
 from kpyramid.graph.synonyms.words import MODIFIERS, is_usual, load_nouns
@@ -43,7 +43,6 @@ _OF = 0.5
 """Share of a noun's uses with the complement `of` above which it denotes a relation."""
 _NAMES = 0.75
 """Share of a noun's uses in names from which it is a part of addresses: `Birch Street`."""
-_ARTICLES = frozenset(("a", "an", "the"))
 _NAMED = frozenset("ORG FAC LOC PRODUCT EVENT WORK_OF_ART LAW".split())
 """Types of names whose last word is the kind of the thing."""
 
@@ -183,7 +182,7 @@ def _read_uses(
         if noun is None or (named and (noun.plural or not noun.before)):  # `Lismara Ferries`
             return None
         first, *others = words.casefold().split()
-        if _ARTICLES.intersection(noun.before) and first not in _ARTICLES:  # `Cover the tank`
+        if ARTICLES.intersection(noun.before) and first not in ARTICLES:  # `Cover the tank`
             return None
         if noun.plural and any(
             word.endswith(("ed", "ing")) and lemmatise(word) == lemma for word in (first, *others)

@@ -96,7 +96,7 @@ def coin_iri(kind: str, label: str, base: str, taken: Collection[str]) -> str:
     """
     words = label.casefold().split()
     name = "".join(w.capitalize() for w in words) if kind == "class" else "_".join(words)
-    iri = base + quote(name, safe="")
+    iri = base + quote(name, safe="").replace(".", "%2E")  # no prefixed name ends in a stop
     numbered = (f"{iri}_{number}" for number in count(2))
     return next(each for each in chain([iri], numbered) if each not in taken)
 

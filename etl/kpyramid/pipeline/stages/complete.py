@@ -21,7 +21,6 @@ from kpyramid.completion.naming import Namer
 from kpyramid.completion.nouns import find_filing
 from kpyramid.completion.proposals import (
     LEAST,
-    NUMBERS,
     find_kind,
     is_naming,
     is_vague,
@@ -272,7 +271,7 @@ class Growth:
 
         `judges`: by index, the model that judged a proposal, where the rules did not.
         """
-        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p)]
+        proposals = [p for p in proposals if p.kind == "class" or not self._is_copular(p.label)]
         kinds = {p.label for p in proposals if p.kind == "class" and not p.fault}
         kinds |= {label for c in self.schema.classes for label in (c.label, *c.alt_labels)}
         rows: list[dict[str, Any]] = []
@@ -311,15 +310,10 @@ class Growth:
         self._keep(rows, grown, gain, number)
         return any(row["state"] in _ADOPTED for row in rows)
 
-    def _is_copular(self, proposal: Proposal) -> bool:
-        """Whether a wording states a name or, in an ontology from the corpus, a kind.
-
-        There a number is neither: `amounts to`.
-        """
-        if self.is_open and proposal.range in NUMBERS:
-            return False
-        is_being = self.is_open and says_being(self.comparer.read(proposal.label))
-        return is_being or is_naming(proposal.label)
+    def _is_copular(self, wording: str) -> bool:
+        """Whether a wording states a name or, in an ontology from the corpus, a kind."""
+        is_being = self.is_open and says_being(self.comparer.read(wording))
+        return is_being or is_naming(wording)
 
     def _judge(
         self, proposal: Proposal, number: int, judge: str, taken: Collection[str]
