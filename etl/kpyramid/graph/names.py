@@ -10,7 +10,7 @@ from typing import Literal
 
 from anyascii import anyascii
 
-from kpyramid.documents.values import NUMBER_WORDS
+from kpyramid.documents.values import MONTHS, NUMBER_WORDS, WEEKDAYS
 from kpyramid.documents.words import ARTICLES, lemmatise, read_words
 
 _WORDS = read_words(__file__, "names.toml")
@@ -259,10 +259,15 @@ class Shortening:
     dropped: tuple[str, ...] = ()
 
 
+_TIMES = {*WEEKDAYS, *map(str.lower, MONTHS)}
+_DAYS = frozenset({"and", "or", "to"}) | _TIMES | {time[:3] for time in _TIMES}
+"""Words of lists of days and months, which have no short form: `Mon-Wed and Fri`."""
+
+
 def list_short_forms(name: Name) -> Iterator[tuple[str, How, tuple[str, ...]]]:
     """The forms by which a shorter wording can be recognised, each with how and what it omits."""
     words, count = name.bare, len(name.bare)
-    if name.foreign or not words or len(name.words) > _MAX_WORDS:
+    if name.foreign or not words or len(name.words) > _MAX_WORDS or _DAYS.issuperset(words):
         return
     yield _spell_key(name), "script", ()
     yield " ".join(words), "frame", ()

@@ -543,7 +543,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         elif part.role == "time":
             if _is_of_other(part.root, tail, frame):
                 continue
-            dated = not part.limit and (not part.link or part.link[0].word in _DATING)
+            dated = not part.link or part.link[0].word in _DATING
+            dated = dated and not part.limit and len(part.link) < 3  # "a week before the first day"
             words = f"{part.limit} {words}".lstrip()
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             mark = "not " if not part.link and is_excluded(part.root) else ""

@@ -24,7 +24,13 @@ from kpyramid.extraction.facts.coreference import Antecedents, find_counted, is_
 from kpyramid.extraction.syntax.clauses import read_frames
 from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
-from kpyramid.extraction.syntax.predicates import SUBJECTS, Frame, VerbGroup, find_noun_clause
+from kpyramid.extraction.syntax.predicates import (
+    SUBJECTS,
+    VERBS,
+    Frame,
+    VerbGroup,
+    find_noun_clause,
+)
 from kpyramid.extraction.syntax.stance import Stance, is_general
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
@@ -422,6 +428,11 @@ _OCCASION = re.compile(r"((the )?(first|second|third|last|same|one|long|short|ne
 """Nouns of circumstances without a date: "for the first time", "at the time"."""
 
 
+_ELIDED = re.compile(r".+ one|(?i:first|second|third|former|latter)")
+"""Phrases whose noun is in another sentence."""
+_COMPARED = re.compile(r" (?:(?:more|less|fewer) than|except) (?:in|at|on|for|during)$")
+
+
 def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     """The reason to reject a candidate, or None."""
     words = candidate.relation.split()
@@ -438,6 +449,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         empty = not _names_place(candidate)
     if empty or MODALS.issuperset(words):
         return "empty_relation"
+    if _COMPARED.search(candidate.relation):
+        return "bare_circumstance"  # "reported cases more than in", "may be except at"
     if not _UNPLACED_WORDS.isdisjoint(words):
         return "unplaced_argument"  # "wants you to pay"
     if len(words) > MAX_RELATION_WORDS:
@@ -464,6 +477,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):
             return "empty_argument"
+        if not phrase.resolved and _ELIDED.fullmatch(phrase.text):
+            return "empty_argument"  # "has ordered the second one"
         if _STAND_IN.fullmatch(phrase.text):
             return "stand_in"
         bare = _GROUP.match(phrase.text) or (phrase is tail and phrase.text == "group")
@@ -494,6 +509,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         head.text
     ):
         return "head_is_literal"
+    counts = tree[tail.root].dep == "dobj" and tail.label == "CARDINAL" and tail.words == 1
+    if counts and not tail.resolved and tree[tail.root].head.lemma not in VERBS["counting"]:
+        return "empty_argument"  # "logged 71"
     tail_text = tail.text.lower()
     if is_deictic(tail_text):
         return "deictic"

@@ -273,7 +273,8 @@ def _read_state(frame: Frame, findings: Findings) -> Phrase | None:
     if not degrees.isdisjoint(WORDS["degrees"]) or (denied and degrees - _STILL):
         return None  # "not very deep" may be deep
     first = quality.i if bare else quality.left_edge.i
-    phrase = build_phrase(findings.tree, first, quality.i, quality.i)
+    last = max([quality.i, *(c.i for c in frame.kids.get("prt", ()) if bare)])  # "brought back"
+    phrase = build_phrase(findings.tree, first, last, quality.i)
     return None if phrase is None else replace(phrase, label="STATE")
 
 

@@ -615,6 +615,9 @@ _MAX_ACTIVE = 24
 """The most active entities, so that a long text costs no more per word than a short one."""
 _OF_ANY_BODY = list_alike("company") | list_alike("organisation") | {"agency", "group"}
 """Nouns that may mean any organisation; "the team" means one whose name or kind says so."""
+_SALUTED = 400
+"""Characters in which a letter has its salutation; "we" is then its sender."""
+_EACH = frozenset({"each", "every", "no", "any"})
 _POINTING = frozenset({"the", "this", "these", "that", "those"})
 _INDEFINITE = frozenset({"a", "an", "", "some", "several", "many", "two", "three"})
 _TRACKED = frozenset({"nsubj", "nsubjpass", "dobj", "pobj"})
@@ -650,7 +653,9 @@ class Antecedents:
     def __init__(
         self, tree: Tree, title: str = "", blocks: Iterable[Block] = (), author: str = ""
     ) -> None:
-        self.tree, self._author = tree, author
+        letter = tree.text[:_SALUTED].startswith("Dear ") or "\nDear " in tree.text[:_SALUTED]
+        theirs = letter and author.casefold() not in tree.text.casefold()
+        self.tree, self._author = tree, "" if theirs else author
         blocks = [*blocks]
         self._speakers = list_speakers(tree.text, blocks)
         self._told = [Span(b.start, b.end) for b in blocks if b.kind in {"quotation", "turn"}]
@@ -855,6 +860,9 @@ class Antecedents:
             return False
         if not agrees(entity, token.word):
             return False
+        each = self.tree[entity.phrase.first - (entity.phrase.first > 0)]
+        if each.word in _EACH and entity.sentence < token.sentence:
+            return False  # "Each clinic has a viewer. It"
         if token.word in PERSON and entity.person is None:
             # The recogniser may have missed the person of the topic, but hardly another.
             near = (a for a in self._active if token.sentence - a.sentence <= 1)

@@ -580,6 +580,8 @@ def _read_measure(above: str, noun: str) -> _Header | None:
     """
     words, unit, _ = _read_header(above)
     parts = _OF.split(words)[0].casefold().split()
+    while len(parts) > 1 and lemmatise(parts[-1]) in _FORMS:
+        parts.pop()  # "Price list"
     unit = unit.removeprefix("in ") if _MONEY.search(unit) or unit in _WORDS["units"] else ""
     row = _split_header(noun)
     if not row or _GENERIC.fullmatch(noun) or not _WORDS["figures"].isdisjoint(row):
@@ -593,6 +595,7 @@ _PARTED_BY = re.compile(r"\b(?:by|per)\b", re.I)
 _NO_UNITS = frozenset({"count", "no.", "number"})
 """What a column of units has for things that are counted."""
 _MEASURED = _WORDS["measured"] | _WORDS["counted"]
+_FORMS = (_WORDS["parts"] | _WORDS["figures"] | {"schedule"}) - _MEASURED
 _AMOUNTS, _LONGEST_MEASURE = "amounts to", 3
 _OF = re.compile(r"[,:]|\s(?:at|by|per|in|for|[-–—])\s", re.I)
 _MONEY = re.compile(rf"\b[kmb]?(?:{CURRENCIES})\b|[$€£¥%]")

@@ -341,6 +341,8 @@ def repair_tree(tree: Tree) -> None:
             node.head.dep = "dep"  # "it burned down, probably because of a stove"
         elif node.word in {"since", "because"} and node.dep == "mark":
             _part_reason(node)
+        elif node.dep == "preconj" and node.word == "either" and node.head.dep == "appos":
+            node.head.dep = "dep"  # "Register – Either the red book or the list"
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
             _unname_plural(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
@@ -463,6 +465,12 @@ def _part_count(number: Node) -> None:
     noun = next(iter(number.tree.nodes[number.i + 1 : number.i + 2]), number)
     if noun.tag != "NNS" or noun.entity:
         return
+    month = number.tree[max(number.i - 1, 0)]
+    if _is_year(number) and _IS_MONTH.fullmatch(month.text):  # "until April 2023 vets worked"
+        _move(number, month)
+        _widen(month, number)
+        noun.left_edge = noun
+        return
     if number.head is not noun:  # "Today 255 people"
         _move(number, noun)
         noun.left_edge = number
@@ -493,6 +501,9 @@ def _part_order(mark: Node) -> None:
 def _part_reason(mark: Node) -> None:
     """Detach a reason behind a relative clause, of which it may be: "Bo, who left, since"."""
     reason, nodes = mark.head, mark.tree.nodes
+    for word in reason.children:  # "largely because it closed"
+        if word.i < mark.i and word.dep == "advmod" and word.word.endswith("ly"):
+            word.dep = "dep"
     between = nodes[reason.head.i + 1 : mark.i]
     if reason.dep == "advcl" and any(n.dep == "relcl" and n.head in between for n in between):
         reason.dep = "dep"
@@ -1038,6 +1049,11 @@ def _lower_trait(prep: Node) -> None:
         opening = (i for i in range(index, prep.head.i, -1) if nodes[i].text == "(")
         index = next(opening, prep.i) - 1
     person = nodes[index]
+    denied = any("neg" in {c.dep, *(g.dep for g in c.children)} for c in prep.head.children)
+    if denied and prep.word == "without" and person.dep == "dobj":
+        _move(prep, person)  # "no longer accepts a tube without a number"
+        _widen(person, prep)
+        return
     if not is_counted(person) and person.head.word not in {"in", "among", "for", "of"}:
         return  # "lends to strangers without a pledge"
     if person.dep == "pobj" and person.i > prep.head.i and is_person_noun(person.lemma.lower()):
@@ -1258,12 +1274,12 @@ def _widen(node: Node, last: Node) -> None:
 
 def _part_bracket(bracket: Node) -> None:
     """Detach phrases that contrast in a bracket: "from the first day (in Orland the third)"."""
-    outside: list[Node] = []
-    for node in bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]:
-        if node.text in {")", "]"}:
-            break
-        if node.dep == "prep" and node.head.i < bracket.i:
-            outside.append(node)
+    inside = bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]
+    end = next((i for i, node in enumerate(inside) if node.text in {")", "]"}), 0)
+    inside = inside[:end]
+    outside = [node for node in inside if node.dep == "prep" and node.head.i < bracket.i]
+    if inside and (inside[-1].text == "!" or [n.dep for n in inside[1:3]] == ["punct", "prep"]):
+        outside += [node for node in inside if node.dep == "appos" and node.head.i < bracket.i] * 2
     if len(outside) > 1 and outside[0].i == bracket.i + 1:
         for node in outside:
             node.dep = "dep"
