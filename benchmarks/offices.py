@@ -2,10 +2,11 @@
 
 `--data` is a folder of folders, each with the documents of an office and `verdicts.tsv`: the facts
 that pyramids of them had, with the verdict of a reader who knew the documents and neither the rules
-nor the confidence, by the rubric of `judged/README.md`. Nine organisations that do not exist lie
+nor the confidence, by the rubric of `judged/README.md`. Ten organisations that do not exist lie
 in `judged/offices/`: a laboratory, a software firm, a town's water works, a theatre, a maker of
-instruments, a housing association, a bus company, a mountain rescue team, a fish market. Rules were
-made with all but the seventh before them, and the confidence is fitted to the first six.
+instruments, a housing association, a bus company, a mountain rescue team, a fish market, a group of
+veterinary surgeons. Rules were made with all but the seventh before them, and the confidence is
+fitted to the first six.
 
 A folder is built as it is; a judged fact counts where the pyramid still has it: the same head,
 relation, tail, polarity, modality and qualifiers in the same document. `open` are facts that nobody
