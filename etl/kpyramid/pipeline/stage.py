@@ -45,15 +45,15 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 10, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 6, section="chunk", libraries=("simplemma",)),
+    Function("splitter", 7, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        36,
+        37,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 23, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 24, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -101,7 +101,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=15,
+        version=16,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -132,7 +132,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=24,
+        version=25,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -153,7 +153,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "induce",
-        version=25,
+        version=26,
         reads=(
             *("documents", "chunks", "claims", "mentions", "raw_triples"),
             *("entities", "relations", "triples"),
@@ -167,7 +167,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "complete",
-        version=31,
+        version=32,
         reads=(
             *("documents", "chunks", "claims", "raw_triples"),
             *("entities", "relations", "triples", "instances", "proposals"),
