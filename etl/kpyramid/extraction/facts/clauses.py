@@ -1150,7 +1150,8 @@ def _read_prepositional(part: Part, findings: Findings) -> list[Tail]:
         lacks = lacking and is_denied(findings.tree[argument.root])
         led = "without" if lacks else f"{part.limit} {words}".lstrip()
         tails.append((phrase, led, tokens, negated))
-        if words in LOCATIVE or (words in _CHAINED and phrase.last == phrase.root):
+        onward = words in _CHAINED and phrase.last == phrase.root and phrase.label != "ORG"
+        if words in LOCATIVE or onward:
             within = "in" if words in _WITHIN else words
             ids = [] if within != words else tokens
             tails += [

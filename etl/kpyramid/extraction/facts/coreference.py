@@ -107,7 +107,7 @@ _LINKING = frozenset("of in at for on from by to and with".split())
 
 
 _ABOUT = re.compile(
-    r"(?i:\w+ing(?: \w+)??|about|meet|inside|on|welcome|\w+(?: \w+)?:)"
+    r"(?i:\w+ing(?: \w+)??|about(?: us [–|-])?|meet|inside|on|welcome|\w+(?: \w+)?:)"
     r"(?: to| with| of)? (?=[^\Wa-z])"
 )
 """Words before the name in titles that are no names: "Introducing X", "About X", "Interview: X"."""

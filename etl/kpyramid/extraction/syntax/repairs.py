@@ -211,6 +211,7 @@ _LEADING = _LASTING | {"after", "before", "with", "without"}
 _FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
 _GAPPED = frozenset({"dep", "npadvmod"})
+_EACH = frozenset({"any", "each", "every"})
 _PARTS_OF_DAY = frozenset({"morning", "afternoon", "evening"})
 _TO = frozenset({"to", "until", "till", "–", "-"})
 _MAX_BRACKET = 60
@@ -317,6 +318,8 @@ def repair_tree(tree: Tree) -> None:
             _read_gap(node)
         elif node.dep == "conj" and node.pos == "NOUN" and node.head.pos == "VERB":
             _read_verb(node)
+        elif node.dep == "conj" and node.tag == "CD" and node.head.dep in SUBJECTS:
+            _part_subject(node)
         elif node.dep == "conj" and node.head.dep == "dobj" and node.i + 1 < len(tree):
             _seat_subject(node, tree.nodes[node.right_edge.i + 1 : node.right_edge.i + 2])
         elif node.dep in {"dobj", "attr"} and node.left_edge.i > node.head.i + 1:
@@ -428,6 +431,14 @@ def _read_verb(noun: Node) -> None:
     if bare and noun.tag == "NN" and noun.head.tag in {"VB", "VBP"} and noun.left_edge is noun:
         noun.pos, noun.tag, noun.lemma = "VERB", noun.head.tag, noun.word
         _close_entity(noun.tree.nodes, noun.i - 2)
+
+
+def _part_subject(count: Node) -> None:
+    """Make "30 of them" the only subject: "60 dogs seen, and 30 of them have been booked in"."""
+    whole, verb = count.head, count.head.head
+    if any(g.word == "them" for c in count.children if c.word == "of" for g in c.children):
+        _move(count, verb)
+        count.dep, whole.dep = whole.dep, "dep"
 
 
 def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
@@ -1068,6 +1079,9 @@ def _lower_ratio(prep: Node) -> None:
     counted = is_counted(before) and len(after) == 1 and after[0].tag == "CD"
     counted = counted and (prep.word == "in" or before.head.word == "by")
     counted = counted and not after[0].children and after[0].entity not in {"DATE", "TIME", "MONEY"}
+    counted = counted or (  # "eight weeks in any year"
+        is_counted(before) and any(c.word in _EACH for noun in after for c in noun.children)
+    )
     day = before.tag == "CD" and any(c.word in _PARTS_OF_DAY for c in after)
     if counted or day:
         _move(prep, before)
