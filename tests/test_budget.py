@@ -20,7 +20,7 @@ BUDGETS = {
     "extraction": 10221,
     "graph": 2320,
     "ontology": 6665,
-    "completion": 2205,
+    "completion": 2213,
     "condensation": 1621,
     "snapshot": 4182,
     "query": 3961,

@@ -34,7 +34,7 @@ from kpyramid.completion.types import (
     Proposal,
     find_stated,
 )
-from kpyramid.documents.words import FUNCTION_WORDS, JOINING, QUESTION_WORDS
+from kpyramid.documents.words import FUNCTION_WORDS, JOINING, QUESTION_WORDS, lemmatise
 from kpyramid.embeddings.port import Embedder, embed_finite
 from kpyramid.graph.synonyms.comparison import Comparer, Reading
 from kpyramid.graph.synonyms.lexicon import load_lexicon
@@ -115,8 +115,10 @@ def draft_property(
         return None
     words = Counter(graph.wordings[row] for row in straight)
     label = min(words, key=lambda word: (-words[word], word))
-    noun = name_property(label).partition(" ")[0]
-    fault, doubt = None if is_wording(label) else "no_name_of_a_relation", ""
+    stated = name_property(label)
+    noun = stated.partition(" ")[0]
+    silent = is_open and lemmatise(stated.casefold()) in _SILENT
+    fault, doubt = None if is_wording(label) and not silent else "no_name_of_a_relation", ""
     if names_its_kind(noun, [graph.heads[row] for row in straight]):
         fault = "says_a_kind"
     elif names_person(noun) and holds_kinds(domain, schema):  # `is king of`, `is sailor from`
@@ -182,9 +184,16 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     if fitting[integer] < fitting[decimal]:  # some prices are whole
         del fitting[integer]
     least = _MOST * len(literals)
+    month, year = _NUMBERS[1:3]
+    if fitting[month] * 2 > len(literals) and fitting[month] < least:
+        del fitting[year]  # of a month the year says too little
     return next((datatype for datatype, n in fitting.items() if n >= least), XSD + "string")
 
 
+_SILENT = frozenset(
+    "after amount before comment difference note number open remark share total value".split()
+)
+"""Headers of columns that do not say of what, or are above anything that is noted."""
 _ADDRESS = re.compile(r"\w@\w|://|^www\.")
 _LONGEST_NOUN = 3
 """Words; longer ones in small letters are remarks and the like."""
