@@ -241,7 +241,7 @@ def test_columns_of_a_table_without_a_caption_are_properties_of_what_its_rows_ar
     boat, text = f"{BASE}Boat", f"{XSD}string"
     assert ends["length"] == (boat, f"{XSD}decimal")
     assert ends["next survey"] == (boat, f"{XSD}gYearMonth")
-    assert (ends["contact"], ends["remarks"]) == ((boat, text), (boat, text))
+    assert (ends["contact"], ends["history"]) == ((boat, text), (boat, text))
     assert ends["named for"] == (boat, THING)
     rows = read_snapshot(warehouse, snapshot)
     worth = {row["literal"] for row in rows["instances"].to_pylist() if "940000" in str(row)}
