@@ -190,9 +190,7 @@ def _find_range(ends: Sequence[Named], schema: Schema, is_open: bool) -> str:
     return next((datatype for datatype, n in fitting.items() if n >= least), XSD + "string")
 
 
-_SILENT = frozenset(
-    "after amount before comment difference note number open remark share total value".split()
-)
+_SILENT = frozenset("after before comment difference note number open remark share total".split())
 """Headers of columns that do not say of what, or are above anything that is noted."""
 _ADDRESS = re.compile(r"\w@\w|://|^www\.")
 _LONGEST_NOUN = 3
