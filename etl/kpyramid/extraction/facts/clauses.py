@@ -526,8 +526,10 @@ def _agrees(frame: Frame) -> bool:
 def _is_order(verb: Node, name: Node) -> bool:
     """Whether a plain form after a name is no statement: "Press F12, wait for it", "Leak test".
 
-    Firms and teams may be plural: "Velm Foods say".
+    Firms and teams may be plural: "Velm Foods say", "Roma play", "Roma, who have".
     """
+    if verb.lemma in {"have", "play"} or verb.dep == "relcl":
+        return False
     single = name.tag == "NNP" and name.entity in {"", "PERSON"} and name.text[-1] != "s"
     single = single and all(c.dep not in {"conj", "nummod"} for c in name.children)
     plain = verb.tag in {"VB", "VBP"} and verb.word == verb.lemma.lower()

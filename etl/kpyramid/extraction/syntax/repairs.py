@@ -332,9 +332,11 @@ def repair_tree(tree: Tree) -> None:
             _part_count(node)
         elif node.dep == "relcl" and node.lemma == "be":
             _fill_copula(node)
-        elif node.dep == "appos":
+        elif node.dep == "appos" and node.entity not in LITERALS:
             for part in (c for c in node.head.children if c.i == node.right_edge.i + 1):
-                if part.dep == "prep":  # "A means action, B within a month"
+                if (
+                    part.dep == "prep" and tree[part.i - 1].text != ")"
+                ):  # "A means action, B within a month"
                     _move(part, node)
         elif node.dep == "acl" and node.head.head.dep == "agent":
             prepared = node.head.head.head
