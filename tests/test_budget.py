@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3598,
     "storage": 3127,
     "llm": 2657,
-    "extraction": 10225,
+    "extraction": 10226,
     "graph": 2320,
     "ontology": 6665,
     "completion": 2211,

@@ -861,7 +861,8 @@ class Antecedents:
         if not agrees(entity, token.word):
             return False
         each = self.tree[entity.phrase.first - (entity.phrase.first > 0)]
-        if each.word in _EACH and entity.sentence < token.sentence:
+        shared = each.word in _EACH and entity.phrase.literal
+        if shared and entity.sentence < token.sentence:
             return False  # "Each clinic has a viewer. It"
         if token.word in PERSON and entity.person is None:
             # The recogniser may have missed the person of the topic, but hardly another.

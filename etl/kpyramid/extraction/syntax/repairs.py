@@ -334,10 +334,8 @@ def repair_tree(tree: Tree) -> None:
             _fill_copula(node)
         elif node.dep == "appos" and node.entity not in LITERALS:
             for part in (c for c in node.head.children if c.i == node.right_edge.i + 1):
-                if (
-                    part.dep == "prep" and tree[part.i - 1].text != ")"
-                ):  # "A means action, B within a month"
-                    _move(part, node)
+                if part.dep == "prep" and tree[part.i - 1].text != ")":
+                    _move(part, node)  # "A means action, B within a month"
         elif node.dep == "acl" and node.head.head.dep == "agent":
             prepared = node.head.head.head
             if prepared.dep == "ROOT" and not any(c.dep in _SUBJECTS for c in prepared.children):
@@ -1289,16 +1287,21 @@ def _widen(node: Node, last: Node) -> None:
 
 
 def _part_bracket(bracket: Node) -> None:
-    """Detach phrases that contrast in a bracket: "from the first day (in Orland the third)"."""
-    inside = bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]
-    end = next((i for i, node in enumerate(inside) if node.text in {")", "]"}), 0)
-    inside = inside[:end]
-    outside = [node for node in inside if node.dep == "prep" and node.head.i < bracket.i]
-    if inside and (inside[-1].text == "!" or [n.dep for n in inside[1:3]] == ["punct", "prep"]):
-        outside += [node for node in inside if node.dep == "appos" and node.head.i < bracket.i] * 2
-    if len(outside) > 1 and outside[0].i == bracket.i + 1:
-        for node in outside:
+    """Detach from the words before a bracket what it contrasts, and a name that it calls out.
+
+    "from the first day (in Orland from the third)", "a new driver (Ann!)", "a page (Ann, by May)".
+    """
+    nodes = bracket.tree.nodes[bracket.i + 1 : bracket.i + _MAX_BRACKET]
+    end = next((i for i, node in enumerate(nodes) if node.text in {")", "]"}), 0)
+    inside = nodes[:end]
+    led = [node for node in inside if node.dep == "prep" and node.head.i < bracket.i]
+    if len(led) > 1 and led[0] is inside[0]:
+        for node in led:
             node.dep = "dep"
+    called = inside[-1:] and inside[-1].text == "!"
+    called = called or [node.dep for node in inside[1:3]] == ["punct", "prep"]
+    if called and inside[0].dep == "appos" and inside[0].head.i < bracket.i:
+        inside[0].dep = "dep"
 
 
 def _seat_change(bracket: Node) -> None:
