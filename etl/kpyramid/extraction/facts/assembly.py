@@ -279,7 +279,8 @@ def _list_standing(findings: Findings) -> Iterator[Candidate]:
         if original.construction in _WORDED_ONLY:
             continue
         candidate = _drop_repeated_owner(original)
-        repeated = candidate.relation.endswith(f" {candidate.tail.text}")  # "has its own fares"
+        noun = candidate.tail.text.removeprefix("own ")
+        repeated = candidate.relation.endswith(f" {noun}")  # "has its own fares"
         reason = "empty_argument" if repeated else find_fault(candidate, findings.tree)
         reason = reason or _find_bracket(candidate, depths) or _find_opening(candidate, findings)
         ends = (candidate.head, candidate.tail)
@@ -329,8 +330,7 @@ def _drop_repeated_owner(candidate: Candidate) -> Candidate:
     for mark in ("'s ", "' "):
         owner, separator, owned = tail.partition(mark)
         if separator and (head == owner or head in owner.split(" and ")):
-            text = owned if candidate.negated else owned.removeprefix("own ")
-            return replace(candidate, tail=replace(candidate.tail, text=text, literal=False))
+            return replace(candidate, tail=replace(candidate.tail, text=owned, literal=False))
     return candidate
 
 
@@ -440,6 +440,16 @@ def _word_clause(verb: Node, findings: Findings) -> str | None:
     return None if long or any(n.tag in PERSONAL and rename(n) is None for n in nodes) else text
 
 
+def _word_exception(part: Part) -> str:
+    """What an exception leaves out, "during the first months"; "" where it is long."""
+    tree, first = part.root.tree, part.link[0].i + 1
+    first += tree[first].word in {"than", "the"}  # "other than when it leaves"
+    ahead = range(first + 1, part.root.right_edge.i + 1)
+    last = next((i for i in ahead if tree[i].text == ","), ahead.stop)
+    tokens = list(range(first, last))
+    return write_words(tree, tokens)[0] if 0 < len(tokens) <= MAX_CIRCUMSTANCE else ""
+
+
 def _fit_relation(candidate: Candidate) -> str:
     """Return the relation, with "is in" spelled as the location it states."""
     words = candidate.relation.split()
@@ -495,6 +505,10 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
     graded = [c for quality in qualities for c in quality.children if c.word.endswith("ly")]
     led += [Part("adverb", adverb) for adverb in graded if adverb.dep == "advmod"]
     for part in (*frame.parts, *led, *_list_opening(frame, findings)):
+        if part.link and part.link[0].word == "except":
+            words = _word_exception(part) if part.root.i != tail.root else ""
+            roles |= {"except": words} if words else {}
+            continue
         clause = _word_clause(part.root, findings) if part.root.pos in {"VERB", "AUX"} else None
         if part.role == "circumstance" and clause is not None:
             mark, _, rest = clause.partition(" ")
@@ -538,8 +552,6 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         if ends and roles.get("time", "").startswith("from "):
             until = phrase.text.rpartition(" to ")[2]
             roles["time"] = f"{roles['time'].partition(' to ')[0]} to {until}"
-        elif part.role == "time" and words == "except":
-            roles.setdefault(words, phrase.text)
         elif part.role == "time":
             if _is_of_other(part.root, tail, frame):
                 continue
@@ -550,12 +562,12 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             mark = "not " if not part.link and is_excluded(part.root) else ""
             roles.setdefault("time", f"{mark}{lead}{phrase.text}")
         elif part.role == "manner" and part.link:
-            roles.setdefault("manner", f"{words} {phrase.text}")
+            roles.setdefault("manner", f"{part.limit} {words} {phrase.text}".lstrip())
         elif part.role == "preposition" and part.link[0].word != "according":
             is_place = part.root.entity in PLACES and words in {"in", "at"}
             text = clause or phrase.text
-            if part.limit and words in _LIMITED:  # "only after two notices"
-                words = f"{part.limit} {words}"
+            if part.limit and (words in _LIMITED or part.limit not in POLARITY["limiting"]):
+                words = f"{part.limit} {words}"  # "only after two notices", "mainly in"
             else:
                 text = f"{part.limit} {text}".lstrip()
             roles.setdefault("place" if is_place else words, text)

@@ -14,6 +14,7 @@ from kpyramid.documents.values import MONTH, MONTHS
 from kpyramid.documents.words import (
     ARTICLES,
     AUXILIARIES,
+    BE,
     HAVE,
     MODALS,
     PREPOSITIONS,
@@ -163,7 +164,9 @@ class Findings:
         """Return the phrases coordinated under `root`, pronouns and "the town" resolved."""
         nouns = list(list_conjuncts(root))
         last = _find_alternative(nouns)
-        if len(nouns) > 1 and (_shares_head(nouns) or _is_shared_out(root)):
+        if len(nouns) > 1 and (
+            _shares_head(nouns) or _shares_numbers(nouns) or _is_shared_out(root)
+        ):
             last = max(noun.right_edge.i for noun in nouns)
         if last is not None:
             whole = build_phrase(self.tree, root.left_edge.i, last, root.i)
@@ -288,6 +291,13 @@ def _shares_head(nouns: Sequence[Node]) -> bool:
         n.tag == "NN" and not n.entity and bare.issuperset(c.dep for c in n.children)
         for n in others
     )
+
+
+def _shares_numbers(nouns: Sequence[Node]) -> bool:
+    """Whether the first noun heads numbers that name several: "Wards 2 and 3"."""
+    first, *others = nouns
+    named = first.tag in PLURAL and any(c.dep == "nummod" and c.i > first.i for c in first.children)
+    return named and all(n.tag == "CD" and n.left_edge is n for n in others)
 
 
 _SHARES = frozenset("half majority most quarter quarters rest third thirds".split())
@@ -477,6 +487,9 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):
             return "empty_argument"
+        lacks = words[0] in BE and _lacks_complement(phrase, tree)
+        if lacks or phrase.text.lower() in _POSSESSIVE:
+            return "empty_argument"
         if not phrase.resolved and _ELIDED.fullmatch(phrase.text):
             return "empty_argument"  # "has ordered the second one"
         if _STAND_IN.fullmatch(phrase.text):
@@ -533,6 +546,17 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
+
+
+def _lacks_complement(phrase: Phrase, tree: Tree) -> bool:
+    """Whether a noun does not say of what it is one: "the only exception", "a common reason"."""
+    noun = tree[phrase.root]
+    bare = all(c.dep in _QUALIFYING for c in noun.children)
+    return noun.word in WORDS["completed"] and noun.i == phrase.last and bare
+
+
+_QUALIFYING = frozenset({"amod", "det", "nummod", "punct", "advmod", "cc", "conj"})
+_POSSESSIVE = frozenset("mine ours yours hers theirs".split())
 
 
 def is_empty(text: str) -> bool:

@@ -32,6 +32,7 @@ from kpyramid.extraction.facts.coreference import COUNTING, find_counted, is_exp
 from kpyramid.extraction.facts.propositions import lift_kind, write_words
 from kpyramid.extraction.syntax.clauses import MEANS, OCCASIONS, list_led, list_prepositional
 from kpyramid.extraction.syntax.kinds import find_kind_label
+from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.polarity import (
     is_denied,
     is_excluded,
@@ -225,6 +226,9 @@ def _project_frame(frame: Frame, findings: Findings) -> None:
             return
     aside = False
     for phrase, suffix, tokens, negated in _list_tails(frame, findings):
+        if group.negated and not POLARITY["sharing"].isdisjoint(suffix.split()):
+            findings.drop("not_asserted", phrase.first, phrase.last)
+            continue  # "do not report by radio, mostly in the east wing"
         if stance.source is None and _is_aside(phrase, suffix, frame):
             aside = True
             findings.drop("restrictive_clause" if frame.clause else "no_place", verb.i, verb.i)
@@ -386,7 +390,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
     """The reason why the parse leaves the clause's subject or verb in doubt, or None."""
     if _tells_which(frame, heads) or _is_timed(frame):
         return "restrictive_clause"
-    if _is_option(frame):
+    if _is_option(frame) or _is_mended(frame):
         return "not_asserted"  # "was killed or captured"
     shouted = frame.verb.text.isupper() and len(frame.verb.text) > 2
     verb = frame.verb
@@ -403,7 +407,8 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
         return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
-    if frame.way == "antecedent" and frame.clause is not None and _means_clause(frame.clause):
+    clause = frame.clause if frame.way == "antecedent" else None
+    if clause is not None and (_means_clause(clause) or _is_nested(clause)):
         return "doubtful_subject"
     compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
     if compared or _is_doubtful_participle(frame, heads):  # "as opposed to a fund"
@@ -452,6 +457,15 @@ def _is_option(frame: Frame) -> bool:
     return False
 
 
+def _is_mended(frame: Frame) -> bool:
+    """Whether the clause tells an error that is gone: "Fixed: the export lost two lines"."""
+    nodes, top = frame.verb.tree.nodes, frame.top
+    first = frame.verb.tree.sentences[frame.verb.sentence][0]
+    label = [node.word for node in nodes[first : first + 2]]
+    past = top.tag == "VBD" or any(c.word in {"was", "were"} for c in top.children)
+    return label == ["fixed", ":"] and past
+
+
 def _means_clause(clause: Node) -> bool:
     """Whether "which" stands for a clause: "ask before buying, which helps"."""
     noun = clause.head
@@ -461,6 +475,15 @@ def _means_clause(clause: Node) -> bool:
     return which and (named or (gerund and noun.head.word in _GERUND_LEADS))
 
 
+def _is_nested(clause: Node) -> bool:
+    """Whether "which" may also mean what a place belongs to: "a stable behind the inn, which"."""
+    prep = clause.head.head
+    which = any(c.word == "which" for c in clause.children)
+    nested = clause.head.dep == "pobj" and prep.word in LOCATIVE and prep.head.pos in _NOUNS
+    return which and nested and clause.tree[clause.left_edge.i - 1].text == ","
+
+
+_NOUNS = frozenset({"NOUN", "PROPN"})
 _GERUND_LEADS = frozenset({"after", "before", "by", "when", "while", "without"})
 
 

@@ -107,7 +107,8 @@ _LINKING = frozenset("of in at for on from by to and with".split())
 
 
 _ABOUT = re.compile(
-    r"(?i:\w+ing(?: \w+)??|about(?: us [–|-])?|meet|inside|on|welcome|\w+(?: \w+)?:)"
+    r"(?i:(?:\w[\w-]*(?: [\w-]+)?: )?\w+ing (?:the|an?) )"
+    r"|(?i:\w+ing(?: \w+)??|about(?: us [–|-])?|meet|inside|on|welcome|\w[\w-]*(?: [\w-]+)?:)"
     r"(?: to| with| of)? (?=[^\Wa-z])"
 )
 """Words before the name in titles that are no names: "Introducing X", "About X", "Interview: X"."""
@@ -126,7 +127,7 @@ def find_named(title: str, text: str) -> str:
         return title
     rest = title[lead.end() :]
     words = BRACKET.sub("", rest).casefold().split()
-    return rest if rest.casefold() in body or f"the {words[-1]}" in body else title
+    return rest if " ".join(words) in body or f"the {words[-1]}" in body else title
 
 
 def read_title(title: str) -> Antecedent | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kpyramid.extraction.syntax.kinds import MANNERS, is_office
+from kpyramid.extraction.syntax.kinds import MANNER_PHRASES, MANNERS, is_office
 from kpyramid.extraction.syntax.predicates import (
     AUXILIARIES,
     MAX_HOPS,
@@ -59,6 +59,8 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
             return
         if node.pos == "ADP" or dep != "dative":
             yield from list_prepositional(node)
+            manners = (c for c in node.children if c.dep == "advmod" and c.i == verb.i + 1)
+            yield from (Part("adverb", c) for c in manners if c.word.endswith("ly"))
         else:
             yield Part("receiver", node)
     elif dep == "acomp":
@@ -160,7 +162,8 @@ def _tells_manner(noun: Node) -> bool:
     completed = noun.left_edge is not noun or any(
         c.dep != "prep" or c.word == "of" for c in noun.children
     )
-    return noun.head.word == "by" and noun.word in MANNERS and not completed
+    led = noun.head.word == "by" and noun.word in MANNERS
+    return not completed and (led or f"{noun.head.word}_{noun.word}" in MANNER_PHRASES)
 
 
 _MANNER_NOUNS = frozenset({"fashion", "manner", "way"})

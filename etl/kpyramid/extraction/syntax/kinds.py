@@ -14,6 +14,7 @@ TAKING_BACK = _WORDS["taking_back"]
 """Adjectives by which a thing is not, not yet, not surely or not fully of the kind."""
 
 MANNERS = _WORDS["manners"]
+MANNER_PHRASES = _WORDS["manner_phrases"]
 """Bare nouns after "by" that state how something is done, not by whom."""
 
 LABEL_NOUNS = pick_table(_WORDS, "label")

@@ -142,10 +142,10 @@ class Part:
 
     @property
     def limit(self) -> str:
-        """The adverb that limits the part: "only" in "runs only on Sundays"; else ""."""
+        """The adverb that limits the part: "only" in "only on Sundays", "mainly"; else ""."""
         limits = (c for node in self.link[:1] for c in node.children if c.i < node.i)
         words = (c.word for c in limits if c.i == 0 or c.tree[c.i - 1].word != "not")
-        return next((word for word in words if word in WORDS["limiting"]), "")
+        return next((word for word in words if word in WORDS["limiting"] | WORDS["sharing"]), "")
 
 
 @dataclass(slots=True, eq=False)

@@ -21,7 +21,7 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
 )
 from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
-from kpyramid.extraction.syntax.predicates import SUBJECTS, VERBS, group_kids
+from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, VERBS, group_kids
 from kpyramid.extraction.syntax.tree import LITERALS, PLACES, WORDS, Node, Tree, is_counted
 
 # Titles of works, which the parser splits.
@@ -232,6 +232,8 @@ def repair_tree(tree: Tree) -> None:
     name, subjects that the parser attached inside a bracket are moved before it, and a name's type
     follows the kind that the text states.
     """
+    for first, last in tree.sentences:
+        _part_stamp(tree.nodes[first:last])
     for node in tree.nodes:
         if node.pos == "PROPN" and node.i and _is_date(tree[node.i - 1]):
             _part_date(node)
@@ -318,8 +320,16 @@ def repair_tree(tree: Tree) -> None:
             _read_gap(node)
         elif node.dep == "conj" and node.pos == "NOUN" and node.head.pos == "VERB":
             _read_verb(node)
+        elif node.dep in _SUBJECTS and node.head.dep == "auxpass":
+            _move(node, node.head.head)
+            node.dep = "nsubjpass"
+        elif node.dep in SUBJECTS and node.i and _opens_second(node):
+            for other in (c for c in node.head.children if c.dep == node.dep and c.i < node.i):
+                other.dep = "dep"  # "Vehicles back a week late, roof was not finished"
         elif node.dep == "conj" and node.tag == "CD" and node.head.dep in SUBJECTS:
             _part_subject(node)
+        elif node.dep == "conj" and node.head.dep == "pobj" and node.right_edge.i + 1 < len(tree):
+            _part_second(node, tree[node.right_edge.i + 1])
         elif node.dep == "conj" and node.head.dep == "dobj" and node.i + 1 < len(tree):
             _seat_subject(node, tree.nodes[node.right_edge.i + 1 : node.right_edge.i + 2])
         elif node.dep in {"dobj", "attr"} and node.left_edge.i > node.head.i + 1:
@@ -364,10 +374,14 @@ def repair_tree(tree: Tree) -> None:
             _lower_alternative(node)
         elif node.word == "than" and node.dep == "prep" and node.head.pos in _NOMINAL:
             _lift_standard(node)
+        elif node.word == "than" and node.i > 1 and tree[node.i - 1].word == "other":
+            _except_other(tree[node.i - 1])
         elif node.word == "than" and node.i and tree[node.i - 1].tag == "JJR":
             _join_bound_of(tree[node.i - 1], node.head.head)
         elif node.word in {"once", "twice"}:
             _join_frequency(node)
+        elif node.word == "on" and node.dep == "prep" and tree[node.i - 1].dep == "pobj":
+            _join_day(tree[node.i - 1], node)
         elif node.word in {"each", "every"} and node.i + 1 < len(tree):
             _join_recurrence(node)
         elif node.text in _ENDS and node.i > 1 and tree[node.i - 1].word == "or":
@@ -449,6 +463,20 @@ def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
         if joined and verb.tag in {"VBP", "VBZ", "VBD"} and not subjects:
             _move(noun, verb)
             noun.dep = "nsubj"
+
+
+def _opens_second(noun: Node) -> bool:
+    """Whether a subject stands behind a comma and begins no list."""
+    return noun.tree[noun.left_edge.i - 1].text == "," and all(c.dep != "cc" for c in noun.children)
+
+
+def _part_second(noun: Node, prep: Node) -> None:
+    """Detach a second object with its measure: "raises the fee by 6 % and the rate by 5 %"."""
+    first = noun.head.head
+    again = first.word == prep.word and prep.dep == "prep" and prep.head in {first.head, noun}
+    again = again and any(is_counted(c) or c.tag == "CD" for c in prep.children)
+    if again and is_counted(noun.head) and noun.pos in _NOMINAL and not is_counted(noun):
+        noun.dep = prep.dep = "dep"
 
 
 def _part_object(noun: Node) -> None:
@@ -626,6 +654,14 @@ def _lift_exception(prep: Node) -> None:
     path = _list_path(prep.head)
     if path[-1].pos in {"VERB", "AUX"} and path[-1].i < prep.i:
         _lift(prep, path)
+
+
+def _except_other(other: Node) -> None:
+    """Make "other than" behind a comma an exception: "is not paid out, other than on leaving"."""
+    path = _list_path(other.head)
+    if other.tree[other.i - 1].text == "," and path[-1].i < other.i:
+        other.pos, other.tag, other.dep, other.word = "ADP", "IN", "prep", "except"
+        _lift(other, path)
 
 
 def _list_path(node: Node) -> list[Node]:
@@ -924,6 +960,11 @@ def _join_date(month: Node) -> None:
     if weekday.word in WEEKDAYS and month.head is weekday and weekday.head is not weekday:
         _end_name(weekday, month, nodes[first : month.i])  # "Monday 6 October"
         first -= 1
+    elif weekday.word in WEEKDAYS and nodes[first].head is weekday:  # "Monday 6 | October"
+        _attach([month], weekday, "nmod")
+        _widen(weekday, nodes[last])
+        first -= 1
+    first = _open_range(nodes, first, last)
     run, prep = nodes[first : last + 1], nodes[max(first - 1, 0)]
     _mark_entity(run, "DATE")
     _close_entity(nodes, last)
@@ -933,6 +974,32 @@ def _join_date(month: Node) -> None:
         month.dep = "pobj"
         _attach((node for node in apart if node is not month), month, "nummod")
         month.left_edge = nodes[first]
+
+
+def _open_range(nodes: list[Node], first: int, last: int) -> int:
+    """The start of a range without a month of its own: "Monday 4 to Friday 8 August"."""
+    start = first - 2
+    if (
+        start < 1
+        or nodes[first - 1].word not in _TO
+        or nodes[first].sentence != nodes[start].sentence
+    ):
+        return first
+    if not (_is_day(nodes[start]) or nodes[start].word in WEEKDAYS) or not nodes[start - 1].space:
+        return first
+    if _is_day(nodes[start]) and nodes[start - 1].word in WEEKDAYS:
+        start -= 1
+    if _IS_MONTH.fullmatch(nodes[start - 1].word.title()):
+        return first
+    lead, run = nodes[start:first], nodes[first : last + 1]
+    tops = [node for node in run if node.head not in run]
+    ends = [node for node in lead if node.head not in lead and node.head not in run]
+    if len(tops) == 1 and ends:
+        _move(tops[0], ends[0].head)
+        tops[0].dep = ends[0].dep if ends[0].dep != "prep" else "pobj"
+        _attach(lead, tops[0], "nummod")
+        tops[0].left_edge = lead[0]
+    return start
 
 
 def _is_date(node: Node) -> bool:
@@ -986,6 +1053,35 @@ def _part_date(start: Node) -> None:
         prep.right_edge = run[-1]
     _mark_entity(run, "DATE")
     _close_entity(nodes, run[-1].i)
+
+
+_STAMP = re.compile(
+    rf"(?:\d{{4}}-\d\d-\d\d|\d\d?/\d\d?(?:/\d{{2,4}})?|\d\d? {MONTH}(?: \d{{4}})?)"
+    r"(?= (?!Day|Road|Street)[A-Z])"
+)
+"""The date before an entry of a log."""
+_SHORT = len("08/09")
+
+
+def _part_stamp(sentence: list[Node]) -> None:
+    """Separate an entry of a log from its date: "08 May Controller froze at noon"."""
+    start, text = sentence[0].idx, sentence[0].tree.text
+    stamp = _STAMP.match(text, start, sentence[-1].end)
+    root = next((node for node in sentence if node.dep == "ROOT"), sentence[0])
+    run = [node for node in sentence if stamp is not None and node.end <= stamp.end()]
+    if stamp is None or not run or root in run or root.pos not in {"VERB", "AUX"}:
+        return
+    for node in run:
+        for child in [c for c in node.children if c not in run]:
+            _move(child, root)
+    after = sentence[len(run)]
+    _attach(run, root, "npadvmod" if len(stamp.group()) > _SHORT else "dep")
+    _attach(run[:-1], run[-1], "nummod")
+    run[-1].left_edge = run[0]
+    while after is not root and after.left_edge in run:
+        after.left_edge, after = sentence[len(run)], after.head
+    _mark_entity(run, "DATE")
+    _close_entity(root.tree.nodes, run[-1].i)
 
 
 def _is_day(node: Node) -> bool:
@@ -1194,6 +1290,24 @@ def _join_recurrence(every: Node) -> None:
     if time.entity not in {"DATE", "TIME"} and time.word not in _DAYS:
         return
     _mark_entity((every, time), time.entity or "DATE")
+
+
+def _join_day(clock: Node, on: Node) -> None:
+    """Make a day without a date part of the time before it: "by noon on Saturday"."""
+    days = [c for c in on.children if c.entity == "DATE" and c.right_edge.i - on.i < _MAX_DAY]
+    led = clock.head.dep == "prep" and on.head in {clock, clock.head.head}
+    if clock.entity == "TIME" and led and len(days) == 1:
+        nodes, last = clock.tree.nodes, days[0].right_edge
+        day = nodes[on.i : last.i + 1]
+        if not any(n.text.isdigit() or _IS_MONTH.fullmatch(n.text) or n.dep == "cc" for n in day):
+            _move(on, clock)
+            clock.right_edge = clock.head.right_edge = last
+            _mark_entity(nodes[clock.left_edge.i : last.i + 1], "TIME")
+            _close_entity(nodes, last.i)
+
+
+_MAX_DAY = 6
+"""Most tokens of "on the day of sale"."""
 
 
 def _join_range(last: Node) -> None:
@@ -1466,7 +1580,11 @@ _FULLY_NAMED = frozenset({"ORG", "WORK_OF_ART"})
 
 
 def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
-    """Pairs of a name and the type of things with its predicates or possessions in the text."""
+    """Pairs of a name and the type of things with its predicates or possessions in the text.
+
+    What reports something and is never the object of "in" or "to" is no place.
+    """
+    placed = {n.text for n in tree.nodes if n.dep == "pobj" and n.head.word != "by"}
     for name in tree.nodes:
         if name.pos == "PROPN" and name.head.dep == "agent" and name.head.head.lemma == "write":
             yield name, "PERSON"  # "was written by Ann Lee"
@@ -1474,6 +1592,12 @@ def _list_deeds(tree: Tree) -> Iterator[tuple[Node, str]]:
             continue
         full = name.entity == "PERSON" and name.iob == "I"
         verb, lemma = name.head, name.head.lemma.lower()
+        if (
+            name.entity == "GPE"
+            and lemma in REPORTING
+            and not (name.children or name.text in placed)
+        ):
+            yield name, "PERSON"
         if any(c.dep in {"det", "cc", "conj"} for c in name.children):
             continue  # "the Titanic died"; of two names each may be anything
         words = {lemma, *(f"{lemma}_{c.word}" for c in verb.children if c.dep == "prep")}
