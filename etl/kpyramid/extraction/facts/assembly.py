@@ -23,6 +23,7 @@ from kpyramid.extraction.facts.candidates import (
     is_location,
     is_personal_text,
     is_respective,
+    is_speaking,
     is_unplaced,
 )
 from kpyramid.extraction.facts.propositions import (
@@ -432,12 +433,13 @@ def _word_manner(part: Part, candidate: Candidate) -> str | None:
 
 
 def _word_clause(verb: Node, findings: Findings) -> str | None:
-    """The words of a short clause, pronouns resolved; None where one is unresolved."""
+    """The words of a short clause, pronouns resolved; None where one is for writer or reader."""
     tokens, rename = collect_clause(verb), _spell_pronouns(findings, set())
     nodes = [findings.tree[i] for i in tokens]
     text, _ = write_words(findings.tree, tokens, rename)
     long = len(nodes) > MAX_CIRCUMSTANCE or text.count("(") != text.count(")")
-    return None if long or any(n.tag in PERSONAL and rename(n) is None for n in nodes) else text
+    spoken = any(n.tag in PERSONAL and rename(n) is None and is_speaking(n) for n in nodes)
+    return None if long or spoken else text
 
 
 def _word_exception(part: Part) -> str:
@@ -514,6 +516,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             mark, _, rest = clause.partition(" ")
             if mark.lower() in WORDS["circumstantial"]:
                 roles.setdefault(mark.lower(), rest)
+        if clause is not None and part.link and part.link[0].word == "provided":
+            roles.setdefault("provided", clause)
+            continue
         if (manner := _word_manner(part, candidate)) is not None:
             manners.append(manner)
         named = find_close_name(part.root) or part.root
@@ -522,8 +527,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
         placed = part.gap is None and (compared or part.root.tag not in {"PRP", "DT"})
         if phrase is None or not placed or is_unplaced(phrase, frame.verb.tree):
             continue
-        if is_deictic(phrase.text) and not (part.role == "time" and is_pointed(phrase.text)):
-            continue
+        dated = part.role == "time" and (candidate.negated or is_pointed(phrase.text))
+        if is_deictic(phrase.text) and not dated:
+            continue  # but "not for two buyers on the same day"
         listed = [each.i for each in list_conjuncts(part.root)]
         if any(tail.first <= i <= tail.last for i in listed):
             continue

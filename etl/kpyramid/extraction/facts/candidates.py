@@ -188,7 +188,7 @@ class Findings:
 
     def _read_argument(self, token: Node, full: bool) -> Phrase | None:
         among = [g for c in token.children if c.word == "of" for g in c.children]
-        if token.word in NOBODY and among:  # "none of the mills" denies it of the mills
+        if token.word in NOBODY - {"nothing"} and among:  # "none of the mills"
             if self.tree[max(token.i - 1, 0)].word == "but":
                 self.drop("empty_argument", token.i, token.i)
                 return None
@@ -635,6 +635,11 @@ def _is_some(head: Phrase, tree: Tree, clause: int | None) -> bool:
 _CHANGES = frozenset("climb decline decrease drop fall grow increase rise".split())
 _MORE = frozenset({"more", "fewer", "less"})
 PERSONAL = frozenset({"PRP", "PRP$"})
+
+
+def is_speaking(node: Node) -> bool:
+    """Whether a pronoun is for writer or reader."""
+    return node.word in _SPEAKING | {"we", "us", "our"}
 
 
 def is_personal(phrase: Phrase, tree: Tree) -> bool:

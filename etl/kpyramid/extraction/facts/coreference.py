@@ -471,6 +471,8 @@ def is_expletive(token: Node) -> bool:
         m.word == "that" and (m.dep == "mark" or supposed) for c in that for m in c.children
     ):
         return True  # "it is no coincidence that they fall"
+    if any(g.word == "who" for c in that for g in c.children):
+        return True  # "it was the boats who asked for it"
     if verb.lemma == "be" and "attr" in deps:  # "it is a bad idea to wait"
         graded = any(c.dep == "amod" for c in inner) and any(c.word in {"a", "an"} for c in inner)
         aims = (find_infinitive_mark(c) for c in (*verb.children, *inner) if c.i > token.i)

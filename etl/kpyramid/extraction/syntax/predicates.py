@@ -212,6 +212,8 @@ def is_parted(part: Part, last: int) -> bool:
             return True
         if n.word == "or" and (follows or (near and nodes[n.i - 1].text == ",")):
             return True
+        if n.word == "and" and nodes[n.i + 1].dep == "prep" and n.i + 1 < part.place:
+            return True  # "to Ann within a week, and after that to Tom"
         if n.word == "and" and follows and n.head.i <= last:
             return part.role == "time"
     return False

@@ -202,7 +202,7 @@ _VERBAL = frozenset("to from against over into as".split())
 _DAYS = frozenset("today yesterday tomorrow tonight".split())
 _PARTICLES = frozenset("down out off up over".split())
 _WAYS = frozenset("from to into onto of towards toward".split())
-_ENDS = frozenset("later newer higher above up more earlier older lower below less".split())
+_ENDS = frozenset("later newer higher above up more earlier older lower below less two".split())
 """Words that open a range after a number: "12 or higher"."""
 _PATH = re.compile(r"/\w")
 _BOUNDS = {"up": frozenset({"to"}), "at": frozenset({"most", "least"})}
@@ -1311,10 +1311,11 @@ _MAX_DAY = 6
 
 
 def _join_range(last: Node) -> None:
-    """Make "or later" part of the number before it: "Python 3.10 or later"."""
+    """Make "or later" part of the number before it: "Python 3.10 or later", "a day or two"."""
     number, link = last.tree.nodes[last.i - 2 : last.i]
     ends = last.i + 1 == len(last.tree) or last.tree[last.i + 1].pos in {"PUNCT", "ADP", "CCONJ"}
-    if (number.pos != "NUM" and not is_counted(number)) or last.children or not ends:
+    others = [c for c in last.children if c is not link]
+    if (number.pos != "NUM" and not is_counted(number)) or others or not ends:
         return
     _attach((link, last), number, "advmod")
     _widen(number, last)
