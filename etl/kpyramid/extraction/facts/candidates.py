@@ -487,7 +487,7 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
             return "no_words"
         if phrase.label in {"NOUN", "CARDINAL"} and is_empty(phrase.text):
             return "empty_argument"
-        lacks = words[0] in BE and _lacks_complement(phrase, tree)
+        lacks = words[0] in BE and len(words) < 3 and _lacks_complement(phrase, tree)
         if lacks or phrase.text.lower() in _POSSESSIVE:
             return "empty_argument"
         if not phrase.resolved and _ELIDED.fullmatch(phrase.text):

@@ -479,11 +479,11 @@ def _is_nested(clause: Node) -> bool:
     """Whether "which" may also mean what a place belongs to: "a stable behind the inn, which"."""
     prep = clause.head.head
     which = any(c.word == "which" for c in clause.children)
-    nested = clause.head.dep == "pobj" and prep.word in LOCATIVE and prep.head.pos in _NOUNS
+    nested = clause.head.dep == "pobj" and prep.word in {"in", "at", "behind"}
+    nested = nested and prep.head.dep in {"pobj", "dobj"}
     return which and nested and clause.tree[clause.left_edge.i - 1].text == ","
 
 
-_NOUNS = frozenset({"NOUN", "PROPN"})
 _GERUND_LEADS = frozenset({"after", "before", "by", "when", "while", "without"})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kpyramid.extraction.syntax.kinds import MANNER_PHRASES, MANNERS, is_office
+from kpyramid.extraction.syntax.polarity import WORDS as POLARITY
 from kpyramid.extraction.syntax.predicates import (
     AUXILIARIES,
     MAX_HOPS,
@@ -60,7 +61,7 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
         if node.pos == "ADP" or dep != "dative":
             yield from list_prepositional(node)
             manners = (c for c in node.children if c.dep == "advmod" and c.i == verb.i + 1)
-            yield from (Part("adverb", c) for c in manners if c.word.endswith("ly"))
+            yield from (Part("adverb", c) for c in manners if _tells_way(c))
         else:
             yield Part("receiver", node)
     elif dep == "acomp":
@@ -90,6 +91,11 @@ def _read_part(node: Node, dep: str, verb: Node, frame: Frame) -> Iterator[Part]
         if not preps and node.tag not in RELATIVES:
             often = node.entity in TIMES and node.word.endswith("ly")
             yield Part("time" if often else "adverb", node)
+
+
+def _tells_way(adverb: Node) -> bool:
+    """Whether an adverb before a preposition is the verb's: "worked badly below the crag"."""
+    return adverb.word.endswith("ly") and adverb.word not in POLARITY["sharing"]
 
 
 def _is_connective(prep: Node) -> bool:

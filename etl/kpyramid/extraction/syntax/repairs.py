@@ -321,11 +321,7 @@ def repair_tree(tree: Tree) -> None:
         elif node.dep == "conj" and node.pos == "NOUN" and node.head.pos == "VERB":
             _read_verb(node)
         elif node.dep in _SUBJECTS and node.head.dep == "auxpass":
-            _move(node, node.head.head)
-            node.dep = "nsubjpass"
-        elif node.dep in SUBJECTS and node.i and _opens_second(node):
-            for other in (c for c in node.head.children if c.dep == node.dep and c.i < node.i):
-                other.dep = "dep"  # "Vehicles back a week late, roof was not finished"
+            _seat_passive(node)
         elif node.dep == "conj" and node.tag == "CD" and node.head.dep in SUBJECTS:
             _part_subject(node)
         elif node.dep == "conj" and node.head.dep == "pobj" and node.right_edge.i + 1 < len(tree):
@@ -465,9 +461,15 @@ def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
             noun.dep = "nsubj"
 
 
-def _opens_second(noun: Node) -> bool:
-    """Whether a subject stands behind a comma and begins no list."""
-    return noun.tree[noun.left_edge.i - 1].text == "," and all(c.dep != "cc" for c in noun.children)
+def _seat_passive(noun: Node) -> None:
+    """Give a participle the subject that the parser gave its auxiliary."""
+    verb = noun.head.head
+    forms = [c for c in verb.children if c.dep in {"aux", "auxpass", *_SUBJECTS}]
+    if all(c is noun.head or c.tag == "MD" for c in forms):
+        for helper in [c for c in noun.head.children if c.dep == "aux"]:
+            _move(helper, verb)
+        _move(noun, verb)
+        noun.dep = "nsubjpass"
 
 
 def _part_second(noun: Node, prep: Node) -> None:
