@@ -522,9 +522,11 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         head.text
     ):
         return "head_is_literal"
-    counts = tree[tail.root].dep == "dobj" and tail.label == "CARDINAL" and tail.words == 1
-    if counts and not tail.resolved and tree[tail.root].head.lemma not in VERBS["counting"]:
-        return "empty_argument"  # "logged 71"
+    number = tree[tail.root]
+    counts = number.dep == "dobj" and number.head.lemma not in VERBS["counting"]
+    counts = counts or (number.dep == "pobj" and words[-1] in {"among", "for"})
+    if counts and tail.label == "CARDINAL" and tail.words == 1 and not tail.resolved:
+        return "empty_argument"  # "logged 71", "asks for 72"
     tail_text = tail.text.lower()
     if is_deictic(tail_text):
         return "deictic"

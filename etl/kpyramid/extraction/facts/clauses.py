@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, pairwise
 
@@ -793,7 +794,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         elif role == "object" or (role == "attribute" and not copula):
             tails += _list_object(part, frame, findings)
         elif role == "receiver":
-            tails += [(p, "to", [], False) for p in findings.read_arguments(part.root)]
+            held, ids = _fold_object(frame, findings) or ("", [])
+            led = f"{held} to".lstrip()
+            tails += [(p, led, ids, False) for p in findings.read_arguments(part.root)]
         elif role in _PREPOSITIONAL and not (
             _belongs_above(part, frame) or is_parted(part, frame.verb.i)
         ):
@@ -1045,6 +1048,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
     ):
         findings.drop("incomplete_object", noun.i, noun.i)
         return []  # "told the board that", "called them the Maybes"
+    if verb.lemma in {"ask", "tell"} and _is_person(noun) and not list(_list_contents(frame)):
+        findings.drop("incomplete_object", noun.i, noun.i)
+        return []  # "will ask Ann Lee"
     ways = _list_directions(noun, verb)
     direction, way_tokens = " ".join(c.word for c in ways), [c.i for c in ways]
     having = frame.verb.lemma.lower() == "have"
@@ -1078,6 +1084,11 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             tails.append((phrase, direction, way_tokens, negated))
         tails += preps
     return tails
+
+
+def _list_contents(frame: Frame) -> Iterator[Part]:
+    """What is told or asked of somebody: a clause, or the object of a preposition."""
+    return (part for part in frame.parts if part.role in {"clause", "purpose", "preposition"})
 
 
 def _is_distinguished(noun: Node) -> bool:

@@ -364,6 +364,8 @@ def repair_tree(tree: Tree) -> None:
             node.dep = "advmod"  # "no later than at noon"
         if node.word in _BOUNDS and node.i + 2 < len(tree) and tree[node.i + 2].pos == "NUM":
             _join_bound(node)
+        elif node.word == "up" and 0 < node.i < len(tree) - 3 and tree[node.i + 2].tag == "$":
+            _join_limit(tree[node.i - 1], tree[node.i + 3])
         elif node.word == "per" and node.i and is_counted(tree[node.i - 1]):
             _move(node, tree[node.i - 1])
         elif node.i and (tree[node.i - 1].word, node.word) in _REPLACING:
@@ -791,6 +793,14 @@ def _join_bound(first: Node) -> None:
     number.left_edge = noun.left_edge = first
 
 
+def _join_limit(noun: Node, amount: Node) -> None:
+    """Make a limit part of the noun before it: "pays travel costs up to £80"."""
+    if noun.pos == "NOUN" and amount.pos == "NUM" and amount.dep in {"dobj", "appos", "npadvmod"}:
+        _move(amount, noun)
+        amount.dep, amount.left_edge = "nmod", noun.tree[noun.i + 1]
+        _widen(noun, amount)
+
+
 def _join_bound_of(adjective: Node, measure: Node) -> None:
     """Attach a measure to the adjective that it bounds: "claims older than 90 days"."""
     if measure.dep == "conj" and measure.head is adjective.head:
@@ -1058,7 +1068,8 @@ def _part_date(start: Node) -> None:
 
 
 _STAMP = re.compile(
-    rf"(?:\d{{4}}-\d\d-\d\d|\d\d?/\d\d?(?:/\d{{2,4}})?|\d\d? {MONTH}(?: \d{{4}})?)"
+    rf"(?:[A-Z]\w+ )?(?:\d{{4}}-\d\d-\d\d|\d\d\.\d\d\.\d\d(?:\d\d)?"
+    rf"|\d\d?/\d\d?(?:/\d{{2,4}})?|\d\d? {MONTH}(?: \d{{4}})?)"
     r"(?= (?!Day|Road|Street)[A-Z])"
 )
 """The date before an entry of a log."""
@@ -1071,14 +1082,19 @@ def _part_stamp(sentence: list[Node]) -> None:
     stamp = _STAMP.match(text, start, sentence[-1].end)
     root = next((node for node in sentence if node.dep == "ROOT"), sentence[0])
     run = [node for node in sentence if stamp is not None and node.end <= stamp.end()]
-    if stamp is None or not run or root in run or root.pos not in {"VERB", "AUX"}:
+    if not run or stamp is None or root in run or root.pos not in {"VERB", "AUX"}:
         return
+    if run[0].pos not in {"PROPN", "NUM"}:
+        return  # "On 17 January Ann came"
     for node in run:
         for child in [c for c in node.children if c not in run]:
             _move(child, root)
     after = sentence[len(run)]
     _attach(run, root, "npadvmod" if len(stamp.group()) > _SHORT else "dep")
-    _attach(run[:-1], run[-1], "nummod")
+    by = run[0].text[:1].isupper()
+    _attach(run[by:-1], run[-1], "nummod")
+    if by:  # "Ingrid 06.02.26 All computers restarted"
+        run[0].dep, run = "dep", run[1:]
     run[-1].left_edge = run[0]
     while after is not root and after.left_edge in run:
         after.left_edge, after = sentence[len(run)], after.head
