@@ -567,8 +567,8 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             lead = "" if dated or phrase.text.lower().startswith(words) else f"{words} "
             mark = "not " if not part.link and is_excluded(part.root) else ""
             roles.setdefault("time", f"{mark}{lead}{phrase.text}")
-        elif part.role == "receiver":
-            roles.setdefault("to", phrase.text)
+        elif part.role == "receiver" and not candidate.relation.endswith(" to"):
+            roles.setdefault("to", (findings.antecedents.resolve(part.root) or phrase).text)
         elif part.role == "manner" and part.link:
             roles.setdefault("manner", f"{part.limit} {words} {phrase.text}".lstrip())
         elif part.role == "preposition" and part.link[0].word != "according":

@@ -525,7 +525,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     number = tree[tail.root]
     counts = number.dep == "dobj" and number.head.lemma not in VERBS["counting"]
     counts = counts or (number.dep == "pobj" and words[-1] in {"among", "for"})
-    if counts and tail.label == "CARDINAL" and tail.words == 1 and not tail.resolved:
+    bare = number.tag == "CD" and tail.text == number.text
+    if counts and bare and not (len(tail.text) == 4 and tail.text.isdigit()):  # a year
         return "empty_argument"  # "logged 71", "asks for 72"
     tail_text = tail.text.lower()
     if is_deictic(tail_text):

@@ -316,7 +316,7 @@ def _is_stripped_start(token: Node, only: bool) -> bool:
     if _limits_number(token) or _grades(token) or token.word == "another":
         return False
     if token.word in {"each", "every"} and token.head.dep in {"dobj", "pobj"}:
-        return False
+        return token.head.word == "other"
     if token.word == "some" and token.head.dep in _SUBJECTS and token.head.tag == "NNS":
         return False  # "some firms pay": others do not
     if token.text == "The" and not only:
