@@ -107,7 +107,7 @@ _LINKING = frozenset("of in at for on from by to and with".split())
 
 
 _ABOUT = re.compile(
-    r"(?i:(?:\w[\w-]*(?: [\w-]+)?: )?\w+ing (?:the|an?) )"
+    r"(?i:(?:\w[\w-]*(?: [\w-]+)?: )?\w+ing (?:the|an?) (?=\w))"
     r"|(?i:\w+ing(?: \w+)??|about(?: us [–|-])?|meet|inside|on|welcome|\w[\w-]*(?: [\w-]+)?:)"
     r"(?: to| with| of)? (?=[^\Wa-z])"
 )
@@ -119,15 +119,22 @@ def find_named(title: str, text: str) -> str:
 
     The text may name it by its head: "the officer" after "Role description: Duty officer".
     """
-    body = text.casefold().strip().removeprefix(title.casefold().strip())  # a heading may be it
+    opening, rest = text[: 2 * len(title)], text[2 * len(title) :]
+    body = _spell_plainly(opening).removeprefix(_spell_plainly(title))  # a heading may be it
+    body = f"{body} {rest.casefold()}"
     name, _, further = title.partition(" - ")
     title = name if further[:1].islower() else title
     lead = _ABOUT.match(title)
-    if lead is None or title.casefold() in body:
+    if lead is None or _spell_plainly(title) in body:
         return title
     rest = title[lead.end() :]
-    words = BRACKET.sub("", rest).casefold().split()
-    return rest if " ".join(words) in body or f"the {words[-1]}" in body else title
+    words = _spell_plainly(rest)
+    return rest if words in body or f"the {words.rpartition(' ')[2]}" in body else title
+
+
+def _spell_plainly(text: str) -> str:
+    """The text in lower case, without brackets and line breaks."""
+    return " ".join(BRACKET.sub("", text).casefold().split())
 
 
 def read_title(title: str) -> Antecedent | None:

@@ -294,6 +294,8 @@ def repair_tree(tree: Tree) -> None:
             _join_union(node)
         elif _BELOW_ZERO.fullmatch(node.text) and node.dep == "punct" and node.i:
             _join_minus(node)
+        elif node.dep == "punct" and node.text[-1:].isdigit() and node.text[:1].isalpha():
+            node.dep = "nmod"  # "scanners of type H-40"
         elif node.dep == "aux" and node.tag == "MD" and node.head.tag in {"VBD", "VBZ"}:
             node.dep = "dep"  # "Three can't, since the cable supports two"
         elif node.dep == "conj" and node.word == "reports" and node.i + 1 < len(tree):
