@@ -24,6 +24,7 @@ from typing import Any
 
 from options import explain_faults, print_figures, read_options, report
 
+from kpyramid.documents.qualifiers import SECTION
 from kpyramid.pipeline.build import build
 from kpyramid.settings import Settings, load_settings
 from kpyramid.snapshot.snapshot import Snapshot
@@ -81,7 +82,9 @@ def build_folder(folder: Path) -> list[Row]:
 
 
 def name_key(row: Row) -> tuple[str, ...]:
-    return tuple(row[name] for name in KEY)
+    """What a verdict is of: the fact with its qualifiers, except the heading above it."""
+    held = {k: v for k, v in json.loads(row["qualifiers"]).items() if k != SECTION}
+    return (*(row[name] for name in KEY[:-1]), json.dumps(held, ensure_ascii=False, sort_keys=True))
 
 
 def judge(judged: list[Row], facts: list[Row]) -> tuple[dict[str, Any], list[Row]]:

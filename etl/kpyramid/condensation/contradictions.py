@@ -12,7 +12,7 @@ from kpyramid.condensation.graph import Graph, read_value
 from kpyramid.condensation.merging import Condensation, Stated
 from kpyramid.condensation.standard import Standard
 from kpyramid.documents.measures import Quantity, read_quantity
-from kpyramid.documents.qualifiers import DOCUMENT
+from kpyramid.documents.qualifiers import WHEREABOUTS
 from kpyramid.documents.validity import Time, differ_in_time
 from kpyramid.documents.words import WORD, deny, lemmatise, normalise_name, normalise_relation
 from kpyramid.graph.entities import UNKNOWN
@@ -287,7 +287,7 @@ def _are_apart(left: _Value, right: _Value, graph: Graph, times: Times) -> bool:
     A past state is apart from a present one: "was chair" and "is chair".
     """
     first, second = (dict(graph.qualifiers.get(value.row, ())) for value in (left, right))
-    roles = (first.keys() | second.keys()) - {DOCUMENT}
+    roles = (first.keys() | second.keys()) - WHEREABOUTS
     if left.quantity is None or left.quantity.kind == "date":
         roles &= (first.keys() & second.keys()) - {"time"}
     past = [is_past_state(graph.tell(value.row)[1]) for value in (left, right)]

@@ -11,17 +11,22 @@ from textwrap import shorten
 from kpyramid.documents.words import WORD
 
 Qualifiers = Iterable[tuple[str, str]]
-"""Role and value; the role is `time`, `place`, `table`, `document` or the value's preposition."""
+"""Role and value; the role is `time`, `place`, `table`, `section`, `document` or the value's
+preposition."""
 
 DOCUMENT = "document"
 """Role of the title of the only document in which a common noun of the fact has its meaning."""
+SECTION = "section"
+"""Role of the heading above a fact with a common noun that names nothing by itself: "the pump"."""
 TABLE = "table"
 """Role of the caption, heading or title above the table whose row a fact is."""
+WHEREABOUTS = frozenset({DOCUMENT, SECTION})
+"""Roles of where a fact stands, which part no facts that say the same."""
 CONDITION = "condition"
 """Role of the condition under which the fact holds."""
 CORRECTED = "corrected"
 """Role of a person's correction of a fact."""
-_ORDER = {"time": 0, "place": 1, DOCUMENT: 3}
+_ORDER = {"time": 0, "place": 1, SECTION: 3, DOCUMENT: 4}
 """Roles that are named before or after the others."""
 _BETWEEN = " / "
 _MOST = 5

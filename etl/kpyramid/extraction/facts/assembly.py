@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from kpyramid.documents.qualifiers import SECTION
 from kpyramid.documents.sentences import Span
 from kpyramid.documents.validity import ENDING, is_pointed
 from kpyramid.documents.words import MODALS, STOP, name_owner
@@ -397,9 +398,30 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
         negated=candidate.negated,
         modality=candidate.modality,
         attribution=source,
-        qualifiers=_list_qualifiers(frame, candidate, findings) if frame is not None else {},
+        qualifiers=(
+            _list_qualifiers(frame, candidate, findings) | _name_section(candidate, findings)
+            if frame is not None
+            else {}
+        ),
         confidence=confidence,
     )
+
+
+def _name_section(candidate: Candidate, findings: Findings) -> dict[str, str]:
+    """The heading above a fact of a common noun alone: "the pump", "the old text", "Records"."""
+    head, tree = candidate.head, findings.tree
+    alone = head.label == "NOUN" and head.words == 1 and not head.resolved
+    alone = alone and all(c.dep != "det" for c in tree[head.root].children)
+    heading = findings.antecedents.find_heading(tree[_anchor(candidate)])
+    known = {end.text.casefold() for end in (head, candidate.tail)}
+    placed = alone or any(_is_definite(end, tree) for end in (head, candidate.tail))
+    return {SECTION: heading} if heading and placed and heading.casefold() not in known else {}
+
+
+def _is_definite(phrase: Phrase, tree: Tree) -> bool:
+    """Whether "the" and at most an adjective identify a common noun."""
+    short = phrase.label == "NOUN" and phrase.words <= 2 and not phrase.resolved
+    return short and any(c.word == "the" for c in tree[phrase.root].children)
 
 
 def _list_opening(frame: Frame, findings: Findings) -> list[Part]:
@@ -445,7 +467,8 @@ def _word_clause(verb: Node, findings: Findings) -> str | None:
 def _word_exception(part: Part) -> str:
     """What an exception leaves out, "during the first months"; "" where it is long."""
     tree, first = part.root.tree, part.link[0].i + 1
-    first += tree[first].word in {"than", "the"}  # "other than when it leaves"
+    first += tree[first].word in {"than", "for", "of"}  # "other than when it leaves"
+    first += tree[first].word == "the"
     ahead = range(first + 1, part.root.right_edge.i + 1)
     last = next((i for i in ahead if tree[i].text == ","), ahead.stop)
     tokens = list(range(first, last))

@@ -408,8 +408,7 @@ def _find_doubt(frame: Frame, heads: list[Phrase]) -> str | None:
         return "doubtful_subject"  # "Downstairs is the garage"
     if shouted or called or not _agrees(frame) or _skips_subject(frame):
         return "doubtful_verb"  # "an in-person CIED visit", "Use X to test it"
-    clause = frame.clause if frame.way == "antecedent" else None
-    if clause is not None and (_means_clause(clause) or _is_nested(clause)):
+    if frame.way == "antecedent" and frame.clause is not None and _means_clause(frame.clause):
         return "doubtful_subject"
     compared = verb.tag == "VBN" and verb.i > 0 and verb.tree[verb.i - 1].word == "as"
     if compared or _is_doubtful_participle(frame, heads):  # "as opposed to a fund"
@@ -474,15 +473,6 @@ def _means_clause(clause: Node) -> bool:
     named = noun.entity == "PERSON" and noun.iob == "I"
     which = any(c.word == "which" for c in clause.children)
     return which and (named or (gerund and noun.head.word in _GERUND_LEADS))
-
-
-def _is_nested(clause: Node) -> bool:
-    """Whether "which" may also mean what a place belongs to: "a stable behind the inn, which"."""
-    prep = clause.head.head
-    which = any(c.word == "which" for c in clause.children)
-    nested = clause.head.dep == "pobj" and prep.word in {"in", "at", "behind"}
-    nested = nested and prep.head.dep in {"pobj", "dobj"}
-    return which and nested and clause.tree[clause.left_edge.i - 1].text == ","
 
 
 _GERUND_LEADS = frozenset({"after", "before", "by", "when", "while", "without"})

@@ -213,6 +213,16 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
             yield block.start, next((thing for _, thing in reversed(path) if thing), None)
 
 
+_NUMBERING = re.compile(r"(?:[A-Z][.)]|\d+(?:\.\d+)?[.)]?)\s+(?=[^\W\d_a-z])")
+
+
+def clean_heading(heading: str, title: str) -> str:
+    """A heading without its number; "" for the title, and for one that is too long."""
+    words = _NUMBERING.sub("", heading, count=1).strip(" #:.").split()
+    plain = " ".join(words)
+    return "" if len(words) > FULL_WORDS or plain.casefold() in title.casefold() else plain
+
+
 def find_head_word(words: list[str]) -> str:
     """Return the head of a name in lower case: "battle" of "Battle of Hastings"."""
     end = next((i for i, word in enumerate(words) if i and word in _LINKING), len(words))
@@ -670,6 +680,11 @@ class Antecedents:
         self._speakers = list_speakers(tree.text, blocks)
         self._told = [Span(b.start, b.end) for b in blocks if b.kind in {"quotation", "turn"}]
         self._sections = [*list_sections(tree.text, blocks)]
+        self._headings = [
+            (block.start, clean_heading(tree.text[block.start : block.end], title))
+            for block in blocks
+            if block.kind == "heading"
+        ]
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
@@ -737,6 +752,11 @@ class Antecedents:
     def resolve(self, token: Node) -> Phrase | None:
         """The antecedent of a third-person pronoun, "the town" or a short name; None if unclear."""
         return self._resolved.get(token.i)
+
+    def find_heading(self, node: Node) -> str:
+        """The words of the next heading above a token; "" where it is the title, or long."""
+        index = bisect_right(self._headings, node.idx, key=lambda heading: heading[0]) - 1
+        return self._headings[index][1] if index >= 0 else ""
 
     def find_owner(self, noun: Node) -> Phrase | None:
         """The owner of a bare attribute, "the height"; the topic for an attribute of any type."""

@@ -28,7 +28,7 @@ from kpyramid.condensation.merging import (
 )
 from kpyramid.condensation.standard import Standard, keep_names, name_relations
 from kpyramid.condensation.statements import Group, Summariser, Summary
-from kpyramid.documents.qualifiers import CORRECTED, DOCUMENT, unite_qualifiers
+from kpyramid.documents.qualifiers import CORRECTED, WHEREABOUTS, unite_qualifiers
 from kpyramid.documents.validity import date_fact, list_times
 from kpyramid.documents.words import normalise_relation, word_relation
 from kpyramid.embeddings.port import Embedder
@@ -137,7 +137,8 @@ def _condense(
     conflicts = find_contradictions(graph, made, stated, standards, schema, sources)
     held = _unite_qualifiers(triples, made)
     qualified = {
-        row: frozenset(pair for pair in pairs if pair[0] != DOCUMENT) for row, pairs in held.items()
+        row: frozenset(pair for pair in pairs if pair[0] not in WHEREABOUTS)
+        for row, pairs in held.items()
     }
     details = link_details(graph, made, qualified, comparer, compare)
     condensed = _build_condensed(
@@ -172,7 +173,7 @@ def _group_facts(
         read = comparer.read(wording)
         if not (read.modal or read.negated):
             tail = name[row["tail_id"]] if row["tail_id"] else row["literal"]
-            qualifiers = tuple(pair for pair in row["qualifiers"] if pair[0] != DOCUMENT)
+            qualifiers = tuple(pair for pair in row["qualifiers"] if pair[0] not in WHEREABOUTS)
             fact = Statement(row["condensed_id"], name[row["head_id"]], wording, tail, qualifiers)
             held[row["head_id"], row["anchor"]].append(fact)
     return [
