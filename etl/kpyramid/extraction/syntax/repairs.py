@@ -1033,8 +1033,12 @@ def _part_date(start: Node) -> None:
     """
     nodes = start.tree.nodes
     first = start.i - 1
-    if start.iob == "I" and start.entity == nodes[first].entity == "DATE":
-        return
+    if start.entity == nodes[first].entity == "DATE":
+        dated = _IS_MONTH.fullmatch(nodes[first].text) and first and _is_day(nodes[first - 1])
+        if dated and start.text.istitle():
+            _clear_type(start)  # "On [17 January Eva Moe] came home"
+        elif start.iob == "I":
+            return
     while first and _is_date(nodes[first - 1]):
         first -= 1
     run, opening = nodes[first : start.i], start.tree.sentences[start.sentence][0]
@@ -1315,8 +1319,9 @@ def _join_recurrence(every: Node) -> None:
 def _join_day(clock: Node, on: Node) -> None:
     """Make a day without a date part of the time before it: "by noon on Saturday"."""
     days = [c for c in on.children if c.entity == "DATE" and c.right_edge.i - on.i < _MAX_DAY]
-    led = clock.head.dep == "prep" and on.head in {clock, clock.head.head}
-    if clock.entity == "TIME" and led and len(days) == 1:
+    if clock.head.word in _TO and clock.head.head.entity == "TIME":
+        clock = clock.head.head  # "from 8:00 to 18:30 on weekdays"
+    if clock.entity == "TIME" and _is_above(on.head, clock) and len(days) == 1:
         nodes, last = clock.tree.nodes, days[0].right_edge
         day = nodes[on.i : last.i + 1]
         if not any(n.text.isdigit() or _IS_MONTH.fullmatch(n.text) or n.dep == "cc" for n in day):
