@@ -800,6 +800,9 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
     if folded[0]:
         base, base_tokens = [folded[0]], folded[1]
     later = [part for part in later if part.root.i not in base_tokens]  # the object holds others
+    if not (folded[0] or base) and any(_is_aimed(part, frame, findings) for part in later):
+        findings.drop("unresolved_pronoun", frame.verb.i, later[0].root.i)
+        return tails  # "looks at them on Friday" is no "looks on Friday"
     needed = None if folded[0] or base else _find_complement(later, frame)
     objects = {part.root.i for part in _list_objects(frame)}
     apart = [t for t, *_ in tails if objects and not t.first <= frame.verb.i <= t.last]
@@ -841,6 +844,16 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
                 phrase = build_phrase(findings.tree, phrase.first, last, phrase.root) or phrase
             tails.append((phrase, relation, [*ids, *tokens], negated or denied))
     return tails
+
+
+def _is_aimed(part: Part, frame: Frame, findings: Findings) -> bool:
+    """Whether a verb is completed by an unresolved pronoun: "looked at it"."""
+    led = bool(part.link) and part.link[0].word in _AIMS and part.place == frame.verb.i + 1
+    led = led and "auxpass" not in frame.kids
+    return led and part.root.tag == "PRP" and findings.antecedents.resolve(part.root) is None
+
+
+_AIMS = frozenset("about after at for into of over through".split())
 
 
 def _is_period(part: Part, end: Part) -> bool:
