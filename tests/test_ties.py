@@ -76,3 +76,17 @@ def test_an_attribute_is_of_its_section_or_of_the_title(
     )
     (found,) = read_facts(tmp_path, {"a.md": page}).values()
     assert [line.split(" | ")[0] for line in found if "| Wilma Brandt |" in line] == [owner, "KIND"]
+
+
+PLACED = {
+    "a.md": "# Depot\n\n## 3. Bus wash\n\nThe pump came back from repair. Eva Moe bought a mill.\n",
+    "b.txt": "NOTES OF MEETING\n\n2. HEATING AT ORCHARD BANK\nThe boiler was serviced in May 2026.\n",
+}
+
+
+def test_a_bare_noun_has_its_heading(tmp_path: Path) -> None:
+    found = [line for lines in read_facts(tmp_path, PLACED).values() for line in lines]
+    assert [line.partition(" | ")[0] for line in found if "'section': 'Bus wash'" in line] == [
+        "pump"
+    ]
+    assert any("'section': 'HEATING AT ORCHARD BANK'" in line for line in found)

@@ -216,6 +216,10 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
 _NUMBERING = re.compile(r"(?:[A-Z][.)]|\d+(?:\.\d+)?[.)]?)\s+(?=[^\W\d_a-z])")
 
 
+_CAPITALS = re.compile(r"^(?:\d+[.)] )?[A-Z][A-Z0-9 &'/,-]*[A-Z]{2}:?$", re.MULTILINE)
+"""A line that is a heading in plain text."""
+
+
 def clean_heading(heading: str, title: str) -> str:
     """A heading without its number; "" for the title, and for one that is too long."""
     words = _NUMBERING.sub("", heading, count=1).strip(" #:.").split()
@@ -680,11 +684,10 @@ class Antecedents:
         self._speakers = list_speakers(tree.text, blocks)
         self._told = [Span(b.start, b.end) for b in blocks if b.kind in {"quotation", "turn"}]
         self._sections = [*list_sections(tree.text, blocks)]
-        self._headings = [
-            (block.start, clean_heading(tree.text[block.start : block.end], title))
-            for block in blocks
-            if block.kind == "heading"
-        ]
+        lines = [(b.start, tree.text[b.start : b.end]) for b in blocks if b.kind == "heading"]
+        capitals = ((line.start(), line.group()) for line in _CAPITALS.finditer(tree.text))
+        lines = lines or [(start, line) for start, line in capitals if start]  # not the title
+        self._headings = [(start, clean_heading(line, title)) for start, line in lines]
         self.topic: Antecedent | None = None
         self._title = read_title(find_named(title, tree.text))
         self._title_words = list_name_words(self._title.phrase.text) if self._title else []
