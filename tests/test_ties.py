@@ -90,3 +90,10 @@ def test_a_bare_noun_has_its_heading(tmp_path: Path) -> None:
         "pump"
     ]
     assert any("'section': 'HEATING AT ORCHARD BANK'" in line for line in found)
+
+
+def test_pairs_of_one_line_are_parted(tmp_path: Path) -> None:
+    page = "# Ferry mate\n\n**Grade:** C3 | **Hours:** 37.5 a week, in turns | **Pay:** £34,600\n"
+    (found,) = read_facts(tmp_path, {"a.md": page}).values()
+    ends = {line.split(" | ")[2] for line in found if line.startswith("Ferry mate")}
+    assert ends == {"C3", "37.5 a week, in turns", "£34,600"}

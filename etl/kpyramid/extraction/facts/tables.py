@@ -102,7 +102,7 @@ def read_tables(given: Titled) -> Extraction:
                 context = [*(entry for entry in context if entry[0] < level), (level, cell)]
         elif kind == "pair":
             subject = _name_context(context, title=given.title)
-            pairs = [*map(_split_pair, cells)]
+            pairs = [_split_pair(part) for cell in cells for part in _part_pairs(cell)]
             plain = [(k, v) for *name, k, v in pairs if not name]
             for record, rest in _cut_records(plain, context[-1][1].text):
                 findings.add_pairs(rest, record[1] if record else subject)
@@ -166,6 +166,18 @@ def _cut_records(
 
 _CAPTION = 9
 """A level below all headings: a caption only names the next table."""
+
+
+_FIELD = re.compile(r"\s+[|·•]\s+(?=[A-Z][^:|·•]{0,40}:\s)")
+"""What parts the pairs of one line: "Grade: C3 | Hours: 37.5"."""
+
+
+def _part_pairs(cell: Cell) -> Iterator[Cell]:
+    """The pairs of a line, each with its place."""
+    start, at = cell.spans[0].start, 0
+    for end, after in [*(m.span() for m in _FIELD.finditer(cell.text)), (len(cell.text), 0)]:
+        yield Cell(cell.text[at:end], (Span(start + at, start + end),))
+        at = after
 
 
 def _split_pair(cell: Cell) -> list[Cell]:
