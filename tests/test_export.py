@@ -188,7 +188,7 @@ def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() ->
     stated += [(base + "bornIn", n.THING, base + "oslo", None, None, ann, "Oslo")]
     stated += [(f"{base}p{d}", person, None, v, n.XSD + d, ann) for d, v in literals.items()]
     stated += [(base + "iri", person, None, '"@en', n.XSD + "string", ann)]
-    written = write_instances(InstanceStatement(base + "ann", *row) for row in stated)
+    written = write_instances([InstanceStatement(base + "ann", *row) for row in stated])
     read = write_ontology(schema, written)
     assert judge_reading(read, written, seconds=60) == "pass: 15 values of 3 individuals"
     for change in (

@@ -1,9 +1,10 @@
 """Building the index of a snapshot from its tables and its ontology, its vectors in parts."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,10 @@ from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
 from kpyramid.storage.contracts import (
     combine_column,
-    encode_table,
     find_rows,
     load_contracts,
     open_table,
+    write_table,
 )
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse, stage_folder
@@ -133,9 +134,13 @@ class PreparedIndex:
 def prepare_index(
     warehouse: Warehouse,
     tables: Mapping[str, TableFile],
+    vectors: Sequence[TableFile],
     settings: IndexSettings,
+    gone: pa.Array | None = None,
 ) -> Iterator[PreparedIndex]:
     """The index of some tables, and their graph; the files exist until the `with` block ends.
+
+    `vectors`: the parts of that table. `gone`: ids of rows that are in no table, but in `vectors`.
 
     Snapshots are the cache: the index of a snapshot with the same tables is linked under other
     names, so that nothing is stored twice; otherwise it is built.
@@ -143,7 +148,8 @@ def prepare_index(
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
     """
-    key = key_index({name: file.sha256 for name, file in tables.items()}, settings)
+    sums = {name: file.sha256 for name, file in tables.items()}
+    key = key_index({**sums, VECTORS: hash_value([part.sha256 for part in vectors])}, settings)
     made = _find_made(warehouse, key)
     if made is not None:
         name, held = made
@@ -154,11 +160,11 @@ def prepare_index(
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
         columns, hashed = join_tables(read)
-        vectors = open_vectors(tables["vectors"].path, folder)
-        files = build_index(folder, columns, hashed, vectors, settings)
+        opened = open_vectors([part.path for part in vectors], folder, gone)
+        files = build_index(folder, columns, hashed, opened, settings)
         del columns
-        files |= split_vectors(read, hashed, vectors, folder)
-        del read, vectors
+        files |= split_vectors(read, hashed, opened, folder)
+        del read, opened
         graph.write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
         yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
 
@@ -232,7 +238,7 @@ def split_vectors(
         held = whole.take(pa.array(rows)).append_column("vector", list_vectors(matrix[rows]))
         path = folder / "tables" / VECTORS / f"{part:02}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode_table(held.select(schema.names).cast(schema)))
+        write_table(held.select(schema.names).cast(schema), path)
         files[path.relative_to(folder).as_posix()] = path
     return files
 
@@ -259,21 +265,38 @@ Vectors = tuple[pa.Schema, pa.Table, Matrix]
 """The columns of the table of vectors, its rows without the vectors, and these."""
 
 
-def open_vectors(path: Path, scratch: Path) -> Vectors:
-    """The table of vectors; the vectors in a file of `scratch` if they are many.
+def open_vectors(paths: Sequence[Path], scratch: Path, gone: pa.Array | None = None) -> Vectors:
+    """The table of vectors in some files, without rows that are `gone`, sorted by its key.
+
+    The vectors are in a file of `scratch` if they are many.
 
     Raises:
+        IntegrityError: a row stands in two files.
         OSError: the disk is full.
     """
-    file = open_table(path)
-    size = file.schema_arrow.field("vector").type.list_size
-    others = [name for name in file.schema_arrow.names if name != "vector"]
-    matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
+    contract, files = load_contracts()[VECTORS], [open_table(path) for path in paths]
+    files = [file for file in files if file.metadata.num_rows] or files[:1]
+    schema = files[0].schema_arrow
+    size = schema.field("vector").type.list_size
+    others = [name for name in schema.names if name != "vector"]
+    whole = pa.concat_tables([file.read(columns=others, use_threads=False) for file in files])
+    order = pc.sort_indices(whole, sort_keys=[(name, "ascending") for name in contract.key])
+    if gone is not None:
+        order = order.filter(pc.invert(pc.is_in(whole["owner_id"].take(order), gone)))
+    place = np.full(len(whole), -1)
+    place[order.to_numpy()] = np.arange(len(order))
+    whole = whole.take(order)
+    contract.check_key(whole)
+    matrix = allocate_matrix(len(whole), size, scratch)
     start = 0
-    for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
-        matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
+    for batch in chain(
+        *(f.iter_batches(_BATCH, columns=["vector"], use_threads=False) for f in files)
+    ):
+        rows = place[start : start + len(batch)]
+        block = batch["vector"].flatten().to_numpy().reshape(-1, size)
+        matrix[rows[rows >= 0]] = block[rows >= 0]
         start += len(batch)
-    return file.schema_arrow, file.read(columns=others, use_threads=False), matrix
+    return schema, whole, matrix
 
 
 _BATCH = 8192

@@ -6,13 +6,13 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pyoxigraph as ox
 
@@ -22,6 +22,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.owl import classify
+from kpyramid.ontology.validation.parts import JOINING, Passed, group_joined
 from kpyramid.storage.items import split_by_size
 
 # The logical part of an ontology, and its text for HermiT.
@@ -196,9 +197,6 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         theory.unknown.add(predicate)
 
 
-_JOINING = {
-    n.OWL + name for name in "hasKey hasValue oneOf topDataProperty topObjectProperty".split()
-}
 _OF_SOME_TEXTS = {n.OWL + "withRestrictions"} | {
     n.XSD + name for name in "normalizedString token language Name NCName NMTOKEN".split()
 }
@@ -217,24 +215,13 @@ def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
     terms = {term for axiom in theory.axioms for t in axiom.triples for term in t}
     named = {term.value for term in terms if isinstance(term, ox.NamedNode)}
     strange = {i for i in named if not i.startswith(n.BUILT_IN)} - theory.declared.keys()
-    if strange or named & _JOINING:
+    if strange or named & JOINING:
         return {"": [], "\n".join(sorted(map(str, theory.facts))): theory.facts}
-    first: dict[Node, Node] = {}
-
-    def find(node: Node) -> Node:
-        while (above := first.setdefault(node, node)) != node:
-            first[node] = node = first[above]
-        return node
-
-    for t in theory.facts:
-        first[find(t.subject)] = find(t.object if _joins(t) else t.subject)
-    parts: defaultdict[Node, list[ox.Triple]] = defaultdict(list)
-    for t in theory.facts:
-        parts[find(t.subject)].append(t)
+    parts = group_joined(theory.facts, lambda t: (t.subject, t.object if _joins(t) else t.subject))
     # Where the words of a text count: a pattern, say, or a datatype of some texts only.
     literals = (t.object for t in theory.facts if isinstance(t.object, ox.Literal))
     bounded = not _OF_SOME_TEXTS.isdisjoint(named | {value.datatype.value for value in literals})
-    return {"": []} | {_describe(part, bounded): part for part in parts.values()}
+    return {"": []} | {_describe(part, bounded): part for part in parts}
 
 
 def _joins(t: ox.Triple) -> bool:
@@ -724,16 +711,6 @@ def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
 _MOST_NAMED = 5
 _MOST_FACTS = 100_000
 """Most facts judged at a time: HermiT takes 1.6 GiB for a million."""
-
-
-class Passed(Protocol):
-    """Stores the keys of consistent parts, see `RowCache`."""
-
-    def load(self, keys: Collection[str]) -> Mapping[str, bytes]:
-        """The stored keys among these."""
-
-    def store(self, rows: Mapping[str, bytes]) -> None:
-        """Adds keys."""
 
 
 def judge_consistency(

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ import pyoxigraph as ox
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.sparql import shut_doors
+from kpyramid.ontology.validation.parts import Unjudged
 
 if TYPE_CHECKING:
     from owlready2 import World
@@ -34,17 +35,28 @@ _Values = defaultdict[tuple[str, str], set[object]]
 # The gate `readable`: what OWL tools read of the individuals is what was written.
 
 
-def judge_reading(ontology_nt: str, instances_nt: str, *, seconds: float) -> str:
+def judge_reading(
+    ontology_nt: str, instances_nt: str, *, seconds: float, left: Unjudged | None = None
+) -> str:
     """`pass` if owlready2 loads the ontology and reads all values of individuals as written.
 
     Classes, labels and values of properties are compared, with datatypes that OWL lacks as those
-    that stand for them.
+    that stand for them. Only the parts of the instances that are `left` are judged.
     """
     if find_spec("owlready2") is None:
         return "not run: owlready2 is not installed"
-    given = {"ontology": _clean(ontology_nt), "instances": instances_nt}
+    left = left or Unjudged("", [instances_nt.split("\n")], None)
+    read = left.list_subjects(left.known)
+    lines = (x for x in ontology_nt.split("\n") if x.partition(" ")[0] not in read)
+    # Of annotations with these names owlready2 would run the Python.
+    written = "\n".join(line for line in lines if n.OWLREADY not in line)
+    counts = [tuple(map(int, counted.split())) for counted in left.known.values()]
+    given = {"ontology": written, "instances": left.text}
+    answer: object = {"values": {}, "wrong": []}
+    end = ""
     try:
-        answer, end = ask_function(f"{__name__}:serve", given, seconds=seconds)
+        if left.left:
+            answer, end = ask_function(f"{__name__}:serve", given, seconds=seconds)
     except TimeoutError:
         return (
             f"not run: owlready2 was stopped after {seconds:g} seconds; raise "
@@ -57,12 +69,14 @@ def judge_reading(ontology_nt: str, instances_nt: str, *, seconds: float) -> str
         return (
             f"fail: owlready2 reads {len(wrong)} values otherwise than they were written: {shown}"
         )
-    return f"pass: {answer['values']:,} values of {answer['individuals']:,} individuals"
-
-
-def _clean(text: str) -> str:
-    """The lines without annotations whose Python owlready2 would run."""
-    return "\n".join(line for line in text.split("\n") if n.OWLREADY not in line)
+    made = {}
+    for key in left.left:
+        own = [answer["values"].get(subject[1:-1], 0) for subject in left.list_subjects([key])]
+        counts.append((sum(own), len([each for each in own if each])))
+        made[key] = "{} {}".format(*counts[-1]).encode()
+    left.keep(made)
+    values, individuals = map(sum, zip(*counts, strict=True))
+    return f"pass: {values:,} values of {individuals:,} individuals"
 
 
 def serve() -> None:
@@ -76,12 +90,12 @@ def serve() -> None:
     try:
         reply = _compare(_load(given["ontology"]), _list_written(given["instances"]))
     except OwlReadyOntologyParsingError as e:
-        reply = {"values": 0, "individuals": 0, "wrong": [f"it cannot be loaded: {e}"]}
+        reply = {"values": {}, "wrong": [f"it cannot be loaded: {e}"]}
     sys.stdout.write("\n" + json.dumps(reply) + "\n")
 
 
 def _compare(world: "World", written: _Values) -> dict[str, object]:
-    """The numbers of values and individuals, and in words what differs."""
+    """The number of values of each individual, and in words what differs."""
     read = _Values(set)
     for number, prop in enumerate([*world.properties()]):
         prop.python_name = f"property_{number}"  # `iri` and `label` are attributes of owlready2's
@@ -101,8 +115,10 @@ def _compare(world: "World", written: _Values) -> dict[str, object]:
         if more or given - seen:
             shown = f"{sorted(map(str, seen))} for {sorted(map(str, given))}"
             wrong.append(f"<{subject}> <{predicate}>: {shown}")
-    count = sum(map(len, written.values()))
-    return {"values": count, "individuals": len(individuals), "wrong": wrong}
+    counts = Counter[str]()
+    for (subject, _), values in written.items():
+        counts[subject] += len(values)
+    return {"values": counts, "wrong": wrong}
 
 
 _OTHERS = {n.LABEL, n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE}
