@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, lru_cache
@@ -98,7 +98,7 @@ def _describe_statement(row: "InstanceStatement") -> Iterator[str]:
     if row.instance_id is None:
         return
     node = _name(entity_iri(row.instance_id))
-    subject, predicate, value = _list_facts(row)[-1]
+    subject, predicate, value = list_facts(row)[-1]
     yield f"{node} <{n.RDF_TYPE}> <{n.RDF}Statement> .\n"
     yield f"{node} <{n.RDF}subject> {subject} .\n"
     yield f"{node} <{n.RDF}predicate> {predicate} .\n"
@@ -150,14 +150,19 @@ def state_row(
     )
 
 
-def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
+def list_facts(row: InstanceStatement) -> list[tuple[str, str, str]]:
     """The statements of a row about its subject: the class, and the value where it has one.
+
+    Each is subject, predicate and object as N-Triples write them.
 
     Raises:
         InputError: as `write_instances`.
     """
-    lines = "".join(f"{s} {p} {o} .\n" for s, p, o in _list_facts(row))
-    return (quad.triple for quad in ox.parse(lines, format=ox.RdfFormat.N_TRIPLES))
+    subject, value = _name(row.subject_iri), _write_value(row)
+    facts = [(subject, f"<{n.RDF_TYPE}>", _name(row.class_iri))]
+    if row.property_iri is not None and value is not None:
+        facts.append((subject, _name(row.property_iri), value))
+    return facts
 
 
 def write_instances(rows: Sequence[InstanceStatement], *, sourced: bool = True) -> str:
@@ -230,7 +235,7 @@ def _fit_datatype(line: str) -> str:
 
 def _list_lines(row: InstanceStatement, places: Sequence[Quotation]) -> Iterator[str]:
     """The facts of a row, and of its ends the labels and these places."""
-    for subject, predicate, value in _list_facts(row):
+    for subject, predicate, value in list_facts(row):
         yield f"{subject} {predicate} {value} .\n"
     for iri, label in ((row.subject_iri, row.subject_label), (row.object_iri, row.object_label)):
         if iri is not None:
@@ -238,15 +243,6 @@ def _list_lines(row: InstanceStatement, places: Sequence[Quotation]) -> Iterator
                 yield f"{_name(iri)} <{n.LABEL}> {_quote(label)} .\n"
             for place in places:
                 yield f"{_name(iri)} <{n.DERIVED_FROM}> <{place.iri}> .\n"
-
-
-def _list_facts(row: InstanceStatement) -> list[tuple[str, str, str]]:
-    """The statements of `list_facts` as N-Triples write them."""
-    subject, value = _name(row.subject_iri), _write_value(row)
-    facts = [(subject, f"<{n.RDF_TYPE}>", _name(row.class_iri))]
-    if row.property_iri is not None and value is not None:
-        facts.append((subject, _name(row.property_iri), value))
-    return facts
 
 
 def _write_value(row: InstanceStatement) -> str | None:
@@ -378,12 +374,14 @@ class OntologyStore:
             self._gone.clear()
             return self._ask(request, self.seconds)
 
-    def narrow(self, instances_nt: str) -> None:
-        """Leaves some of the instances' lines only."""
-        with self._lock:
-            self._gone |= {*self.instances_nt.split("\n")} - {*instances_nt.split("\n")}
-            self.instances_nt = instances_nt
-            self.__dict__.pop("_store", None)
+    def drop(self, lines: Collection[str]) -> None:
+        """Removes lines of the instances."""
+        if lines:
+            with self._lock:
+                self._gone |= {*lines}
+                kept = (x for x in self.instances_nt.split("\n") if x not in self._gone)
+                self.instances_nt = "\n".join(kept)
+                self.__dict__.pop("_store", None)
 
     def _ask(self, message: Data | Request, seconds: float) -> Rows:
         if self._child.is_over:

@@ -246,9 +246,8 @@ def judge_ontology(
     left = Unjudged(given, judged.parts, passed)
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     store = before.store if before is not None else None
-    if store is None:
-        store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
-    store.narrow(instances_nt)
+    store = store or OntologyStore(schema_turtle, instances_nt, seconds=seconds)
+    store.drop({*store.instances_nt.split("\n")} - {*instances_nt.split("\n")})
     judged.store = store
 
     def query(store: OntologyStore) -> tuple[list[Answered], list[Answered]]:
@@ -338,8 +337,7 @@ def repair_ontology(
         gone = {f"{fact} ." for fact in repair.settle(faults)}
         if not gone:
             break
-        standing = "\n".join(line for line in standing.split("\n") if line not in gone)
-        store.narrow(standing)
+        store.drop(gone)
         faults = []
     return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
 

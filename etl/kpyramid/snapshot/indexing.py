@@ -23,6 +23,7 @@ from kpyramid.snapshot.columns import Tables, join_tables
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
+from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import (
     combine_column,
     find_rows,
@@ -99,7 +100,7 @@ def _write_part(
 ) -> dict[str, JsonValue]:
     """Writes the files for searching a table; returns its entry in the metadata."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
-    stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
+    stems, starts, *numbers = weigh_words(TextColumn(texts))
     ends = pa.array(starts, pa.int32())
     rows, parts = (pa.ListArray.from_arrays(ends, pa.array(values)) for values in numbers)
     words = {"stem": pa.array(stems, pa.string()), "rows": rows, "parts": parts}
@@ -299,8 +300,8 @@ def open_vectors(paths: Sequence[Path], scratch: Path, gone: pa.Array | None = N
     return schema, whole, matrix
 
 
-_BATCH = 8192
-"""Vectors read at a time."""
+_BATCH = 512
+"""Vectors read at a time: under a megabyte, so that memory is used again and not asked for anew."""
 
 
 def read_vectors(

@@ -437,11 +437,13 @@ def hash_contract(table: str) -> str:
 # Tables as Parquet files whose bytes are a function of their rows.
 
 _ROW_GROUP = 131_072
-"""Rows that are written, or read to be checked, at a time."""
-_VECTORS = 16_384
-"""Rows of vectors at a time, 25 MB of 384 numbers each; a writer holds some four times as much."""
+"""Rows that are written at a time."""
+_VECTORS, _FEW_VECTORS = 16_384, 512
+"""Rows of vectors that are written, and read, at a time: 25 MB of 384 numbers each, of which a
+writer holds four times as much, and under a megabyte, which is used again and not asked for anew.
+"""
 _BLOCK = 8192
-"""Rows that are objects, or copied, at a time."""
+"""Rows that are objects, or read or copied, at a time."""
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -509,13 +511,14 @@ def decode_table(data: bytes | Path) -> pa.Table:
 
 
 def read_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Rows of a Parquet file, or some of its columns, a row group at a time; at least one block.
+    """Rows of a Parquet file, or some of its columns, in blocks; at least one block.
 
     Raises:
         ArrowException, OSError: as `decode_table`.
     """
     file = open_table(path)
-    return _walk(file, _size_group(file.schema_arrow), columns)
+    rows = _FEW_VECTORS if _size_group(file.schema_arrow) == _VECTORS else _BLOCK
+    return _walk(file, rows, columns)
 
 
 def _walk(

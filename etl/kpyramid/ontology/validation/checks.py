@@ -208,6 +208,8 @@ def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[
     Of the instances only these labels are loaded: all take a second, and memory, in each round.
     """
     rows = [*rows]
+    if not rows:
+        return []
     named, says = {f"<{value}>" for row in rows for value in row.values()}, f" <{n.LABEL}> "
     lines = (x for x in store.instances_nt.split("\n") if says in x and x.split(" ")[0] in named)
     store = OntologyStore(store.schema_turtle, "\n".join(lines))
