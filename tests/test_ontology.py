@@ -259,6 +259,18 @@ def test_a_limit_is_always_in_force(store: OntologyStore) -> None:
         store.select(everything, limit=0)
 
 
+def test_what_was_dropped_is_in_no_later_answer() -> None:
+    query = f"SELECT ?s {{ ?s a <{KPG}Work> }}"
+    with OntologyStore(GENERAL, write_instances(ROWS)) as opened:
+        ((subject,),) = [row.values() for row in opened.select(query)]
+        assert opened.select_trusted(query)
+        opened.drop({f"<{subject}> <{n.RDF_TYPE}> <{KPG}Work> ."})
+        assert opened.select(query) == opened.select_trusted(query) == []
+        opened.close()  # the next process has what is left
+        assert opened.select(query) == []
+        assert opened.select("ASK { ?s ?p ?o }") == [{"ask": "true"}]
+
+
 def test_trusted_queries_answer_as_outside_ones(store: OntologyStore) -> None:
     query = f"SELECT ?s ?x {{ ?s a <{KPG}Work> OPTIONAL {{ ?s <{KPG}author> ?x }} }} ORDER BY ?s"
     assert store.select(query) == store.select_trusted(query) == [{"s": entity_iri("e-3")}]
