@@ -23,7 +23,7 @@ from kpyramid.ontology.turtle import make_iri, parse_turtle
 
 # Evidence in PROV-O.
 
-_MOST_HELD = 1 << 16
+_MOST_HELD = 1 << 13
 """Names and texts of the last lines that stay as they are written."""
 
 

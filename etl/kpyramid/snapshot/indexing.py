@@ -289,10 +289,10 @@ def open_vectors(paths: Sequence[Path], scratch: Path, gone: pa.Array | None = N
     whole = whole.take(order)
     contract.check_key(whole)
     matrix = allocate_matrix(len(whole), size, scratch)
-    start = 0
-    for batch in chain(
-        *(f.iter_batches(_BATCH, columns=["vector"], use_threads=False) for f in files)
-    ):
+    del files
+    start, settings = 0, {"columns": ["vector"], "use_threads": False}
+    opened = map(open_table, paths)  # one is mapped at a time
+    for batch in chain.from_iterable(file.iter_batches(_BATCH, **settings) for file in opened):
         rows = place[start : start + len(batch)]
         block = batch["vector"].flatten().to_numpy().reshape(-1, size)
         matrix[rows[rows >= 0]] = block[rows >= 0]
