@@ -185,11 +185,8 @@ def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     if withdrawn.num_rows:
         tables = {**tables, **{name: known.tables[name] for name in _NAMING}}
         inputs["instances"] = read_result(tables["instances"], contracts["instances"])
-    return _Settled(key, tables, texts or _write_texts(run, inputs), withdrawn, gates)
-
-
-def _write_texts(run: Run, inputs: Mapping[str, pa.Table]) -> dict[str, str]:
-    return stage.run(*inputs.values(), schema=load_schema(run.settings))
+    texts = texts or stage.run(*inputs.values(), schema=load_schema(run.settings))
+    return _Settled(key, tables, texts, withdrawn, gates)
 
 
 def _withdraw(
@@ -248,16 +245,16 @@ def _write(
     tables, gone = settled.tables, combine_column(settled.withdrawn["row_key"])
     paths = {f"tables/{name}.parquet": file.path for name, file in tables.items()}
     files: dict[str, bytes | str | Path] = {**paths, **settled.texts}
-    place = run.warehouse, tables, vectors
-    with prepare_index(*place, run.settings.index, gone if len(gone) else None) as index:
-        parts = (path for name, path in index.files.items() if name.startswith(f"tables/{VECTORS}"))
+    given = run.warehouse, tables, vectors, run.settings.index
+    with prepare_index(*given, gone if len(gone) else None) as (index_key, made):
+        parts = (path for name, path in made.items() if name.startswith(f"tables/{VECTORS}"))
         count = sum(pq.read_metadata(path).num_rows for path in parts)
         rows = {**{name: file.rows for name, file in tables.items()}, VECTORS: count}
         rows = dict(sorted(rows.items()))
-        shaped = {"key": index.key, **run.settings.section("index")}
+        shaped = {"key": index_key, **run.settings.section("index")}
         manifest = {**_describe(run, corpus, rows), "index": shaped}
         files |= describe_folder(manifest, tables["documents"].path)
-        return write_snapshot(run.warehouse, {**files, **index.files}, manifest), rows
+        return write_snapshot(run.warehouse, {**files, **made}, manifest), rows
 
 
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:

@@ -61,12 +61,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="embedding",
         libraries=("onnxruntime", "tokenizers"),
     ),
-    Function(
-        "reasoner",
-        2,
-        section="publish",
-        libraries=("owlready2", "pyoxigraph", "pyshacl", "rdflib"),
-    ),
+    Function("reasoner", 2, "publish", libraries=("owlready2", "pyoxigraph", "pyshacl", "rdflib")),
 )
 
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -119,18 +119,6 @@ def _write_part(
 # The index of a run's tables: reused from a published snapshot with the same tables, or built.
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedIndex:
-    """The files of an index, the vectors in parts and the graph in RDF, by their names.
-
-    `key`: of all that shapes them.
-    """
-
-    key: str
-    files: Mapping[str, Path]
-    is_new: bool
-
-
 @contextmanager
 def prepare_index(
     warehouse: Warehouse,
@@ -138,8 +126,10 @@ def prepare_index(
     vectors: Sequence[TableFile],
     settings: IndexSettings,
     gone: pa.Array | None = None,
-) -> Iterator[PreparedIndex]:
-    """The index of some tables, and their graph; the files exist until the `with` block ends.
+) -> Iterator[tuple[str, Mapping[str, Path]]]:
+    """The key of an index of some tables; its files, vectors in parts and graph by their names.
+
+    The files exist until the `with` block ends.
 
     `vectors`: the parts of that table. `gone`: ids of rows that are in no table, but in `vectors`.
 
@@ -155,7 +145,7 @@ def prepare_index(
     if made is not None:
         name, held = made
         with hold(Warehouse(warehouse.root), name):  # this machine's copy, of a bucket
-            yield PreparedIndex(key, held, is_new=False)
+            yield key, held
         return
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
@@ -167,7 +157,7 @@ def prepare_index(
         files |= split_vectors(read, hashed, opened, folder)
         del read, opened
         graph.write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
-        yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
+        yield key, {**files, GRAPH: folder / GRAPH}
 
 
 _SHAPED = ("index/", f"tables/{VECTORS}/", GRAPH)

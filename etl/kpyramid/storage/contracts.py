@@ -483,7 +483,7 @@ def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for block in blocks:
         left = block
         if not most:
-            most = room = _size_group(block.schema)
+            most = room = _size_blocks(block.schema)[0]
         while len(left) > room:
             parts = [*held, left.slice(0, room)]
             left, held, room = left.slice(room), [], most  # before what takes it goes on
@@ -493,9 +493,10 @@ def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     yield pa.concat_tables(held).combine_chunks()
 
 
-def _size_group(schema: pa.Schema) -> int:
+def _size_blocks(schema: pa.Schema) -> tuple[int, int]:
+    """The rows that are written at a time, and read."""
     has_vectors = any(pa.types.is_fixed_size_list(kind) for kind in schema.types)
-    return _VECTORS if has_vectors else _ROW_GROUP
+    return (_VECTORS, _FEW_VECTORS) if has_vectors else (_ROW_GROUP, _BLOCK)
 
 
 def decode_table(data: bytes | Path) -> pa.Table:
@@ -517,8 +518,7 @@ def read_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa
         ArrowException, OSError: as `decode_table`.
     """
     file = open_table(path)
-    rows = _FEW_VECTORS if _size_group(file.schema_arrow) == _VECTORS else _BLOCK
-    return _walk(file, rows, columns)
+    return _walk(file, _size_blocks(file.schema_arrow)[1], columns)
 
 
 def _walk(

@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from io import BytesIO
@@ -48,11 +48,12 @@ def judge_reading(
     left = left or Unjudged("", [instances_nt.split("\n")], None)
     read = left.list_subjects(left.known)
     lines = (x for x in ontology_nt.split("\n") if x.partition(" ")[0] not in read)
-    # Of annotations with these names owlready2 would run the Python.
-    written = "\n".join(line for line in lines if n.OWLREADY not in line)
-    counts = [tuple(map(int, counted.split())) for counted in left.known.values()]
-    given = {"ontology": written, "instances": left.text}
-    answer: object = {"values": {}, "wrong": []}
+    given = {
+        # Of annotations with these names owlready2 would run the Python.
+        "ontology": "\n".join(line for line in lines if n.OWLREADY not in line),
+        "parts": {key: "\n".join(part) for key, part in left.left.items()},
+    }
+    answer: object = {"counts": {}, "wrong": []}
     end = ""
     try:
         if left.left:
@@ -69,33 +70,42 @@ def judge_reading(
         return (
             f"fail: owlready2 reads {len(wrong)} values otherwise than they were written: {shown}"
         )
-    made = {}
-    for key in left.left:
-        own = [answer["values"].get(subject[1:-1], 0) for subject in left.list_subjects([key])]
-        counts.append((sum(own), len([each for each in own if each])))
-        made[key] = "{} {}".format(*counts[-1]).encode()
+    made = {key: count.encode() for key, count in answer["counts"].items()}
     left.keep(made)
+    counts = (map(int, count.split()) for count in (*left.known.values(), *made.values()))
     values, individuals = map(sum, zip(*counts, strict=True))
     return f"pass: {values:,} values of {individuals:,} individuals"
 
 
 def serve() -> None:
-    """Reads two texts as JSON from stdin, compares them, and writes a line of JSON."""
+    """Reads an ontology and parts of it as JSON from stdin, and writes what differs as JSON."""
     from owlready2 import OwlReadyOntologyParsingError
 
-    given = json.loads(sys.stdin.buffer.read())
+    text = sys.stdin.buffer.read()
+    given = json.loads(text)
     _load(_ANY)  # this and the next line import all that will be needed
     datetime.strptime("1999", "%Y")
-    shut_doors(_MEMORY + _BYTES_OF_A_WORLD * sum(map(len, given.values())))
+    shut_doors(_MEMORY + _BYTES_OF_A_WORLD * len(text))
     try:
-        reply = _compare(_load(given["ontology"]), _list_written(given["instances"]))
+        reply = _judge(given["ontology"], given["parts"])
     except OwlReadyOntologyParsingError as e:
-        reply = {"values": {}, "wrong": [f"it cannot be loaded: {e}"]}
+        reply = {"counts": {}, "wrong": [f"it cannot be loaded: {e}"]}
     sys.stdout.write("\n" + json.dumps(reply) + "\n")
 
 
-def _compare(world: "World", written: _Values) -> dict[str, object]:
-    """The number of values of each individual, and in words what differs."""
+def _judge(ontology_nt: str, parts: Mapping[str, str]) -> dict[str, object]:
+    """The numbers of values and of individuals of each part, and in words what differs."""
+    listed = {key: _list_written(text) for key, text in parts.items()}
+    counts = {
+        key: f"{sum(map(len, part.values()))} {len({subject for subject, _ in part})}"
+        for key, part in listed.items()
+    }
+    written = _Values(set, {pair: v for part in listed.values() for pair, v in part.items()})
+    return {"counts": counts, "wrong": _compare(_load(ontology_nt), written)}
+
+
+def _compare(world: "World", written: _Values) -> list[str]:
+    """What differs, in words."""
     read = _Values(set)
     for number, prop in enumerate([*world.properties()]):
         prop.python_name = f"property_{number}"  # `iri` and `label` are attributes of owlready2's
@@ -115,10 +125,7 @@ def _compare(world: "World", written: _Values) -> dict[str, object]:
         if more or given - seen:
             shown = f"{sorted(map(str, seen))} for {sorted(map(str, given))}"
             wrong.append(f"<{subject}> <{predicate}>: {shown}")
-    counts = Counter[str]()
-    for (subject, _), values in written.items():
-        counts[subject] += len(values)
-    return {"values": counts, "wrong": wrong}
+    return wrong
 
 
 _OTHERS = {n.LABEL, n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE}
