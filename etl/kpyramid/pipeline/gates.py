@@ -245,12 +245,14 @@ def judge_ontology(
     given: list[JsonValue] = ["judged", schema_turtle, shapes, has_java]
     left = Unjudged(given, judged.parts, passed)
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
-    store = before.store if before is not None else None
-    store = store or OntologyStore(schema_turtle, instances_nt, seconds=seconds)
-    store.drop({*store.instances_nt.split("\n")} - {*instances_nt.split("\n")})
+    if before is not None and before.store is not None:
+        store = before.store
+        store.drop({*store.instances_nt.split("\n")} - {*instances_nt.split("\n")})
+    else:
+        store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
     judged.store = store
 
-    def query(store: OntologyStore) -> tuple[list[Answered], list[Answered]]:
+    def query() -> tuple[list[Answered], list[Answered]]:
         checked = run_checks(files.checks, store, prefixes)
         return checked, run_questions(questions, store, prefixes, terms, schema.base)
 
@@ -259,7 +261,7 @@ def judge_ontology(
         return judge_shapes(*shaping, seconds=seconds) if left.left else Shaped("pass")
 
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
-        shaped, queried = pool.submit(shape), pool.submit(query, store)
+        shaped, queried = pool.submit(shape), pool.submit(query)
         try:
             if before is not None and before.gates["consistent"] == "pass":
                 judged.gates["consistent"] = "pass"
@@ -301,6 +303,8 @@ def judge_readable(
     texts: Mapping[str, str], judged: Judgement, *, seconds: float, passed: Passed
 ) -> str:
     """The verdict of owlready2, whose process holds as much as those of `judge_ontology`."""
+    if judged.store is not None:
+        judged.store.close()
     names = "ontology/schema.ttl", "ontology/ontology.nt", "ontology/instances.nt"
     schema_turtle, *read = (texts[name] for name in names)
     parts = judged.parts or [read[-1].split("\n")]

@@ -74,7 +74,7 @@ def publish(
 ) -> StageMark:
     """Writes the snapshot of these tables and moves the run's ref to it, if the gates allow.
 
-    `vectors`: the parts of that table.
+    `vectors`: the parts of that table, which still have withdrawn statements.
 
     Statements that contradict others with more evidence are withdrawn first, and rejected. If a
     gate fails, the snapshot stays and the ref does not move; the mark tells why.
@@ -222,8 +222,6 @@ def _withdraw(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
     texts = stage.complete_texts(texts, statements, schema)
-    if judged.store is not None:
-        judged.store.close()
     readable = judge_readable(texts, judged, seconds=seconds, passed=passed)
     return rejects, {**judged.gates, "readable": readable}, texts
 
@@ -246,7 +244,7 @@ def _write(
     paths = {f"tables/{name}.parquet": file.path for name, file in tables.items()}
     files: dict[str, bytes | str | Path] = {**paths, **settled.texts}
     given = run.warehouse, tables, vectors, run.settings.index
-    with prepare_index(*given, gone if len(gone) else None) as (index_key, made):
+    with prepare_index(*given, gone) as (index_key, made):
         parts = (path for name, path in made.items() if name.startswith(f"tables/{VECTORS}"))
         count = sum(pq.read_metadata(path).num_rows for path in parts)
         rows = {**{name: file.rows for name, file in tables.items()}, VECTORS: count}

@@ -125,7 +125,7 @@ def prepare_index(
     tables: Mapping[str, TableFile],
     vectors: Sequence[TableFile],
     settings: IndexSettings,
-    gone: pa.Array | None = None,
+    gone: pa.Array,
 ) -> Iterator[tuple[str, Mapping[str, Path]]]:
     """The key of an index of some tables; its files, vectors in parts and graph by their names.
 
