@@ -277,7 +277,7 @@ def judge_ontology(
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
             if outcome.verdict == "pass" and (judged.gates["consistent"] == "pass" or not has_java):
-                left.keep()
+                left.keep(dict.fromkeys(left.left, b""))
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not (shaped.done() and queried.done()):
@@ -305,11 +305,9 @@ def judge_readable(
     """The verdict of owlready2, whose process holds as much as those of `judge_ontology`."""
     if judged.store is not None:
         judged.store.close()
-    names = "ontology/schema.ttl", "ontology/ontology.nt", "ontology/instances.nt"
-    schema_turtle, *read = (texts[name] for name in names)
-    parts = judged.parts or [read[-1].split("\n")]
-    left = Unjudged(["readable", schema_turtle], parts, passed)
-    return judge_reading(*read, seconds=seconds, left=left)
+    parts = judged.parts or [texts["ontology/instances.nt"].split("\n")]
+    left = Unjudged(["readable", texts["ontology/schema.ttl"]], parts, passed)
+    return judge_reading(texts["ontology/ontology.nt"], left, seconds=seconds)
 
 
 def repair_ontology(

@@ -35,9 +35,7 @@ _Values = defaultdict[tuple[str, str], set[object]]
 # The gate `readable`: what OWL tools read of the individuals is what was written.
 
 
-def judge_reading(
-    ontology_nt: str, instances_nt: str, *, seconds: float, left: Unjudged | None = None
-) -> str:
+def judge_reading(ontology_nt: str, left: Unjudged, *, seconds: float) -> str:
     """`pass` if owlready2 loads the ontology and reads all values of individuals as written.
 
     Classes, labels and values of properties are compared, with datatypes that OWL lacks as those
@@ -45,19 +43,16 @@ def judge_reading(
     """
     if find_spec("owlready2") is None:
         return "not run: owlready2 is not installed"
-    left = left or Unjudged("", [instances_nt.split("\n")], None)
-    read = left.list_subjects(left.known)
-    lines = (x for x in ontology_nt.split("\n") if x.partition(" ")[0] not in read)
+    lines = (x for x in ontology_nt.split("\n") if x.partition(" ")[0] not in left.subjects)
     given = {
         # Of annotations with these names owlready2 would run the Python.
         "ontology": "\n".join(line for line in lines if n.OWLREADY not in line),
         "parts": {key: "\n".join(part) for key, part in left.left.items()},
     }
-    answer: object = {"counts": {}, "wrong": []}
-    end = ""
+    nothing: tuple[object, str] = {"counts": {}, "wrong": []}, ""
     try:
-        if left.left:
-            answer, end = ask_function(f"{__name__}:serve", given, seconds=seconds)
+        call = f"{__name__}:serve", given
+        answer, end = ask_function(*call, seconds=seconds) if left.left else nothing
     except TimeoutError:
         return (
             f"not run: owlready2 was stopped after {seconds:g} seconds; raise "

@@ -94,29 +94,20 @@ def _list_ends(line: str) -> tuple[str, str]:
 class Unjudged:
     """The parts of instances that a judge did not pass before.
 
-    `given`: all else that its verdict depends on. `known`: what was stored with each other part.
+    `left`: these parts, by key. `text`: their lines. `known`: what was stored with each other part.
+    `subjects`: what those are about. `given`: all else that the verdict depends on.
     """
 
     def __init__(self, given: JsonValue, parts: Iterable[Part], passed: Passed | None) -> None:
         base = hash_value(given)
-        self._passed, self._keyed = passed, {hash_value([base, *part]): part for part in parts}
-        self.known = passed.load(self._keyed) if passed is not None else {}
+        keyed = {hash_value([base, *part]): part for part in parts}
+        self._passed = passed
+        self.known = passed.load(keyed) if passed is not None else {}
+        self.left = {key: part for key, part in keyed.items() if key not in self.known}
+        self.text = "".join(sorted(f"{x}\n" for part in self.left.values() for x in part))
+        self.subjects = {x.partition(" ")[0] for key in self.known for x in keyed[key]}
 
-    @property
-    def left(self) -> dict[str, Part]:
-        """Those parts, by key."""
-        return {key: part for key, part in self._keyed.items() if key not in self.known}
-
-    @property
-    def text(self) -> str:
-        """Their lines."""
-        return "".join(sorted(f"{line}\n" for part in self.left.values() for line in part))
-
-    def list_subjects(self, keys: Iterable[str]) -> set[str]:
-        """The subjects of some parts."""
-        return {line.partition(" ")[0] for key in keys for line in self._keyed[key]}
-
-    def keep(self, stored: Mapping[str, bytes] | None = None) -> None:
-        """Stores that the parts passed, each with what is given for its key."""
+    def keep(self, stored: Mapping[str, bytes]) -> None:
+        """Stores that parts passed, each with what is given for its key."""
         if self._passed is not None:
-            self._passed.store(dict.fromkeys(self.left, b"") if stored is None else stored)
+            self._passed.store(stored)
