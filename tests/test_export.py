@@ -191,7 +191,7 @@ def test_a_value_that_owlready2_reads_otherwise_than_written_fails_the_gate() ->
     stated += [(base + "iri", person, None, '"@en', n.XSD + "string", ann)]
     written = write_instances([InstanceStatement(base + "ann", *row) for row in stated])
     read = write_ontology(schema, written)
-    left = Unjudged("", [written.split("\n")], None)
+    left = Unjudged("", [("", written.split("\n"))], None)
     assert judge_reading(read, left, seconds=60) == "pass: 15 values of 3 individuals"
     for change in (
         *('"7.5"|"7.25"', "1850-01-02T|1850-01-03T", "Bo Ek|Bo", "o#bo>|o#al>", '"true"|"false"'),

@@ -11,6 +11,7 @@ from kpyramid.ontology import names as n
 from kpyramid.ontology.schema import parse_schema
 from kpyramid.ontology.store import InstanceStatement, Quotation, write_instances
 from kpyramid.ontology.validation import owl
+from kpyramid.ontology.validation.consistency import add_modules
 from kpyramid.ontology.validation.owl import judge_reading
 from kpyramid.ontology.validation.parts import Unjudged, list_parts
 from kpyramid.ontology.validation.shapes import Shaped, derive_shapes, judge_shapes
@@ -127,6 +128,49 @@ def test_parts_have_the_violations_of_the_whole(seed: int) -> None:
     assert sorted(map(str, broken)) == sorted(map(str, judge(text).broken)) != []
 
 
+NEW = 'a owl:ObjectProperty ; rdfs:label "new" ; rdfs:domain :Place ; rdfs:range :Person'
+SAYINGS: dict[str, set[str]] = {
+    "": set(),
+    f":plays {NEW} .": set(),
+    ":Singer rdfs:subClassOf :Place .": set(),
+    ":job a owl:FunctionalProperty .": {"ada", "ben"},
+    f":hometown {NEW} ; owl:inverseOf :bornIn .": {"ada"},
+    ':Place rdfs:subClassOf :Thing . :Thing a owl:Class ; rdfs:label "thing" .': {"ada"},
+    ":Person owl:disjointWith :Place .": {"ada", "ben", "dan"},
+    "[] a owl:AllDisjointClasses ; owl:members ( :Singer :Place ) .": {"ada", "ben", "dan"},
+}
+"""Axioms, and an individual of each part that they bear on."""
+
+
+@pytest.mark.parametrize(("axioms", "changed"), SAYINGS.items())
+def test_what_the_schema_says_of_a_part_makes_it_judged_again(
+    axioms: str, changed: set[str]
+) -> None:
+    def key(schema: str) -> dict[str, str]:
+        parts = add_modules(schema, list_parts(schema, write_instances(ROWS), [DERIVED]))
+        names = ((key, "".join(part)) for key, part in parts)
+        return {next((n for n in ("ada", "ben", "dan") if E + n in t), ""): k for k, t in names}
+
+    before, after = key(SCHEMA), key(SCHEMA + axioms)
+    differ = {name for name in before if before[name] != after[name]}
+    assert differ == ({*changed, ""} if axioms else set())  # the schema itself is judged again
+
+
+@pytest.mark.usefixtures("shapes_here")
+def test_parts_of_which_the_schema_says_the_same_have_the_same_violations() -> None:
+    rows = [*ROWS, state("ben", "job", "y)"), state("dan", "bornIn", "ben")]
+    text, seen = write_instances(rows), {}
+    for axioms in SAYINGS:
+        shapes = {"derived": derive_shapes(parse_schema(SCHEMA + axioms, source="a test"))}
+        for key, part in add_modules(SCHEMA + axioms, list_parts(SCHEMA, text, [DERIVED])):
+            lines = "".join(f"{line}\n" for line in part)
+            broken = judge_shapes(SCHEMA + axioms, lines, shapes, seconds=60).broken
+            facts = [each["facts"] for each in broken]
+            assert seen.setdefault((key, lines), facts) == facts
+    assert len(seen) > len(SAYINGS) + 4
+    assert any(seen.values())
+
+
 def make_texts(rows: list[InstanceStatement]) -> dict[str, str]:
     judged = {"ontology/schema.ttl": SCHEMA, "ontology/instances.nt": write_instances(rows)}
     return complete_texts(judged, rows, PARSED)
@@ -179,12 +223,12 @@ def test_values_that_owlready2_read_before_are_counted_and_not_read_again(
 
     def night(rows: list[InstanceStatement], passed: Kept = passed) -> str:
         texts = make_texts(rows)
-        parts = list_parts(SCHEMA, texts["ontology/instances.nt"], [DERIVED])
+        parts = add_modules(SCHEMA, list_parts(SCHEMA, texts["ontology/instances.nt"], [DERIVED]))
         return judge_readable(texts, Judgement(parts=parts), seconds=60, passed=passed)
 
     verdict = night(ROWS)
     read, written = (make_texts(ROWS)[f"ontology/{name}.nt"] for name in ("ontology", "instances"))
-    whole = Unjudged("", [written.split("\n")], None)
+    whole = Unjudged("", [("", written.split("\n"))], None)
     assert verdict == judge_reading(read, whole, seconds=60) != "pass: 0 values of 0 individuals"
     assert night(ROWS) == verdict
     changed = [*ROWS, state("dan", "job", "smith")]
@@ -194,7 +238,11 @@ def test_values_that_owlready2_read_before_are_counted_and_not_read_again(
 
 def test_a_part_is_known_under_the_same_judge_only() -> None:
     passed = Kept()
-    first = Unjudged("one", [["a"], ["b"]], passed)
+    first = Unjudged("one", [("", ["a"]), ("", ["b"])], passed)
     first.keep(dict.fromkeys(first.left, b""))
-    assert not Unjudged("one", [["b"]], passed).left
-    assert Unjudged("two", [["b"]], passed).text == Unjudged("one", [["b"]], None).text == "b\n"
+    assert not Unjudged("one", [("", ["b"])], passed).left
+    assert (
+        Unjudged("two", [("", ["b"])], passed).text
+        == Unjudged("one", [("", ["b"])], None).text
+        == "b\n"
+    )

@@ -30,9 +30,9 @@ from kpyramid.ontology.validation.checks import (
     run_questions,
     trace_violations,
 )
-from kpyramid.ontology.validation.consistency import find_java, judge_consistency
+from kpyramid.ontology.validation.consistency import add_modules, find_java, judge_consistency
 from kpyramid.ontology.validation.owl import judge_reading
-from kpyramid.ontology.validation.parts import Part, Passed, Unjudged, list_parts
+from kpyramid.ontology.validation.parts import Keyed, Passed, Unjudged, list_parts
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
@@ -204,7 +204,7 @@ class Judgement:
     checks: Sequence[Answered] = ()
     questions: Sequence[tuple[Question, Answered]] = ()
     broken: Sequence[Broken] = ()
-    parts: Sequence[Part] | None = None
+    parts: Sequence[Keyed] | None = None
     store: OntologyStore | None = None
 
     @property
@@ -241,8 +241,9 @@ def judge_ontology(
         shapes[files.shapes.name] = files.shapes.read_text("utf-8-sig")
     questions = read_questions(files.questions) if files.questions else []
     judged, has_java = Judgement(), find_java() is not None
-    judged.parts = list_parts(schema_turtle, instances_nt, shapes.values())
-    given: list[JsonValue] = ["judged", schema_turtle, shapes, has_java]
+    parts = list_parts(schema_turtle, instances_nt, shapes.values())
+    judged.parts = add_modules(schema_turtle, parts)
+    given: list[JsonValue] = ["judged", [*shapes.values()][1:], has_java]
     left = Unjudged(given, judged.parts, passed)
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
     if before is not None and before.store is not None:
@@ -305,8 +306,8 @@ def judge_readable(
     """The verdict of owlready2, whose process holds as much as those of `judge_ontology`."""
     if judged.store is not None:
         judged.store.close()
-    parts = judged.parts or [texts["ontology/instances.nt"].split("\n")]
-    left = Unjudged(["readable", texts["ontology/schema.ttl"]], parts, passed)
+    parts = judged.parts or [("", texts["ontology/instances.nt"].split("\n"))]
+    left = Unjudged("readable", parts, passed)
     return judge_reading(texts["ontology/ontology.nt"], left, seconds=seconds)
 
 

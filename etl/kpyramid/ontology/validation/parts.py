@@ -10,8 +10,10 @@ from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology import names as n
 
 T = TypeVar("T")
-Part = Sequence[str]
+Lines = Sequence[str]
 """Lines of N-Triples."""
+Keyed = tuple[str, Lines]
+"""A part of the instances, with a hash of what the schema says that bears on it."""
 JOINING = {
     n.OWL + name for name in "hasKey hasValue oneOf topDataProperty topObjectProperty".split()
 }
@@ -51,7 +53,7 @@ def group_joined(
     return [*groups.values()]
 
 
-def list_parts(schema_turtle: str, instances_nt: str, shapes: Iterable[str]) -> list[Part]:
+def list_parts(schema_turtle: str, instances_nt: str, shapes: Iterable[str]) -> list[Lines]:
     """The lines of our own instances in parts, without those of their sources.
 
     The first part is empty: it stands for the schema alone. All lines are one part where the schema
@@ -95,12 +97,12 @@ class Unjudged:
     """The parts of instances that a judge did not pass before.
 
     `left`: these parts, by key. `text`: their lines. `known`: what was stored with each other part.
-    `subjects`: what those are about. `given`: all else that the verdict depends on.
+    `subjects`: what those are about. `given`: what else the verdict depends on.
     """
 
-    def __init__(self, given: JsonValue, parts: Iterable[Part], passed: Passed | None) -> None:
+    def __init__(self, given: JsonValue, parts: Iterable[Keyed], passed: Passed | None) -> None:
         base = hash_value(given)
-        keyed = {hash_value([base, *part]): part for part in parts}
+        keyed = {hash_value([base, bears, *part]): part for bears, part in parts}
         self._passed = passed
         self.known = passed.load(keyed) if passed is not None else {}
         self.left = {key: part for key, part in keyed.items() if key not in self.known}
