@@ -95,7 +95,7 @@ def make_warehouse(folder: Path, triples: int, seed: int) -> dict[str, Any]:
         report("building the index")
         started = time.perf_counter()
         columns, hashed = join_tables(tables)
-        vectors = open_vectors(staged / "vectors.parquet", staged)
+        vectors = open_vectors([staged / "vectors.parquet"], staged)
         made = build_index(staged, columns, hashed, vectors, settings.index)
         seconds = time.perf_counter() - started
         made |= split_vectors(tables, hashed, vectors, staged)

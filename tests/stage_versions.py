@@ -35,7 +35,7 @@ ENTRIES = {
     "extractor": "kpyramid.extraction.openie",
     "annotator": "kpyramid.extraction.syntax.tree",
     "embedder": "kpyramid.embeddings.onnx",
-    "reasoner": "kpyramid.ontology.validation.consistency",
+    "reasoner": "kpyramid.ontology.validation.shapes",
 }
 EMBEDDERS = {
     "instructor": "kpyramid.embeddings.instructor",

@@ -19,10 +19,11 @@ from kpyramid.query.analysis import link_text
 from kpyramid.snapshot.clusters import rank_nearly, write_clusters
 from kpyramid.snapshot.columns import join_rows, list_columns
 from kpyramid.snapshot.graph import open_database
-from kpyramid.snapshot.indexing import READS
+from kpyramid.snapshot.indexing import READS, open_vectors
 from kpyramid.snapshot.mapped import MappedRows, settle, write_rows
 from kpyramid.snapshot.search import OneThread, rank_exactly, rank_words, weigh_words
 from kpyramid.snapshot.store import Store
+from kpyramid.storage.contracts import decode_table
 from kpyramid.storage.layout import Warehouse
 from kpyramid.storage.snapshots import READ_FORMATS
 from kpyramid.storage.verification import check_bytes, check_tables
@@ -359,6 +360,25 @@ def test_a_changed_document_leaves_the_other_parts_and_their_files(tmp_path: Pat
         assert len(names) - 2 <= len(same) < len(names)
     assert len(Snapshot(after).table("vectors")) > len(Snapshot(after).table("chunks"))
     assert check_bytes(after) == check_tables(after) == []
+
+
+@pytest.mark.slow
+def test_vectors_of_several_files_are_sorted_and_those_of_withdrawn_rows_left_out(
+    tmp_path: Path,
+) -> None:
+    warehouse, snapshot = copy_shared_build(tmp_path / "w")
+    paths = [*(warehouse.snapshots / snapshot / "tables/vectors").iterdir()]
+    held = pa.concat_tables([decode_table(path) for path in paths]).sort_by(
+        [("owner_table", "ascending"), ("owner_id", "ascending")]
+    )
+    for gone in (None, held["owner_id"].combine_chunks()[1:9:3]):
+        left = held if gone is None else held.filter(pc.invert(pc.is_in(held["owner_id"], gone)))
+        for order in (paths, paths[::-1]):
+            _, whole, matrix = open_vectors(order, tmp_path, gone)
+            assert whole.equals(left.drop_columns("vector"))
+            assert matrix.tolist() == left["vector"].to_pylist()
+    with pytest.raises(IntegrityError, match="more than one row"):
+        open_vectors([*paths, paths[0]], tmp_path)
 
 
 def test_an_empty_corpus_has_an_empty_index(tmp_path: Path) -> None:

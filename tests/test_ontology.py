@@ -259,6 +259,18 @@ def test_a_limit_is_always_in_force(store: OntologyStore) -> None:
         store.select(everything, limit=0)
 
 
+def test_what_was_dropped_is_in_no_later_answer() -> None:
+    query = f"SELECT ?s {{ ?s a <{KPG}Work> }}"
+    with OntologyStore(GENERAL, write_instances(ROWS)) as opened:
+        ((subject,),) = [row.values() for row in opened.select(query)]
+        assert opened.select_trusted(query)
+        opened.drop({f"<{subject}> <{n.RDF_TYPE}> <{KPG}Work> ."})
+        assert opened.select(query) == opened.select_trusted(query) == []
+        opened.close()  # the next process has what is left
+        assert opened.select(query) == []
+        assert opened.select("ASK { ?s ?p ?o }") == [{"ask": "true"}]
+
+
 def test_trusted_queries_answer_as_outside_ones(store: OntologyStore) -> None:
     query = f"SELECT ?s ?x {{ ?s a <{KPG}Work> OPTIONAL {{ ?s <{KPG}author> ?x }} }} ORDER BY ?s"
     assert store.select(query) == store.select_trusted(query) == [{"s": entity_iri("e-3")}]
@@ -274,7 +286,7 @@ def test_a_cross_product_is_stopped_in_its_limit_and_the_parent_lives(store: Ont
 
 
 def test_a_query_that_eats_memory_is_stopped_and_the_parent_lives() -> None:
-    rows = write_instances(state(f"p-{i}", "birthPlace", "c", label=f"P {i}") for i in range(300))
+    rows = write_instances([state(f"p-{i}", "birthPlace", "c", label=f"P {i}") for i in range(300)])
     with OntologyStore(GENERAL, rows, seconds=20, memory_bytes=100 * 2**20) as small:
         with pytest.raises(InputError, match="memory"):
             small.select("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i } ORDER BY ?i ?f ?c")
@@ -288,7 +300,7 @@ def test_the_child_can_open_no_socket_even_if_a_query_slips_through() -> None:
     )
     begin = '{"schema": "", "instances": "", "facts": "", "memory_bytes": 1000000000}\n'
     ask = '{"query": "SELECT * { SERVICE <http://127.0.0.1:8080/> {?s ?p ?o} }", "limit": 1, '
-    printed = run_python(code, input=f'{begin}{ask}"seconds": 5}}\n')
+    printed = run_python(code, input=f'{begin}{ask}"gone": "", "seconds": 5}}\n')
     assert "Too many open files" in printed.splitlines()[1]
 
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from kpyramid.errors import GateError, SettingsError
-from kpyramid.ontology.store import InstanceStatement, Quotation, entity_iri, write_instances
+from kpyramid.ontology.store import (
+    InstanceStatement,
+    OntologyStore,
+    Quotation,
+    entity_iri,
+    write_instances,
+)
 from kpyramid.ontology.validation.checks import trace_violations
 from kpyramid.ontology.validation.repair import Fault
 from kpyramid.pipeline import gates
@@ -130,9 +136,9 @@ def test_two_circles_through_one_place_are_both_opened_before_all_is_judged_agai
 ) -> None:
     traced = []
 
-    def trace(given: OntologyFiles, *texts: str, seconds: float) -> list[Fault]:
+    def trace(given: OntologyFiles, store: OntologyStore) -> list[Fault]:
         traced.append(given.checks)
-        return trace_violations(given, *texts, seconds=seconds)
+        return trace_violations(given, store)
 
     monkeypatch.setattr(gates, "trace_violations", trace)
     query = "# In itself.\nSELECT DISTINCT ?p { ?p kpg:locatedIn+ ?p }"

@@ -73,7 +73,7 @@ def add_index(folder: Path, settings: IndexSettings | None = None) -> None:
     made = build_index(
         folder,
         *join_tables(tables),
-        open_vectors(folder / "tables" / "vectors.parquet", folder),
+        open_vectors([folder / "tables" / "vectors.parquet"], folder),
         settings or IndexSettings(),
     )
     files = manifest.get("files")

@@ -51,8 +51,9 @@ class Data(TypedDict):
 
 
 class Request(TypedDict):
-    """A further line to the child: a query."""
+    """A further line to the child: a query, and the statements that leave its data before."""
 
+    gone: str
     query: str
     limit: int
     seconds: float
@@ -218,6 +219,8 @@ def serve() -> None:
         return
     for line in sys.stdin:
         request: Request = json.loads(line)
+        for quad in ox.parse(request["gone"], format=ox.RdfFormat.N_TRIPLES):
+            store.remove(quad)
         # The signal's default action ends the process even inside native code, and even when
         # the parent is gone; the parent's own clock is a second earlier.
         signal.setitimer(signal.ITIMER_REAL, request["seconds"] + 1)

@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from threading import Lock
@@ -23,7 +23,11 @@ from kpyramid.ontology.turtle import make_iri, parse_turtle
 
 # Evidence in PROV-O.
 
+_MOST_HELD = 1 << 13
+"""Names and texts of the last lines that stay as they are written."""
 
+
+@lru_cache(maxsize=_MOST_HELD)
 def entity_iri(entity_id: str) -> str:
     """The IRI of an id, which does not depend on labels."""
     return n.ENTITY + quote(entity_id, safe="")
@@ -52,39 +56,55 @@ class Quotation:
         return f"{entity_iri(self.document_id)}#char={self.start},{self.end}"
 
 
-def describe_quotation(place: Quotation) -> Iterator[ox.Triple]:
-    """Statements about a place: its text, its document, and that document's source."""
-    node, document = make_iri(place.iri), make_iri(entity_iri(place.document_id))
-    yield ox.Triple(node, make_iri(n.PROV_VALUE), ox.Literal(place.text))
-    yield ox.Triple(node, make_iri(n.QUOTED_FROM), document)
-    yield ox.Triple(document, make_iri(n.SOURCE), _name_source(place.source))
+@lru_cache(maxsize=_MOST_HELD)
+def _name(iri: str) -> str:
+    """An IRI as N-Triples write it.
+
+    Raises:
+        InputError: it is none.
+    """
+    return str(make_iri(iri))
+
+
+@lru_cache(maxsize=_MOST_HELD)
+def _quote(text: str) -> str:
+    return str(ox.Literal(text))
+
+
+def _describe_quotation(place: Quotation) -> Iterator[str]:
+    """Lines about a place: its text, its document, and that document's source."""
+    document = _name(entity_iri(place.document_id))
+    yield f"<{place.iri}> <{n.PROV_VALUE}> {_quote(place.text)} .\n"
+    yield f"<{place.iri}> <{n.QUOTED_FROM}> {document} .\n"
+    yield f"{document} <{n.SOURCE}> {_name_source(place.source)} .\n"
     if place.title:
-        yield ox.Triple(document, make_iri(n.DCT + "title"), ox.Literal(place.title))
+        yield f"{document} <{n.DCT}title> {_quote(place.title)} .\n"
 
 
-def _name_source(source: str) -> ox.NamedNode | ox.Literal:
+def _name_source(source: str) -> str:
     if source.startswith(("http://", "https://")):
-        with suppress(ValueError):  # it may only begin like an address
-            return ox.NamedNode(source)
-    return ox.Literal(source)
+        with suppress(InputError):  # it may only begin like an address
+            return _name(source)
+    return _quote(source)
 
 
-def describe_statement(
-    statement_id: str, stated: ox.Triple, places: Iterable[Quotation]
-) -> Iterator[ox.Triple]:
+def _describe_statement(row: "InstanceStatement") -> Iterator[str]:
     """The statement as a node, an `rdf:Statement`, that is derived from its places.
 
     These five triples are plain RDF that can be joined with the table `instances`: a graph's name
     would be lost in N-Triples, rdflib cannot read RDF 1.2's triple terms, and the node of an
     `owl:Axiom` has no name.
     """
-    node = make_iri(entity_iri(statement_id))
-    yield ox.Triple(node, make_iri(n.RDF_TYPE), make_iri(n.RDF + "Statement"))
-    yield ox.Triple(node, make_iri(n.RDF + "subject"), stated.subject)
-    yield ox.Triple(node, make_iri(n.RDF + "predicate"), stated.predicate)
-    yield ox.Triple(node, make_iri(n.RDF + "object"), stated.object)
-    for place in places:
-        yield ox.Triple(node, make_iri(n.DERIVED_FROM), make_iri(place.iri))
+    if row.instance_id is None:
+        return
+    node = _name(entity_iri(row.instance_id))
+    subject, predicate, value = list_facts(row)[-1]
+    yield f"{node} <{n.RDF_TYPE}> <{n.RDF}Statement> .\n"
+    yield f"{node} <{n.RDF}subject> {subject} .\n"
+    yield f"{node} <{n.RDF}predicate> {predicate} .\n"
+    yield f"{node} <{n.RDF}object> {value} .\n"
+    for place in row.places:
+        yield f"{node} <{n.DERIVED_FROM}> <{place.iri}> .\n"
 
 
 def write_sorted(triples: Iterable[ox.Triple]) -> str:
@@ -130,28 +150,35 @@ def state_row(
     )
 
 
-def list_facts(row: InstanceStatement) -> Iterator[ox.Triple]:
+def list_facts(row: InstanceStatement) -> list[tuple[str, str, str]]:
     """The statements of a row about its subject: the class, and the value where it has one.
+
+    Each is subject, predicate and object as N-Triples write them.
 
     Raises:
         InputError: as `write_instances`.
     """
-    subject, value = make_iri(row.subject_iri), _make_value(row)
-    yield ox.Triple(subject, make_iri(n.RDF_TYPE), make_iri(row.class_iri))
+    subject, value = _name(row.subject_iri), _write_value(row)
+    facts = [(subject, f"<{n.RDF_TYPE}>", _name(row.class_iri))]
     if row.property_iri is not None and value is not None:
-        yield ox.Triple(subject, make_iri(row.property_iri), value)
+        facts.append((subject, _name(row.property_iri), value))
+    return facts
 
 
-def write_instances(rows: Iterable[InstanceStatement]) -> str:
+def write_instances(rows: Sequence[InstanceStatement], *, sourced: bool = True) -> str:
     """Sorted N-Triples, each line once: types, labels and values of all instances.
 
-    Each individual is derived (PROV-O) from the strongest place of each of its statements.
+    If `sourced`, each individual is derived (PROV-O) from the strongest place of each statement.
 
     Raises:
         InputError: a row has a property but not exactly one value, a literal without datatype,
             or an IRI that is none.
     """
-    return write_sorted(triple for row in rows for triple in _list_triples(row))
+    strongest = {place for row in rows for place in row.places[:1]} if sourced else ()
+    lines = {line for place in strongest for line in _describe_quotation(place)}
+    for row in rows:
+        lines.update(_list_lines(row, row.places[:1] if sourced else ()))
+    return "".join(sorted(lines))
 
 
 def write_provenance(rows: Sequence[InstanceStatement]) -> str:
@@ -165,8 +192,8 @@ def write_provenance(rows: Sequence[InstanceStatement]) -> str:
     """
     written = {place for row in rows for place in row.places[:1]}
     more = {place for row in rows for place in row.places} - written
-    statements = (triple for row in rows for triple in _list_sources(row))
-    return write_sorted(chain(statements, *map(describe_quotation, more)))
+    lines = chain(map(_describe_statement, rows), map(_describe_quotation, more))
+    return "".join(sorted({*chain.from_iterable(lines)}))
 
 
 def write_ontology(schema_turtle: str, instances_nt: str) -> str:
@@ -206,26 +233,19 @@ def _fit_datatype(line: str) -> str:
     return _LONG.sub(r"\1decimal>\2", _OUTSIDE.sub(fit, line))
 
 
-def _list_triples(row: InstanceStatement) -> Iterator[ox.Triple]:
-    subject, label = make_iri(row.subject_iri), make_iri(n.LABEL)
-    yield from list_facts(row)
-    yield ox.Triple(subject, label, ox.Literal(row.subject_label))
-    if row.object_iri is not None and row.object_label is not None:
-        yield ox.Triple(make_iri(row.object_iri), label, ox.Literal(row.object_label))
-    for place in row.places[:1]:
-        for end in (row.subject_iri, row.object_iri):
-            if end is not None:
-                yield ox.Triple(make_iri(end), make_iri(n.DERIVED_FROM), make_iri(place.iri))
-        yield from describe_quotation(place)
+def _list_lines(row: InstanceStatement, places: Sequence[Quotation]) -> Iterator[str]:
+    """The facts of a row, and of its ends the labels and these places."""
+    for subject, predicate, value in list_facts(row):
+        yield f"{subject} {predicate} {value} .\n"
+    for iri, label in ((row.subject_iri, row.subject_label), (row.object_iri, row.object_label)):
+        if iri is not None:
+            if label is not None:
+                yield f"{_name(iri)} <{n.LABEL}> {_quote(label)} .\n"
+            for place in places:
+                yield f"{_name(iri)} <{n.DERIVED_FROM}> <{place.iri}> .\n"
 
 
-def _list_sources(row: InstanceStatement) -> Iterator[ox.Triple]:
-    if row.instance_id is not None:
-        *_, stated = list_facts(row)
-        yield from describe_statement(row.instance_id, stated, row.places)
-
-
-def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
+def _write_value(row: InstanceStatement) -> str | None:
     """The value of a row with a property; None for a row without.
 
     Raises:
@@ -235,9 +255,9 @@ def _make_value(row: InstanceStatement) -> ox.NamedNode | ox.Literal | None:
         return None
     if row.property_iri is not None:
         if row.object_iri is not None and row.literal is None:
-            return make_iri(row.object_iri)
+            return _name(row.object_iri)
         if row.object_iri is None and row.literal is not None and row.datatype is not None:
-            return ox.Literal(row.literal, datatype=make_iri(row.datatype))
+            return str(ox.Literal(row.literal, datatype=make_iri(row.datatype)))
     raise InputError(
         f"instance {row.subject_iri}: a property needs exactly one value, an object or a "
         f"literal with its datatype, and a value needs a property; correct the row {row}"
@@ -319,6 +339,7 @@ class OntologyStore:
 
     def __post_init__(self) -> None:
         self._lock = Lock()
+        self._gone: set[str] = set()
         self._child = Child("kpyramid.ontology.sparql:serve")
 
     @cached_property
@@ -336,9 +357,10 @@ class OntologyStore:
                 (SERVICE, FROM).
             QueryStoppedError: it was stopped at its time or memory limit, or by `stop`.
         """
-        request: Request = {"query": query, "limit": _check_limit(limit), "seconds": self.seconds}
+        limit = _check_limit(limit)
         with self._lock:
             if not self._child.is_running:
+                self._gone.clear()
                 data = Data(
                     schema=self.schema_turtle,
                     instances=self.instances_nt,
@@ -346,7 +368,20 @@ class OntologyStore:
                     memory_bytes=self.memory_bytes,
                 )
                 self._ask(data, _LOAD_SECONDS)
+            request = Request(
+                query=query, gone="\n".join(self._gone), limit=limit, seconds=self.seconds
+            )
+            self._gone.clear()
             return self._ask(request, self.seconds)
+
+    def drop(self, lines: Collection[str]) -> None:
+        """Removes lines of the instances."""
+        if lines:
+            with self._lock:
+                self._gone |= {*lines}
+                kept = (x for x in self.instances_nt.split("\n") if x not in self._gone)
+                self.instances_nt = "\n".join(kept)
+                self.__dict__.pop("_store", None)
 
     def _ask(self, message: Data | Request, seconds: float) -> Rows:
         if self._child.is_over:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kpyramid.errors import SettingsError
+from kpyramid.keys import JsonValue
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import end_running
 from kpyramid.ontology.schema import Schema, parse_schema
@@ -29,11 +30,13 @@ from kpyramid.ontology.validation.checks import (
     run_questions,
     trace_violations,
 )
-from kpyramid.ontology.validation.consistency import Passed, judge_consistency
+from kpyramid.ontology.validation.consistency import add_modules, find_java, judge_consistency
 from kpyramid.ontology.validation.owl import judge_reading
+from kpyramid.ontology.validation.parts import Keyed, Passed, Unjudged, list_parts
 from kpyramid.ontology.validation.repair import Repair, Withdrawal
 from kpyramid.ontology.validation.shapes import (
     Broken,
+    Shaped,
     derive_shapes,
     judge_shapes,
     trace_broken,
@@ -192,12 +195,17 @@ MOST_ROUNDS = 5
 
 @dataclass(slots=True)
 class Judgement:
-    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; the rows of queries and shapes."""
+    """Verdicts by gate, `pass`, `fail: why` or `not run: why`; the rows of queries and shapes.
+
+    `parts`: those of the instances. `store`: answers queries on them.
+    """
 
     gates: dict[str, str] = field(default_factory=dict)
     checks: Sequence[Answered] = ()
     questions: Sequence[tuple[Question, Answered]] = ()
     broken: Sequence[Broken] = ()
+    parts: Sequence[Keyed] | None = None
+    store: OntologyStore | None = None
 
     @property
     def failed(self) -> bool:
@@ -218,9 +226,9 @@ def judge_ontology(
 
     `texts`: the files of a snapshot's `ontology/` folder. Their schema, which completion may have
     extended, is judged, not the Turtle of `files`. `seconds` limits each judge and each query.
-    Competency questions have to run, and, if `strict`, to return enough rows. What HermiT `passed`
-    before is not judged again. `before`: the judgement of the same schema with more statements:
-    what HermiT accepted there is consistent with fewer.
+    Competency questions have to run, and, if `strict`, to return enough rows. What HermiT and SHACL
+    `passed` before is not judged again. `before`: the judgement of the same schema with more
+    statements: what HermiT accepted there is consistent with fewer.
 
     Raises:
         InputError: the schema or a companion file cannot be read.
@@ -232,25 +240,36 @@ def judge_ontology(
     if files.shapes:
         shapes[files.shapes.name] = files.shapes.read_text("utf-8-sig")
     questions = read_questions(files.questions) if files.questions else []
-    judged = Judgement()
+    judged, has_java = Judgement(), find_java() is not None
+    parts = list_parts(schema_turtle, instances_nt, shapes.values())
+    judged.parts = add_modules(schema_turtle, parts)
+    given: list[JsonValue] = ["judged", [*shapes.values()][1:], has_java]
+    left = Unjudged(given, judged.parts, passed)
     prefixes, terms = read_prefixes(files.turtle.read_text("utf-8-sig")), _list_terms(schema)
-    store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
+    if before is not None and before.store is not None:
+        store = before.store
+        store.drop({*store.instances_nt.split("\n")} - {*instances_nt.split("\n")})
+    else:
+        store = OntologyStore(schema_turtle, instances_nt, seconds=seconds)
+    judged.store = store
 
     def query() -> tuple[list[Answered], list[Answered]]:
-        with store:
-            checked = run_checks(files.checks, store, prefixes)
-            return checked, run_questions(questions, store, prefixes, terms, schema.base)
+        checked = run_checks(files.checks, store, prefixes)
+        return checked, run_questions(questions, store, prefixes, terms, schema.base)
+
+    def shape() -> Shaped:
+        shaping = schema_turtle, left.text, shapes
+        return judge_shapes(*shaping, seconds=seconds) if left.left else Shaped("pass")
 
     with ThreadPoolExecutor(2) as pool:  # each waits for a process of its own
-        shaped = pool.submit(judge_shapes, schema_turtle, instances_nt, shapes, seconds=seconds)
-        queried = pool.submit(query)
+        shaped, queried = pool.submit(shape), pool.submit(query)
         try:
             if before is not None and before.gates["consistent"] == "pass":
                 judged.gates["consistent"] = "pass"
             else:
                 judged.gates["consistent"] = judge_consistency(
                     schema_turtle,
-                    instances_nt,
+                    left.text,
                     seconds=seconds,
                     provenance_nt=provenance_nt,
                     passed=passed,
@@ -258,6 +277,8 @@ def judge_ontology(
             outcome = shaped.result()
             judged.gates["shapes"], judged.broken = outcome.verdict, outcome.broken
             judged.checks, answered = queried.result()
+            if outcome.verdict == "pass" and (judged.gates["consistent"] == "pass" or not has_java):
+                left.keep(dict.fromkeys(left.left, b""))
         except BaseException:  # Ctrl-C too: the pool ends only when its processes do
             store.stop()
             while not (shaped.done() and queried.done()):
@@ -279,10 +300,15 @@ def judge_ontology(
     return judged
 
 
-def judge_readable(texts: Mapping[str, str], *, seconds: float) -> str:
+def judge_readable(
+    texts: Mapping[str, str], judged: Judgement, *, seconds: float, passed: Passed
+) -> str:
     """The verdict of owlready2, whose process holds as much as those of `judge_ontology`."""
-    read = (texts[f"ontology/{name}.nt"] for name in ("ontology", "instances"))
-    return judge_reading(*read, seconds=seconds)
+    if judged.store is not None:
+        judged.store.close()
+    parts = judged.parts or [("", texts["ontology/instances.nt"].split("\n"))]
+    left = Unjudged("readable", parts, passed)
+    return judge_reading(texts["ontology/ontology.nt"], left, seconds=seconds)
 
 
 def repair_ontology(
@@ -301,6 +327,7 @@ def repair_ontology(
     """
     schema_turtle, standing = texts["ontology/schema.ttl"], texts["ontology/instances.nt"]
     schema = parse_schema(schema_turtle, source="the schema")
+    store = judged.store or OntologyStore(schema_turtle, standing, seconds=seconds)
     labels = {each.iri: each.label for each in schema.classes}
     labels |= {prop.iri: prop.label for prop in schema.properties}
     repair = Repair(statements, labels)
@@ -309,11 +336,11 @@ def repair_ontology(
     faults = trace_broken(judged.broken, standing) if judged.broken else []
     for _ in range(MOST_ROUNDS):
         if files.checks:
-            faults += trace_violations(files, schema_turtle, standing, seconds=seconds)
+            faults += trace_violations(files, store)
         gone = {f"{fact} ." for fact in repair.settle(faults)}
         if not gone:
             break
-        standing = "\n".join(line for line in standing.split("\n") if line not in gone)
+        store.drop(gone)
         faults = []
     return [withdrawal for _, withdrawal in sorted(repair.withdrawn.items())]
 

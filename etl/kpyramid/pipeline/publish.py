@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kpyramid.errors import ConflictError, InputError, IntegrityError, SettingsError
 from kpyramid.keys import JsonValue, hash_value
@@ -48,7 +49,7 @@ from kpyramid.pipeline.wiring import load_schema
 from kpyramid.snapshot.export import describe_folder
 from kpyramid.snapshot.indexing import prepare_index
 from kpyramid.snapshot.store import VECTORS
-from kpyramid.storage.contracts import load_contracts
+from kpyramid.storage.contracts import combine_column, load_contracts
 from kpyramid.storage.copies import locate_snapshot
 from kpyramid.storage.declarations import OntologyFiles
 from kpyramid.storage.erasure import load_erased
@@ -65,7 +66,7 @@ log = logging.getLogger(__name__)
 _WITHDRAWING = 3
 """Version; raised when other statements are withdrawn from the same tables."""
 _NAMING = ("instances", "additions", "rejects")
-"""Tables beside `vectors` that name instances, and `rejects`, which takes the withdrawn ones."""
+"""Tables that name instances, and `rejects`, which takes the withdrawn ones."""
 
 
 def publish(
@@ -73,7 +74,7 @@ def publish(
 ) -> StageMark:
     """Writes the snapshot of these tables and moves the run's ref to it, if the gates allow.
 
-    `vectors`: the parts of that table, which are merged without the withdrawn statements.
+    `vectors`: the parts of that table, which still have withdrawn statements.
 
     Statements that contradict others with more evidence are withdrawn first, and rejected. If a
     gate fails, the snapshot stays and the ref does not move; the mark tells why.
@@ -87,17 +88,16 @@ def publish(
     columns = (documents[name].to_pylist() for name in ("source", "sha256"))
     load_erased(run.warehouse).require_none(*columns)
     given, judges = tables["instances"], hash_judges(run.settings)
-    settled = _settle(run, tables, vectors, judges)
-    tables, texts = settled.tables, settled.texts
+    settled = _settle(run, tables, judges)
+    tables = settled.tables
     rejects = dict(sorted(Counter(settled.withdrawn["reason"].to_pylist()).items()))
-    rows = {name: file.rows for name, file in sorted(tables.items())}
     head = read_head(run.warehouse, run.ref)
     if head is not None:
         # Gone or damaged: `verify` says so.
         with suppress(ConflictError, InputError, IntegrityError):
             folder = locate_snapshot(run.warehouse, head.snapshot)  # its index may be this one's
             _warn_of_ontology(run, read_manifest(folder))
-    snapshot = _write(run, corpus, tables, texts)
+    snapshot, rows = _write(run, corpus, settled, vectors)
     with hold(run.warehouse, snapshot):
         is_new = head is None or head.snapshot != snapshot
         gates: dict[str, str] = {}
@@ -154,9 +154,7 @@ class _Settled:
     gates: Mapping[str, str] | None
 
 
-def _settle(
-    run: Run, tables: Mapping[str, TableFile], vectors: Sequence[TableFile], judges: str
-) -> _Settled:
+def _settle(run: Run, tables: Mapping[str, TableFile], judges: str) -> _Settled:
     """The tables without the statements that contradict others with more evidence."""
     contracts = load_contracts()
     reads = find_stage("publish").reads
@@ -167,7 +165,6 @@ def _settle(
         [
             _WITHDRAWING,
             [tables[name].content for name in sorted({*reads, *_NAMING})],
-            [part.sha256 for part in vectors],
             fingerprint_stage(find_stage("publish"), run.settings),
             [judges, run.settings.publish.reasoner_seconds, find_java() is not None],
             [library_version(name) for name in ("owlready2", "pyshacl", "rdflib")],
@@ -178,23 +175,18 @@ def _settle(
     texts: Mapping[str, str] = {}
     if known is None:
         withdrawn, gates, texts = _withdraw(run, inputs)
-        merged = contracts[VECTORS].merge([part.path for part in vectors])
-        made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn, VECTORS: merged}
+        made: dict[str, pa.Table | Iterable[pa.Table]] = {"rejects": withdrawn}
         if withdrawn.num_rows:
             read = {name: read_result(tables[name], contracts[name]) for name in _NAMING}
-            made = {"withdrawn": withdrawn, **stage.leave_out(read, merged, withdrawn)}
+            made = {"withdrawn": withdrawn, **stage.leave_out(read, withdrawn)}
         known = store_result(run.warehouse, "publish", key, made)
     file = known.tables.get("withdrawn", known.tables["rejects"])
     withdrawn = read_result(file, contracts["rejects"])
-    tables = {**tables, VECTORS: known.tables[VECTORS]}
     if withdrawn.num_rows:
         tables = {**tables, **{name: known.tables[name] for name in _NAMING}}
         inputs["instances"] = read_result(tables["instances"], contracts["instances"])
-    return _Settled(key, tables, texts or _write_texts(run, inputs), withdrawn, gates)
-
-
-def _write_texts(run: Run, inputs: Mapping[str, pa.Table]) -> dict[str, str]:
-    return stage.run(*inputs.values(), schema=load_schema(run.settings))
+    texts = texts or stage.run(*inputs.values(), schema=load_schema(run.settings))
+    return _Settled(key, tables, texts, withdrawn, gates)
 
 
 def _withdraw(
@@ -206,7 +198,8 @@ def _withdraw(
         IntegrityError: a row was lost without a reject.
     """
     files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
-    judge = partial(judge_ontology, files, seconds=seconds, passed=_open_passed(run))
+    passed = _open_passed(run)
+    judge = partial(judge_ontology, files, seconds=seconds, passed=passed)
     proposals, schema = inputs["proposals"], load_schema(run.settings)
     statements = stage.list_statements(*(inputs[name] for name in _STATED))
     texts = stage.write_judged(statements, proposals, schema)
@@ -229,7 +222,8 @@ def _withdraw(
             "stage publish lost a statement without a reject; this is a defect, please report it"
         )
     texts = stage.complete_texts(texts, statements, schema)
-    return rejects, {**judged.gates, "readable": judge_readable(texts, seconds=seconds)}, texts
+    readable = judge_readable(texts, judged, seconds=seconds, passed=passed)
+    return rejects, {**judged.gates, "readable": readable}, texts
 
 
 def _open_passed(run: Run) -> RowCache:
@@ -242,16 +236,23 @@ _OF_ONTOLOGY = {"readable", "consistent", "shapes", "checks", "questions"}
 _STATED = ("documents", "chunks", "entities", "instances")
 
 
-def _write(run: Run, corpus: str, tables: Mapping[str, TableFile], texts: Mapping[str, str]) -> str:
-    """Writes the snapshot of tables, ontology files and index; returns its id."""
-    paths = {f"tables/{name}.parquet": f.path for name, f in tables.items() if name != VECTORS}
-    files: dict[str, bytes | str | Path] = {**paths, **texts}
-    rows = {name: file.rows for name, file in sorted(tables.items())}
-    with prepare_index(run.warehouse, tables, run.settings.index) as index:
-        shaped = {"key": index.key, **run.settings.section("index")}
+def _write(
+    run: Run, corpus: str, settled: _Settled, vectors: Sequence[TableFile]
+) -> tuple[str, dict[str, int]]:
+    """Writes the snapshot of tables, ontology files and index; its id, and its rows by table."""
+    tables, gone = settled.tables, combine_column(settled.withdrawn["row_key"])
+    paths = {f"tables/{name}.parquet": file.path for name, file in tables.items()}
+    files: dict[str, bytes | str | Path] = {**paths, **settled.texts}
+    given = run.warehouse, tables, vectors, run.settings.index
+    with prepare_index(*given, gone) as (index_key, made):
+        parts = (path for name, path in made.items() if name.startswith(f"tables/{VECTORS}"))
+        count = sum(pq.read_metadata(path).num_rows for path in parts)
+        rows = {**{name: file.rows for name, file in tables.items()}, VECTORS: count}
+        rows = dict(sorted(rows.items()))
+        shaped = {"key": index_key, **run.settings.section("index")}
         manifest = {**_describe(run, corpus, rows), "index": shaped}
         files |= describe_folder(manifest, tables["documents"].path)
-        return write_snapshot(run.warehouse, {**files, **index.files}, manifest)
+        return write_snapshot(run.warehouse, {**files, **made}, manifest), rows
 
 
 def _describe(run: Run, corpus: str, rows: Mapping[str, int]) -> dict[str, JsonValue]:
@@ -307,8 +308,9 @@ def _judge_settled(
     if gates is None:
         files, seconds = locate_files(run.settings), run.settings.publish.reasoner_seconds
         passed = _open_passed(run)
-        gates = judge_ontology(files, settled.texts, seconds=seconds, passed=passed).gates
-        gates["readable"] = judge_readable(settled.texts, seconds=seconds)
+        judged = judge_ontology(files, settled.texts, seconds=seconds, passed=passed)
+        readable = judge_readable(settled.texts, judged, seconds=seconds, passed=passed)
+        gates = {**judged.gates, "readable": readable}
     return {**gates, "contradictions": judge_withdrawn(run, settled.withdrawn, given)}
 
 

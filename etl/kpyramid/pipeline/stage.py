@@ -61,7 +61,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="embedding",
         libraries=("onnxruntime", "tokenizers"),
     ),
-    Function("reasoner", 2, section="publish", libraries=("owlready2", "pyoxigraph")),
+    Function("reasoner", 2, "publish", libraries=("owlready2", "pyoxigraph", "pyshacl", "rdflib")),
 )
 
 

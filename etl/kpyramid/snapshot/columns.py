@@ -15,6 +15,7 @@ from kpyramid.documents.words import FUNCTION, WORD
 from kpyramid.numerics.arrays import Integers
 from kpyramid.snapshot import search
 from kpyramid.snapshot.graph import open_database, read_sql
+from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import combine_column, load_contracts
 
 if TYPE_CHECKING:
@@ -106,7 +107,6 @@ def _write_fields(pairs: Iterable[tuple[str, str]]) -> list[str]:
 
 # Titles by which texts can name documents.
 
-_NONE: frozenset[int] = frozenset()
 _BRACKETS = re.compile(r"\([^()]*\)")
 
 
@@ -146,15 +146,16 @@ def _link_titles(tables: Tables, titled: Mapping[str, list[int]]) -> pa.Array:
     """
     sizes: defaultdict[str, set[int]] = defaultdict(set)
     for title in titled:
-        first, *others = title.split()
-        sizes[first].add(1 + len(others))
+        sizes[" ".join(title.split()[:2])].add(len(title.split()))
     linked, places = [], {title: row for row, title in enumerate(titled)}
-    for text in tables["chunks"]["text"]:
-        words = WORD.findall(text.as_py())
-        runs = (
+    for text in TextColumn(tables["chunks"]["text"]):
+        words = WORD.findall(text)
+        pairs = map(" ".join, zip(map(str.casefold, words), words[1:], strict=False))
+        runs = {
             search.fold_title(words[i : i + size])
-            for i, word in enumerate(words)
-            for size in sizes.get(word, _NONE) | sizes.get(word.casefold(), _NONE)
-        )
-        linked.append(sorted({places[run] for run in runs if run in places}))
+            for i, pair in enumerate(pairs)
+            if pair in sizes
+            for size in sizes[pair]
+        }
+        linked.append(sorted(places[run] for run in places.keys() & runs.union(words)))
     return pa.array(linked, _ROWS)

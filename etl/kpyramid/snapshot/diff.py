@@ -1,7 +1,7 @@
 """Differences of two snapshots: new, removed and changed rows, counted and in words."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -168,11 +168,15 @@ class Diff:
             if part:  # a snapshot of the format before may lack a column: then it is not compared
                 held = set.intersection(*(_list_columns(side, part.table) for side in self._sides))
                 names = {name: c for name, c in part.compared.items() if c in held}
-            before, after = (
-                _read_rows(side, part, names) if part else _list_terms(side.schema)
-                for side in self._sides
-            )
-            keys = (k for k in {*before, *after} if before.get(k) != after.get(k))
+                read = [_read_rows(side, part, names.values()) for side in self._sides]
+                keys = _list_differing(*read)
+                before, after = (
+                    {k: ("", (*zip(names, rows[k], strict=True),)) for k in keys if k in rows}
+                    for rows in read
+                )
+            else:
+                before, after = (_list_terms(side.schema) for side in self._sides)
+                keys = _list_differing(before, after)
             rows = [_pair(key, before.get(key), after.get(key)) for key in keys]
             if part and name == "facts":
                 rows = _pair_renamed(rows, self._sides, before, after)
@@ -180,15 +184,15 @@ class Diff:
         return self._rows[name]
 
 
-def _read_rows(side: Snapshot, part: _Part, names: Mapping[str, str]) -> dict[str, _Stated]:
-    """The compared values of the rows of a table, by key."""
-    keys, *columns = (
-        _read_column(side, part.table, name).to_pylist() for name in (part.key, *names.values())
-    )
+def _list_differing(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    return [key for key in {*before, *after} if before.get(key) != after.get(key)]
+
+
+def _read_rows(side: Snapshot, part: _Part, names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The values of the rows of a table in some columns, by key."""
+    keys, *columns = (_read_column(side, part.table, n).to_pylist() for n in (part.key, *names))
     rows = zip(*columns, strict=True) if columns else [()] * len(keys)
-    return {
-        key: ("", tuple(zip(names, row, strict=True))) for key, row in zip(keys, rows, strict=True)
-    }
+    return dict(zip(keys, rows, strict=True))
 
 
 def _list_columns(side: Snapshot, table: str) -> set[str]:

@@ -361,10 +361,10 @@ class DividedView(View):
     def read_ontology(self) -> tuple[str, str]:
         """See `View`; with the visible places of statements."""
         names = EntityTexts(self, self.name_of)
-        statements = (
+        statements = [
             state_row(row, names, self._quote(row["places"]))
             for row in map(self.read_instance, self.select("instances"))
-        )
+        ]
         return write_schema(self.schema), write_instances(statements)
 
     def _quote(self, places: Iterable[Row]) -> Iterator[Quotation]:

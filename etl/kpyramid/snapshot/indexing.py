@@ -1,9 +1,10 @@
 """Building the index of a snapshot from its tables and its ontology, its vectors in parts."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,13 @@ from kpyramid.snapshot.columns import Tables, join_tables
 from kpyramid.snapshot.mapped import write_rows
 from kpyramid.snapshot.search import weigh_words
 from kpyramid.snapshot.store import GRAPH, META, SEARCHED, VECTORS, name_part
+from kpyramid.storage.columns import TextColumn
 from kpyramid.storage.contracts import (
     combine_column,
-    encode_table,
     find_rows,
     load_contracts,
     open_table,
+    write_table,
 )
 from kpyramid.storage.identity import library_version
 from kpyramid.storage.layout import Warehouse, stage_folder
@@ -98,7 +100,7 @@ def _write_part(
 ) -> dict[str, JsonValue]:
     """Writes the files for searching a table; returns its entry in the metadata."""
     write_rows(folder / f"index/{table}.arrow", {**columns, "text": texts})
-    stems, starts, *numbers = weigh_words(text.as_py() for text in texts)
+    stems, starts, *numbers = weigh_words(TextColumn(texts))
     ends = pa.array(starts, pa.int32())
     rows, parts = (pa.ListArray.from_arrays(ends, pa.array(values)) for values in numbers)
     words = {"stem": pa.array(stems, pa.string()), "rows": rows, "parts": parts}
@@ -117,25 +119,19 @@ def _write_part(
 # The index of a run's tables: reused from a published snapshot with the same tables, or built.
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedIndex:
-    """The files of an index, the vectors in parts and the graph in RDF, by their names.
-
-    `key`: of all that shapes them.
-    """
-
-    key: str
-    files: Mapping[str, Path]
-    is_new: bool
-
-
 @contextmanager
 def prepare_index(
     warehouse: Warehouse,
     tables: Mapping[str, TableFile],
+    vectors: Sequence[TableFile],
     settings: IndexSettings,
-) -> Iterator[PreparedIndex]:
-    """The index of some tables, and their graph; the files exist until the `with` block ends.
+    gone: pa.Array,
+) -> Iterator[tuple[str, Mapping[str, Path]]]:
+    """The key of an index of some tables; its files, vectors in parts and graph by their names.
+
+    The files exist until the `with` block ends.
+
+    `vectors`: the parts of that table. `gone`: ids of rows that are in no table, but in `vectors`.
 
     Snapshots are the cache: the index of a snapshot with the same tables is linked under other
     names, so that nothing is stored twice; otherwise it is built.
@@ -143,24 +139,25 @@ def prepare_index(
     Raises:
         IntegrityError: a table is damaged, or tables and vectors do not fit together.
     """
-    key = key_index({name: file.sha256 for name, file in tables.items()}, settings)
+    sums = {name: file.sha256 for name, file in tables.items()}
+    key = key_index({**sums, VECTORS: hash_value([part.sha256 for part in vectors])}, settings)
     made = _find_made(warehouse, key)
     if made is not None:
         name, held = made
         with hold(Warehouse(warehouse.root), name):  # this machine's copy, of a bucket
-            yield PreparedIndex(key, held, is_new=False)
+            yield key, held
         return
     contracts = load_contracts()
     with stage_folder(warehouse) as folder:
         read = {name: read_result(tables[name], contracts[name], folder) for name in READS}
         columns, hashed = join_tables(read)
-        vectors = open_vectors(tables["vectors"].path, folder)
-        files = build_index(folder, columns, hashed, vectors, settings)
+        opened = open_vectors([part.path for part in vectors], folder, gone)
+        files = build_index(folder, columns, hashed, opened, settings)
         del columns
-        files |= split_vectors(read, hashed, vectors, folder)
-        del read, vectors
+        files |= split_vectors(read, hashed, opened, folder)
+        del read, opened
         graph.write_graph({name: file.path for name, file in tables.items()}, folder / GRAPH)
-        yield PreparedIndex(key, {**files, GRAPH: folder / GRAPH}, is_new=True)
+        yield key, {**files, GRAPH: folder / GRAPH}
 
 
 _SHAPED = ("index/", f"tables/{VECTORS}/", GRAPH)
@@ -232,7 +229,7 @@ def split_vectors(
         held = whole.take(pa.array(rows)).append_column("vector", list_vectors(matrix[rows]))
         path = folder / "tables" / VECTORS / f"{part:02}.parquet"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode_table(held.select(schema.names).cast(schema)))
+        write_table(held.select(schema.names).cast(schema), path)
         files[path.relative_to(folder).as_posix()] = path
     return files
 
@@ -259,25 +256,42 @@ Vectors = tuple[pa.Schema, pa.Table, Matrix]
 """The columns of the table of vectors, its rows without the vectors, and these."""
 
 
-def open_vectors(path: Path, scratch: Path) -> Vectors:
-    """The table of vectors; the vectors in a file of `scratch` if they are many.
+def open_vectors(paths: Sequence[Path], scratch: Path, gone: pa.Array | None = None) -> Vectors:
+    """The table of vectors in some files, without rows that are `gone`, sorted by its key.
+
+    The vectors are in a file of `scratch` if they are many.
 
     Raises:
+        IntegrityError: a row stands in two files.
         OSError: the disk is full.
     """
-    file = open_table(path)
-    size = file.schema_arrow.field("vector").type.list_size
-    others = [name for name in file.schema_arrow.names if name != "vector"]
-    matrix = allocate_matrix(file.metadata.num_rows, size, scratch)
-    start = 0
-    for batch in file.iter_batches(_BATCH, columns=["vector"], use_threads=False):
-        matrix[start : start + len(batch)] = batch["vector"].flatten().to_numpy().reshape(-1, size)
+    contract, files = load_contracts()[VECTORS], [open_table(path) for path in paths]
+    files = [file for file in files if file.metadata.num_rows] or files[:1]
+    schema = files[0].schema_arrow
+    size = schema.field("vector").type.list_size
+    others = [name for name in schema.names if name != "vector"]
+    whole = pa.concat_tables([file.read(columns=others, use_threads=False) for file in files])
+    order = pc.sort_indices(whole, sort_keys=[(name, "ascending") for name in contract.key])
+    if gone is not None:
+        order = order.filter(pc.invert(pc.is_in(whole["owner_id"].take(order), gone)))
+    place = np.full(len(whole), -1)
+    place[order.to_numpy()] = np.arange(len(order))
+    whole = whole.take(order)
+    contract.check_key(whole)
+    matrix = allocate_matrix(len(whole), size, scratch)
+    del files
+    start, settings = 0, {"columns": ["vector"], "use_threads": False}
+    opened = map(open_table, paths)  # one is mapped at a time
+    for batch in chain.from_iterable(file.iter_batches(_BATCH, **settings) for file in opened):
+        rows = place[start : start + len(batch)]
+        block = batch["vector"].flatten().to_numpy().reshape(-1, size)
+        matrix[rows[rows >= 0]] = block[rows >= 0]
         start += len(batch)
-    return file.schema_arrow, file.read(columns=others, use_threads=False), matrix
+    return schema, whole, matrix
 
 
-_BATCH = 8192
-"""Vectors read at a time."""
+_BATCH = 512
+"""Vectors read at a time: under a megabyte, so that memory is used again and not asked for anew."""
 
 
 def read_vectors(

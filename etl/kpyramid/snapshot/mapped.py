@@ -238,12 +238,12 @@ def settle(values: pa.Array) -> pa.Array:
     Arrow leaves the bytes behind a null, and the rest of a bitmap's last byte, undefined.
     """
     kind = values.type
-    valid = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
-    bitmap = None if valid.all() else _pack(valid)
+    valid = to_mask(values.is_valid()) if values.null_count else None
+    bitmap = None if valid is None else _pack(valid)
     if pa.types.is_struct(kind):
         held = (values.field(number) for number in range(kind.num_fields))
-        if bitmap is not None:  # null where the struct is
-            indices = pa.array(np.ma.masked_array(np.arange(len(valid)), mask=~valid))
+        if valid is not None:  # null where the struct is
+            indices = pa.array(np.ma.masked_array(np.arange(len(values)), mask=~valid))
             held = (field.take(indices) for field in held)
         fields = [settle(field) for field in held]
         return pa.Array.from_buffers(kind, len(values), [bitmap], children=fields)

@@ -437,11 +437,13 @@ def hash_contract(table: str) -> str:
 # Tables as Parquet files whose bytes are a function of their rows.
 
 _ROW_GROUP = 131_072
-"""Rows that are written, or read to be checked, at a time."""
-_VECTORS = 16_384
-"""Rows of vectors at a time, 25 MB of 384 numbers each; a writer holds some four times as much."""
+"""Rows that are written at a time."""
+_VECTORS, _FEW_VECTORS = 16_384, 512
+"""Rows of vectors that are written, and read, at a time: 25 MB of 384 numbers each, of which a
+writer holds four times as much, and under a megabyte, which is used again and not asked for anew.
+"""
 _BLOCK = 8192
-"""Rows that are objects, or copied, at a time."""
+"""Rows that are objects, or read or copied, at a time."""
 
 
 def encode_table(table: pa.Table) -> bytes:
@@ -481,7 +483,7 @@ def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     for block in blocks:
         left = block
         if not most:
-            most = room = _size_group(block.schema)
+            most = room = _size_blocks(block.schema)[0]
         while len(left) > room:
             parts = [*held, left.slice(0, room)]
             left, held, room = left.slice(room), [], most  # before what takes it goes on
@@ -491,9 +493,10 @@ def _regroup(blocks: Iterable[pa.Table]) -> Iterator[pa.Table]:
     yield pa.concat_tables(held).combine_chunks()
 
 
-def _size_group(schema: pa.Schema) -> int:
+def _size_blocks(schema: pa.Schema) -> tuple[int, int]:
+    """The rows that are written at a time, and read."""
     has_vectors = any(pa.types.is_fixed_size_list(kind) for kind in schema.types)
-    return _VECTORS if has_vectors else _ROW_GROUP
+    return (_VECTORS, _FEW_VECTORS) if has_vectors else (_ROW_GROUP, _BLOCK)
 
 
 def decode_table(data: bytes | Path) -> pa.Table:
@@ -509,13 +512,13 @@ def decode_table(data: bytes | Path) -> pa.Table:
 
 
 def read_blocks(path: Path, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-    """Rows of a Parquet file, or some of its columns, a row group at a time; at least one block.
+    """Rows of a Parquet file, or some of its columns, in blocks; at least one block.
 
     Raises:
         ArrowException, OSError: as `decode_table`.
     """
     file = open_table(path)
-    return _walk(file, _size_group(file.schema_arrow), columns)
+    return _walk(file, _size_blocks(file.schema_arrow)[1], columns)
 
 
 def _walk(

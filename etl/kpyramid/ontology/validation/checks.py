@@ -112,29 +112,28 @@ def _read_check(path: Path) -> tuple[str, str]:
     return first.lstrip("# ").strip() if first.startswith("#") else path.name, query
 
 
-def trace_violations(
-    files: OntologyFiles, schema_turtle: str, instances_nt: str, *, seconds: float
-) -> list[Fault]:
+def trace_violations(files: OntologyFiles, store: OntologyStore) -> list[Fault]:
     """The facts that match the patterns of a check, for each of its solutions.
 
-    A path matches the facts on all ways between its ends. `seconds` limits each check.
+    A path matches the facts on all ways between its ends.
     """
     prefixes = read_prefixes(files.turtle.read_text("utf-8-sig"))
     found = []
-    with OntologyStore(schema_turtle, instances_nt, seconds=seconds) as store:
-        for text, query in map(_read_check, files.checks):
-            try:
-                query = check_query(complete_query(query, prefixes))
-                rows = store.select(select_all(query), limit=_MOST_EXPLAINED)
-            except InputError as e:  # the gate says what is wrong with it
-                log.warning("the facts behind %s were not found: %s", text, e)
-                continue
-            found.append((text, rows, list_patterns(query), list_paths(query)))
+    for text, query in map(_read_check, files.checks):
+        try:
+            query = check_query(complete_query(query, prefixes))
+            rows = store.select(select_all(query), limit=_MOST_EXPLAINED)
+        except InputError as e:  # the gate says what is wrong with it
+            log.warning("the facts behind %s were not found: %s", text, e)
+            continue
+        found.append((text, rows, list_patterns(query), list_paths(query)))
     bound = {f for _, rows, some, _ in found for row in rows for f in bind_patterns(some, row)}
     followed = {iri for *_, paths in found for steps, _ in paths for iri, _ in steps}
     stated: dict[Pattern, ox.Triple] = {}
     of_property: defaultdict[str, list[Pattern]] = defaultdict(list)
-    for quad in ox.parse(instances_nt, format=ox.RdfFormat.N_TRIPLES):
+    used = {f"<{iri}>" for iri in followed | {predicate for _, predicate, _ in bound}}
+    lines = (x for x in store.instances_nt.split("\n") if x and x.split(" ", 2)[1] in used)
+    for quad in ox.parse("\n".join(lines), format=ox.RdfFormat.N_TRIPLES):
         if not isinstance(quad.subject, ox.NamedNode) or isinstance(quad.object, ox.Triple):
             continue
         fact = quad.subject.value, quad.predicate.value, quad.object.value
@@ -209,6 +208,8 @@ def label_rows(rows: Iterable[Mapping[str, str]], store: OntologyStore) -> list[
     Of the instances only these labels are loaded: all take a second, and memory, in each round.
     """
     rows = [*rows]
+    if not rows:
+        return []
     named, says = {f"<{value}>" for row in rows for value in row.values()}, f" <{n.LABEL}> "
     lines = (x for x in store.instances_nt.split("\n") if says in x and x.split(" ")[0] in named)
     store = OntologyStore(store.schema_turtle, "\n".join(lines))

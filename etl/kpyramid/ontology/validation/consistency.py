@@ -6,22 +6,23 @@ import shutil
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import pyoxigraph as ox
 
 from kpyramid.errors import InputError, PyramidError
-from kpyramid.keys import hash_value
+from kpyramid.keys import JsonValue, hash_value
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import run_limited
 from kpyramid.ontology.turtle import walk
 from kpyramid.ontology.validation.owl import classify
+from kpyramid.ontology.validation.parts import JOINING, Keyed, Lines, Passed, group_joined
 from kpyramid.storage.items import split_by_size
 
 # The logical part of an ontology, and its text for HermiT.
@@ -196,9 +197,6 @@ def _take_fact(t: ox.Triple, theory: Theory) -> None:
         theory.unknown.add(predicate)
 
 
-_JOINING = {
-    n.OWL + name for name in "hasKey hasValue oneOf topDataProperty topObjectProperty".split()
-}
 _OF_SOME_TEXTS = {n.OWL + "withRestrictions"} | {
     n.XSD + name for name in "normalizedString token language Name NCName NMTOKEN".split()
 }
@@ -217,24 +215,13 @@ def part_facts(theory: Theory) -> dict[str, list[ox.Triple]]:
     terms = {term for axiom in theory.axioms for t in axiom.triples for term in t}
     named = {term.value for term in terms if isinstance(term, ox.NamedNode)}
     strange = {i for i in named if not i.startswith(n.BUILT_IN)} - theory.declared.keys()
-    if strange or named & _JOINING:
+    if strange or named & JOINING:
         return {"": [], "\n".join(sorted(map(str, theory.facts))): theory.facts}
-    first: dict[Node, Node] = {}
-
-    def find(node: Node) -> Node:
-        while (above := first.setdefault(node, node)) != node:
-            first[node] = node = first[above]
-        return node
-
-    for t in theory.facts:
-        first[find(t.subject)] = find(t.object if _joins(t) else t.subject)
-    parts: defaultdict[Node, list[ox.Triple]] = defaultdict(list)
-    for t in theory.facts:
-        parts[find(t.subject)].append(t)
+    parts = group_joined(theory.facts, lambda t: (t.subject, t.object if _joins(t) else t.subject))
     # Where the words of a text count: a pattern, say, or a datatype of some texts only.
     literals = (t.object for t in theory.facts if isinstance(t.object, ox.Literal))
     bounded = not _OF_SOME_TEXTS.isdisjoint(named | {value.datatype.value for value in literals})
-    return {"": []} | {_describe(part, bounded): part for part in parts.values()}
+    return {"": []} | {_describe(part, bounded): part for part in parts}
 
 
 def _joins(t: ox.Triple) -> bool:
@@ -282,8 +269,42 @@ def key_parts(
 ) -> dict[str, list[ox.Triple]]:
     """The facts of `part_facts` by the hash of the part and of the axioms that bear on it.
 
-    The others hold where all that neither these facts nor these axioms name is empty, so a model of
-    these is one of all (bottom-locality, Cuenca Grau et al. 2008). All bear on the empty part.
+    All bear on the empty part.
+    """
+    describe = _open_modules(theory)
+    keyed = {}
+    for text, facts in parts.items():
+        used = {
+            _name(t.object) if t.predicate.value == n.RDF_TYPE else t.predicate.value for t in facts
+        }
+        keyed[hash_value([describe(used) if facts else schema_turtle, text])] = facts
+    return keyed
+
+
+def add_modules(schema_turtle: str, parts: Sequence[Lines]) -> list[Keyed]:
+    """The parts of `list_parts`, each with the hash of the axioms that bear on it.
+
+    That is the whole schema for the empty part, and where all lines are one.
+    """
+    whole, kind = hash_value(schema_turtle), f"<{n.RDF_TYPE}>"
+    try:
+        describe = _open_modules(read_theory(schema_turtle))
+    except InputError:  # the judge says so
+        return [(whole, part) for part in parts]
+    key = cache(lambda used: hash_value(describe(used)))
+    keyed = []
+    for part in parts:
+        words = ([*line.split(" ", 2), "", ""] for line in part)
+        used = frozenset((o.removesuffix(" .") if p == kind else p)[1:-1] for _, p, o, *_ in words)
+        keyed.append((whole if parts[0] or not part else key(used), part))
+    return keyed
+
+
+def _open_modules(theory: Theory) -> Callable[[Iterable[str]], list[JsonValue]]:
+    """A function that gives, for names that facts use, the axioms that bear on these facts.
+
+    The others hold where all that neither the facts nor these axioms name is empty, so a model of
+    these is one of all (bottom-locality, Cuenca Grau et al. 2008).
     """
     bearing = defaultdict[str, list[Axiom]](list)
     for axiom in theory.axioms:
@@ -291,15 +312,12 @@ def key_parts(
             bearing[iri].append(axiom)
     near = {iri: {*chain(*(a.list_iris() for a in axioms))} for iri, axioms in bearing.items()}
     words = {iri: hash_value(sorted(map(_write_axiom, axioms))) for iri, axioms in bearing.items()}
-    keyed = {}
-    for text, facts in parts.items():
-        used = {
-            _name(t.object) if t.predicate.value == n.RDF_TYPE else t.predicate.value for t in facts
-        }
+
+    def describe(used: Iterable[str]) -> list[JsonValue]:
         found = sorted(walk(["", *used], lambda iri: near.get(iri, ())))
-        module = [[iri, theory.declared.get(iri), words.get(iri)] for iri in found]
-        keyed[hash_value([module if facts else schema_turtle, text])] = facts
-    return keyed
+        return [[iri, theory.declared.get(iri), words.get(iri)] for iri in found]
+
+    return describe
 
 
 def _write_axiom(axiom: Axiom) -> str:
@@ -724,16 +742,6 @@ def _list_parts(axiom: Axiom, labels: Mapping[str, str]) -> Iterator[str]:
 _MOST_NAMED = 5
 _MOST_FACTS = 100_000
 """Most facts judged at a time: HermiT takes 1.6 GiB for a million."""
-
-
-class Passed(Protocol):
-    """Stores the keys of consistent parts, see `RowCache`."""
-
-    def load(self, keys: Collection[str]) -> Mapping[str, bytes]:
-        """The stored keys among these."""
-
-    def store(self, rows: Mapping[str, bytes]) -> None:
-        """Adds keys."""
 
 
 def judge_consistency(

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from importlib.util import find_spec
 from io import BytesIO
@@ -15,6 +15,7 @@ import pyoxigraph as ox
 from kpyramid.ontology import names as n
 from kpyramid.ontology.sandbox import ask_function
 from kpyramid.ontology.sparql import shut_doors
+from kpyramid.ontology.validation.parts import Unjudged
 
 if TYPE_CHECKING:
     from owlready2 import World
@@ -34,17 +35,24 @@ _Values = defaultdict[tuple[str, str], set[object]]
 # The gate `readable`: what OWL tools read of the individuals is what was written.
 
 
-def judge_reading(ontology_nt: str, instances_nt: str, *, seconds: float) -> str:
+def judge_reading(ontology_nt: str, left: Unjudged, *, seconds: float) -> str:
     """`pass` if owlready2 loads the ontology and reads all values of individuals as written.
 
     Classes, labels and values of properties are compared, with datatypes that OWL lacks as those
-    that stand for them.
+    that stand for them. Only the parts of the instances that are `left` are judged.
     """
     if find_spec("owlready2") is None:
         return "not run: owlready2 is not installed"
-    given = {"ontology": _clean(ontology_nt), "instances": instances_nt}
+    lines = (x for x in ontology_nt.split("\n") if x.partition(" ")[0] not in left.subjects)
+    given = {
+        # Of annotations with these names owlready2 would run the Python.
+        "ontology": "\n".join(line for line in lines if n.OWLREADY not in line),
+        "parts": {key: "\n".join(part) for key, part in left.left.items()},
+    }
+    nothing: tuple[object, str] = {"counts": {}, "wrong": []}, ""
     try:
-        answer, end = ask_function(f"{__name__}:serve", given, seconds=seconds)
+        call = f"{__name__}:serve", given
+        answer, end = ask_function(*call, seconds=seconds) if left.left else nothing
     except TimeoutError:
         return (
             f"not run: owlready2 was stopped after {seconds:g} seconds; raise "
@@ -57,31 +65,42 @@ def judge_reading(ontology_nt: str, instances_nt: str, *, seconds: float) -> str
         return (
             f"fail: owlready2 reads {len(wrong)} values otherwise than they were written: {shown}"
         )
-    return f"pass: {answer['values']:,} values of {answer['individuals']:,} individuals"
-
-
-def _clean(text: str) -> str:
-    """The lines without annotations whose Python owlready2 would run."""
-    return "\n".join(line for line in text.split("\n") if n.OWLREADY not in line)
+    made = {key: count.encode() for key, count in answer["counts"].items()}
+    left.keep(made)
+    counts = (map(int, count.split()) for count in (*left.known.values(), *made.values()))
+    values, individuals = map(sum, zip(*counts, strict=True))
+    return f"pass: {values:,} values of {individuals:,} individuals"
 
 
 def serve() -> None:
-    """Reads two texts as JSON from stdin, compares them, and writes a line of JSON."""
+    """Reads an ontology and parts of it as JSON from stdin, and writes what differs as JSON."""
     from owlready2 import OwlReadyOntologyParsingError
 
-    given = json.loads(sys.stdin.buffer.read())
+    text = sys.stdin.buffer.read()
+    given = json.loads(text)
     _load(_ANY)  # this and the next line import all that will be needed
     datetime.strptime("1999", "%Y")
-    shut_doors(_MEMORY + _BYTES_OF_A_WORLD * sum(map(len, given.values())))
+    shut_doors(_MEMORY + _BYTES_OF_A_WORLD * len(text))
     try:
-        reply = _compare(_load(given["ontology"]), _list_written(given["instances"]))
+        reply = _judge(given["ontology"], given["parts"])
     except OwlReadyOntologyParsingError as e:
-        reply = {"values": 0, "individuals": 0, "wrong": [f"it cannot be loaded: {e}"]}
+        reply = {"counts": {}, "wrong": [f"it cannot be loaded: {e}"]}
     sys.stdout.write("\n" + json.dumps(reply) + "\n")
 
 
-def _compare(world: "World", written: _Values) -> dict[str, object]:
-    """The numbers of values and individuals, and in words what differs."""
+def _judge(ontology_nt: str, parts: Mapping[str, str]) -> dict[str, object]:
+    """The numbers of values and of individuals of each part, and in words what differs."""
+    listed = {key: _list_written(text) for key, text in parts.items()}
+    counts = {
+        key: f"{sum(map(len, part.values()))} {len({subject for subject, _ in part})}"
+        for key, part in listed.items()
+    }
+    written = _Values(set, {pair: v for part in listed.values() for pair, v in part.items()})
+    return {"counts": counts, "wrong": _compare(_load(ontology_nt), written)}
+
+
+def _compare(world: "World", written: _Values) -> list[str]:
+    """What differs, in words."""
     read = _Values(set)
     for number, prop in enumerate([*world.properties()]):
         prop.python_name = f"property_{number}"  # `iri` and `label` are attributes of owlready2's
@@ -101,8 +120,7 @@ def _compare(world: "World", written: _Values) -> dict[str, object]:
         if more or given - seen:
             shown = f"{sorted(map(str, seen))} for {sorted(map(str, given))}"
             wrong.append(f"<{subject}> <{predicate}>: {shown}")
-    count = sum(map(len, written.values()))
-    return {"values": count, "individuals": len(individuals), "wrong": wrong}
+    return wrong
 
 
 _OTHERS = {n.LABEL, n.DERIVED_FROM, n.QUOTED_FROM, n.PROV_VALUE}

@@ -47,16 +47,16 @@ class Repair:
     def __init__(self, statements: Iterable[InstanceStatement], labels: Mapping[str, str]) -> None:
         """`labels`: of classes and properties, by IRI."""
         self.withdrawn: dict[str, Withdrawal] = {}
-        self._stating: defaultdict[ox.Triple, list[InstanceStatement]] = defaultdict(list)
+        self._stating: defaultdict[str, list[InstanceStatement]] = defaultdict(list)
         self._labels = dict(labels)
         for statement in statements:
             self._labels[statement.subject_iri] = statement.subject_label
             if statement.object_iri is not None and statement.object_label is not None:
                 self._labels[statement.object_iri] = statement.object_label
             for fact in list_facts(statement):
-                self._stating[fact].append(statement)
+                self._stating[" ".join(fact)].append(statement)
 
-    def settle(self, faults: Iterable[Fault]) -> set[ox.Triple]:
+    def settle(self, faults: Iterable[Fault]) -> set[str]:
         """Withdraws the losers of each fault, beginning with the weakest fact.
 
         Returns the facts that no statement supports any more.
@@ -68,12 +68,12 @@ class Repair:
         ordered = sorted(order, key=lambda item: item[:2])
         return {fact for _, _, fault in ordered for fact in self.take(fault)}
 
-    def take(self, fault: Fault) -> set[ox.Triple]:
+    def take(self, fault: Fault) -> set[str]:
         """Withdraws the losers of one fault; returns the facts that no statement supports any more.
 
         A fault that an earlier withdrawal resolved withdraws nothing more.
         """
-        firm = sum(fact not in self._stating for fact in fault.facts)
+        firm = sum(str(fact) not in self._stating for fact in fault.facts)
         keep = max(0, fault.keep - firm)
         weights = {fact: self._weigh(fact) for fact in fault.facts if self._list_standing(fact)}
         if len(weights) <= keep:
@@ -81,7 +81,7 @@ class Repair:
         limit = sorted(weights.values(), reverse=True)[keep]
         losers = [fact for fact, weight in weights.items() if weight <= limit]
         leaving = [(fact, s) for fact in losers for s in self._list_standing(fact)]
-        touched = {t for _, statement in leaving for t in list_facts(statement)}
+        touched = {" ".join(fact) for _, statement in leaving for fact in list_facts(statement)}
         for fact, statement in leaving:
             others = [f for f in weights if f != fact]
             detail = self._describe(fact, fault.rule, weights, losers, others, statement)
@@ -89,8 +89,8 @@ class Repair:
             self.withdrawn.setdefault(key, Withdrawal(statement, fault.reason, detail))
         return {fact for fact in touched if not self._list_standing(fact)}
 
-    def _list_standing(self, fact: ox.Triple) -> list[InstanceStatement]:
-        stating = self._stating.get(fact, ())
+    def _list_standing(self, fact: ox.Triple | str) -> list[InstanceStatement]:
+        stating = self._stating.get(str(fact), ())
         return [s for s in stating if str(s.instance_id) not in self.withdrawn]
 
     def _weigh(self, fact: ox.Triple) -> tuple[float, int, int]:

@@ -210,9 +210,6 @@ def _validate(given: Given) -> Reply:
             shapes.parse(data=turtle, format="turtle")
         except Exception as e:  # rdflib's parsers raise bare Exceptions as well
             raise InputError(f"{name} is no Turtle: {_cut(e)}") from e
-    if not _reads_sources(shapes):
-        lines = instances.split("\n")
-        instances = "\n".join(line for line in lines if not _SOURCED.match(line))
     data.parse(data=instances, format="nt")
     _lift_parts(shapes)
     try:
@@ -237,21 +234,6 @@ def _validate(given: Given) -> Reply:
         broken.append(_find_facts(report, result, shapes, data, _cut(message)))
     broken.sort(key=json.dumps)
     return {"violations": sorted(messages)[:_MOST_NAMED], "count": len(messages), "broken": broken}
-
-
-_SOURCED = re.compile(rf"\S+ <(?:{re.escape(n.PROV)}|{re.escape(n.DCT)})")
-
-
-def _reads_sources(shapes: "Graph") -> bool:
-    """Whether a shape may read the sentences and documents that individuals are derived from.
-
-    They are half of the statements.
-    """
-    from rdflib import SH
-
-    free = {SH.closed, SH.select, SH.ask}
-    terms = {term for triple in shapes for term in triple}
-    return not free.isdisjoint(terms) or any(str(t).startswith((n.PROV, n.DCT)) for t in terms)
 
 
 _WHOLE = ("path", "closed", "deactivated", "targetNode", "targetSubjectsOf", "targetObjectsOf")

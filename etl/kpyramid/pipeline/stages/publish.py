@@ -1,7 +1,6 @@
 """Publish, its pure part: the ontology layer as Turtle and N-Triples, with its provenance."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -56,10 +55,10 @@ def write_judged(
 
 
 def complete_texts(
-    judged: Mapping[str, str], statements: Iterable[InstanceStatement], schema: Schema
+    judged: Mapping[str, str], statements: Sequence[InstanceStatement], schema: Schema
 ) -> dict[str, str]:
     """All files of the `ontology/` folder, from those of `write_judged`."""
-    stated = write_instances(replace(statement, places=()) for statement in statements)
+    stated = write_instances(statements, sourced=False)
     return {
         **judged,
         "ontology/seed.ttl": write_schema(schema),
@@ -107,19 +106,12 @@ def reject_withdrawn(instances: pa.Table, withdrawn: Iterable[Withdrawal]) -> pa
 
 
 def leave_out(
-    tables: Mapping[str, pa.Table], vectors: Iterable[pa.Table], rejects: pa.Table
+    tables: Mapping[str, pa.Table], rejects: pa.Table
 ) -> dict[str, pa.Table | Iterable[pa.Table]]:
-    """The tables that name instances without the rejected ones, and `rejects` with these rows.
-
-    `vectors` are read and returned in blocks.
-    """
+    """The tables that name instances without the rejected ones, and `rejects` with these rows."""
     gone = rejects["row_key"].combine_chunks()
-
-    def drop(table: pa.Table, column: str) -> pa.Table:  # no id is of two tables
-        return table.filter(pc.invert(pc.is_in(table[column], value_set=gone)))
-
-    return {
-        **{name: drop(tables[name], "instance_id") for name in ("instances", "additions")},
-        "vectors": (drop(block, "owner_id") for block in vectors),
-        "rejects": load_contracts()["rejects"].unite([tables["rejects"], rejects]),
+    left = {
+        name: tables[name].filter(pc.invert(pc.is_in(tables[name]["instance_id"], gone)))
+        for name in ("instances", "additions")
     }
+    return {**left, "rejects": load_contracts()["rejects"].unite([tables["rejects"], rejects])}
