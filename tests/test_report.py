@@ -276,13 +276,11 @@ def make_runs(folder: Path) -> Path:
         place.mkdir(parents=True)
         record = {"run": name, "started": f"2026-11-0{number + 1}T02:00:00", "ref": "main"}
         (place / "run.json").write_text(json.dumps(record | said | changed), "utf-8")
-        report = {"settings": {"chunk.max_tokens": [1, number]}, "gates": {"size": "pass"}}
-        (place / "report.json").write_text(json.dumps(report), "utf-8")
         (place / "report.html").write_text("", "utf-8")
     return folder
 
 
-def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
+def test_the_index_page_links_runs(tmp_path: Path) -> None:
     place = ("--warehouse", make_runs(tmp_path / "w"))
     show("report", *place)
     text = (tmp_path / "w" / "index.html").read_text("utf-8")
@@ -292,11 +290,8 @@ def test_the_index_page_links_runs_and_compares_two(tmp_path: Path) -> None:
     assert links == [f"runs/run-{n}/report.html" for n in (3, 2, 1, 0)]
     assert all((tmp_path / "w" / link).is_file() for link in links)
     assert "facts: 8, before 5–8" in page.text and max(map(len, re.findall("n+", text))) < 300
-    out = tmp_path / "pages" / "two.html"
-    both = run_json("report", *place, "--compare", "run-0", "last", "--output", out)["compared"]
-    assert both["rows"]["facts"] == [5, 8]
-    assert both["settings"] == {"chunk.max_tokens": [0, 3]} and not both["gates"]
-    assert "8 (+3)" in Page(out.read_text("utf-8")).text
+    out = tmp_path / "pages" / "runs.html"
+    assert len(run_json("report", *place, "--output", out)["runs"]) == 4 and out.is_file()
     fails(3, "the last: run-3, run-2, run-1", "runs", "none", *place)
     show("report", "--warehouse", tmp_path / "empty")
     assert "No run yet" in (tmp_path / "empty" / "index.html").read_text("utf-8")

@@ -210,28 +210,22 @@ def _describe_past(place: "Warehouse", name: str, rows: Sequence[Mapping[str, An
 def report(
     *,
     place: "Warehouse",
-    compare: Annotated[tuple[str, str] | None, typer.Option(metavar="A B")] = None,
     output: Path | None = None,
 ) -> Result:
     """Write a page of all runs with links to their reports, and their figures over time.
 
-    With --compare it shows how two runs differ: figures, gates, settings. The report of a single
-    run is a page in its folder, which every build writes; `kpyramid runs RUN` shows its path.
+    The report of a single run is a page in its folder, which every build writes; `kpyramid runs
+    RUN` shows its path.
 
-    Examples: kpyramid report; kpyramid report --compare RUN last
-
-    `compare`: two runs, by name; `last` is the newest.
     `output`: file of the page; by default index.html in the warehouse, or in the working folder if
     the warehouse is a bucket.
     """
     from kpyramid.pipeline.report.index import INDEX, write_index
 
     path = output or (Path(INDEX) if place.bucket else place.root / INDEX)
-    made = write_index(place, path, compare or ())
+    made = write_index(place, path)
     notes = [f"Page: {path.absolute()}"]
     lines = lay_out(map(_show_run, made["runs"][:3]))
-    if both := made["compared"]:
-        lines = lay_out({"": name, "a": a, "b": b} for name, (a, b) in both["rows"].items())
     return name_values(page=str(path.absolute()), **made, words=lines, notes=notes)
 
 

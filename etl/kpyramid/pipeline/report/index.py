@@ -1,4 +1,4 @@
-"""The index page of a warehouse: its runs with links to their reports, or two runs compared."""
+"""The index page of a warehouse: its runs with links to their reports."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -9,24 +9,19 @@ from kpyramid.errors import InputError
 from kpyramid.pipeline.report.course import MOST_RUNS, draw_trend
 from kpyramid.pipeline.report.words import load_template
 from kpyramid.storage.layout import Warehouse
-from kpyramid.storage.runs import list_runs, read_files
+from kpyramid.storage.runs import list_runs
 from kpyramid.storage.writing import write_durably
 
 INDEX = "index.html"
 """Default name of the page, in a warehouse that is a folder."""
 
 
-def write_index(place: Warehouse, path: Path, compared: Sequence[str] = ()) -> dict[str, Any]:
-    """Writes the page; returns its content as plain values. `compared`: names of two runs.
-
-    Raises:
-        InputError: there is no such run.
-    """
+def write_index(place: Warehouse, path: Path) -> dict[str, Any]:
+    """Writes the page; returns its content as plain values."""
     rows = [{**row, "page": _link(place, str(row["run"]), path)} for row in list_runs(place)]
     refs = {str(row["ref"]): [r for r in rows if r["ref"] == row["ref"]] for row in rows}
     trends = {ref: draw_trend([*reversed(runs[:MOST_RUNS])]) for ref, runs in refs.items()}
-    both = _compare(place, [find_run(place, rows, name) for name in compared])
-    content = {"place": place.locate(), "runs": rows, "refs": trends, "compared": both}
+    content = {"place": place.locate(), "runs": rows, "refs": trends}
     page = load_template("index.html.jinja").render(**content)
     write_durably(path.absolute(), page.encode(errors="replace"))
     return content
@@ -51,28 +46,3 @@ def _link(place: Warehouse, run: str, path: Path) -> str | None:
     if place.bucket or not report.is_file():
         return None
     return Path(os.path.relpath(report, path.absolute().parent)).as_posix()
-
-
-def _compare(place: Warehouse, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """The figures of two runs, and the differences of gates and settings."""
-    if not rows:
-        return None
-    reports = [read_files(place, str(row["run"]))[0] for row in rows]
-    records = [{**row, **(row["figures"] or {})} for row in rows]
-    names = ("started", "status", "ref", "host", "error")
-    figures = [n for row in rows for n in row["figures"] or {} if n not in ("checks", "changes")]
-    settings = [{n: each[1] for n, each in r.get("settings", {}).items()} for r in reports]
-    snapshots = [row["snapshot"] for row in rows]
-    return {
-        "runs": rows,
-        "rows": {n: [r.get(n) for r in records] for n in dict.fromkeys((*names, *figures))},
-        "gates": _differ([report.get("gates", {}) for report in reports], "not asked"),
-        "settings": _differ(settings, "by default"),
-        "diff": " ".join(snapshots) if all(snapshots) and len({*snapshots}) > 1 else None,
-    }
-
-
-def _differ(both: Sequence[Mapping[str, Any]], missing: str) -> dict[str, list[Any]]:
-    """The pairs of values by name, where they differ."""
-    named = {name: [side.get(name, missing) for side in both] for each in both for name in each}
-    return {name: pair for name, pair in named.items() if pair[0] != pair[1]}
