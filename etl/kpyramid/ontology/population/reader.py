@@ -98,15 +98,13 @@ Alignment = tuple[int, list[int], list[int]]
 
 
 class Matcher:
-    """Finds the triples of examples among candidates, and counts those that are not there."""
+    """Finds the triples of examples among candidates."""
 
     def __init__(self, schema: Schema) -> None:
         self._places: dict[str, int] = {}
         for place, p in enumerate(schema.properties):
             for name in (p.iri, p.iri.rpartition("#")[2], p.label, *p.alt_labels):
                 self._places.setdefault(fold_label(name), place)
-        self.unaligned = 0
-        self.unknown = 0
 
     def find_place(self, relation: str) -> int | None:
         """The index in the schema of the property with this name."""
@@ -124,8 +122,6 @@ class Matcher:
             objects = _find(value, known)
             if place is not None and objects:
                 aligned.append((place, objects, _find(subject, known)))
-            self.unknown += place is None
-            self.unaligned += place is not None and not objects
         return aligned
 
 
@@ -363,9 +359,6 @@ class Reader:
     range; examples teach it how sentences of the field state it. Two models decide: which
     candidates are values of a property, then whose. Both are regularised logistic regressions
     beside general weights that come with the package.
-
-    `unaligned` counts the examples' triples whose value is no name, noun, number or date in their
-    text; `unknown` those whose relation is no property of the schema.
     """
 
     def __init__(
@@ -395,7 +388,6 @@ class Reader:
             reading = self.describe(tree, subjects)
             triples = matcher.align(example, reading.candidates)
             aligned.append((reading, triples, example.is_complete))
-        self.unaligned, self.unknown = matcher.unaligned, matcher.unknown
         self._roles = RoleModel(words, aligned, general)
         pairs = (
             (reading, p, o, self.list_subjects(reading, o), golden)
