@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,12 +23,7 @@ if TYPE_CHECKING:
     from kpyramid.snapshot.snapshot import Snapshot
     from kpyramid.snapshot.typed import Condition
 
-
-def check_strategy(name: str | None) -> str | None:
-    """The strategy, if there is one of that name."""
-    if name is not None and name not in STRATEGIES:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(STRATEGIES)}")
-    return name
+StrategyName = StrEnum("StrategyName", {name: name for name in STRATEGIES})  # type: ignore[misc]
 
 
 def ask(
@@ -36,10 +32,7 @@ def ask(
     *,
     warehouse: str,
     snapshot: str,
-    strategy: Annotated[
-        str | None,
-        typer.Option(callback=check_strategy, metavar=f"[{'|'.join(STRATEGIES)}]"),
-    ] = None,
+    strategy: StrategyName | None = None,
     choice: list[str] | None = None,
     explain: bool = False,
     mode: Literal["best", "authors", "paper"] | None = None,
@@ -100,7 +93,7 @@ def ask(
     loaded = override(
         loaded,
         option or (),
-        strategy=strategy,
+        strategy=strategy and strategy.value,
         mode=mode,
         sparql=sparql,
         sufficiency=sufficiency,
