@@ -72,6 +72,13 @@ class RefusedError(EndpointError):
     """Goes into what --json says, as exit code 8 is that of every endpoint."""
 
 
+FINAL = (
+    *(SettingsError, InputError, GateError, BudgetError),
+    *(IntegrityError, OvertakenError, RefusedError, ModuleNotFoundError),
+)
+"""Errors that the same again would repeat; what to do is in the message."""
+
+
 def name_extra(missing: ModuleNotFoundError) -> str:
     """The extra to install for a missing module: the base install only reads snapshots."""
     extra = {"lancedb": "export", "duckdb": "duckdb"}.get(str(missing.name), "build")

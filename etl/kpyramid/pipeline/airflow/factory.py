@@ -38,16 +38,7 @@ from airflow.sdk.module_loading import import_string
 from airflow.sdk.observability import stats
 from croniter import croniter
 
-from kpyramid.errors import (
-    BudgetError,
-    GateError,
-    InputError,
-    IntegrityError,
-    OvertakenError,
-    RefusedError,
-    SettingsError,
-    name_extra,
-)
+from kpyramid.errors import FINAL, OvertakenError, SettingsError, name_extra
 from kpyramid.pipeline.airflow.corpora import WAREHOUSE, Corpus, list_corpora, refuse_corpus
 
 # Absolute or in a bucket, without `..` and control characters.
@@ -68,10 +59,7 @@ log = logging.getLogger(__name__)
 _RETRY_POLICY = ExceptionRetryPolicy(
     rules=[
         RetryRule(
-            exception=[
-                *(SettingsError, InputError, GateError, BudgetError),
-                *(IntegrityError, OvertakenError, RefusedError, ModuleNotFoundError),
-            ],
+            exception=[*FINAL],
             action=RetryAction.FAIL,
             reason="the same again would fail the same way; the message says what to do",
         )

@@ -10,15 +10,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
 from kpyramid.errors import (
+    FINAL,
     ConflictError,
     EndpointError,
     GateError,
-    InputError,
-    IntegrityError,
     OvertakenError,
     PyramidError,
     RefusedError,
-    SettingsError,
 )
 from kpyramid.keys import JsonValue
 from kpyramid.pipeline.airflow.corpora import (
@@ -357,7 +355,7 @@ def _noting_fault(home: Warehouse, exported: Exported) -> Iterator[None]:
     """Notes an error that a retry would repeat; an export that was made stays whole."""
     try:
         yield
-    except (InputError, IntegrityError, SettingsError, RefusedError) as e:
+    except FINAL as e:
         keep_note(home, replace(_find_noted(home, exported), fault=" ".join(str(e).split())))
         raise
 
