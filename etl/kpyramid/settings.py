@@ -191,13 +191,6 @@ class LLMSettings:
             raise ValueError("provider 'replay' needs a recording: set llm.recording to its file")
         if problem := judge_url(self.base_url):
             raise ValueError(problem)
-        if self.budget is not None and self.is_served and self.model not in self.prices:
-            known = ", ".join(sorted(self.prices)) or "none"
-            raise ValueError(
-                f"a budget in dollars needs the price of {self.model!r}: add "
-                f"[llm.prices.{self.model!r}] with input and output in dollars per million "
-                f"tokens (priced now: {known}), or use budget_tokens"
-            )
         return self
 
 
@@ -542,13 +535,15 @@ class Settings:
         return self
 
     @model_validator(mode="after")
-    def _bought_vectors_have_a_price(self) -> "Settings":
-        bought = self.embed.is_served
-        if bought and self.llm.budget is not None and self.embed.model not in self.llm.prices:
+    def _served_models_have_a_price(self) -> "Settings":
+        served = [each.model for each in (self.llm, self.embed) if each.is_served]
+        unpriced = [model for model in served if model not in self.llm.prices]
+        if unpriced and self.llm.budget is not None:
+            known = ", ".join(sorted(self.llm.prices)) or "none"
             raise ValueError(
-                f"a budget in dollars needs the price of {self.embed.model!r}, which embeds: add "
-                f"[llm.prices.{self.embed.model!r}] with input and output = 0 in dollars per "
-                "million tokens, or use llm.budget_tokens"
+                f"a budget in dollars needs the price of {unpriced[0]!r}: add "
+                f"[llm.prices.{unpriced[0]!r}] with input and output (0 where it embeds) in "
+                f"dollars per million tokens (priced now: {known}), or use llm.budget_tokens"
             )
         return self
 

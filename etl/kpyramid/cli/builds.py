@@ -45,14 +45,14 @@ def choose(settings: "Settings", ontology: str | None, model: str | None) -> "Se
         settings = replace(settings, induce=replace(settings.induce, ontology=ontology))
     if model is None:
         return settings
-    try:
-        llm = replace(settings.llm, provider="openai", model=model)
-    except ValueError as e:  # pydantic's: no name, or a budget without a price
-        raise SettingsError(f"--model {model!r}: {e}") from None
     cascade = replace(
         settings.cascade, paraphrase="llm", entities="llm", relations="llm", disambiguation="llm"
     )
-    return replace(settings, llm=llm, cascade=cascade)
+    try:
+        llm = replace(settings.llm, provider="openai", model=model)
+        return replace(settings, llm=llm, cascade=cascade)
+    except ValueError as e:  # pydantic's: no name, or a budget without a price
+        raise SettingsError(f"--model {model!r}: {e}") from None
 
 
 def build(
