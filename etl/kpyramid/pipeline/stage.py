@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 7, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        37,
+        38,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 24, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 25, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -61,7 +61,7 @@ FUNCTIONS: tuple[Function, ...] = (
         resource="embedding",
         libraries=("onnxruntime", "tokenizers"),
     ),
-    Function("reasoner", 2, "publish", libraries=("owlready2", "pyoxigraph", "pyshacl", "rdflib")),
+    Function("reasoner", 3, "publish", libraries=("owlready2", "pyoxigraph", "pyshacl", "rdflib")),
 )
 
 
@@ -132,7 +132,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=25,
+        version=26,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
@@ -182,7 +182,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "condense",
-        version=25,
+        version=26,
         reads=("entities", "relations", "triples", "proposals", "chunks", "raw_triples"),
         writes=("condensed", "contradictions", "statements", "vectors", "rejects"),
         ports=("former", "settings", "schema", "embedder", "condenser", "summariser"),
