@@ -80,7 +80,7 @@ def test_an_attribute_is_of_its_section_or_of_the_title(
 
 PLACED = {
     "a.md": "# Depot\n\n## 3. Bus wash\n\nThe pump came back from repair. Eva Moe bought a mill.\n",
-    "b.txt": "NOTES OF MEETING\n\n2. HEATING AT ORCHARD BANK\nThe boiler was serviced in May 2026.\n",
+    "b.txt": "NOTES OF MEETING\n\n2. HEATING AT ORCHARD BANK\nThe boiler failed in May 2026.\n",
 }
 
 
