@@ -784,8 +784,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         elif role == "object" or (role == "attribute" and not copula):
             tails += _list_object(part, frame, findings)
         elif role == "receiver":
-            held, ids = _fold_object(frame, findings) or ("", [])
-            led = f"{held} to".lstrip()
+            given, ids = _fold_object(frame, findings) or ("", [])
+            led = f"{given} to".lstrip()
             tails += [(p, led, ids, False) for p in findings.read_arguments(part.root)]
         elif role in _PREPOSITIONAL and not (
             _belongs_above(part, frame) or is_parted(part, frame.verb.i)
