@@ -164,19 +164,6 @@ def test_a_schema_without_properties_reads_nothing() -> None:
     assert Reader(schema).read(parse("Maud Carver built the Green Plover.")) == ()
 
 
-def test_examples_that_align_to_nothing_are_counted() -> None:
-    text = "The Sea Otter was put together by Nora Hale."
-    triples = (
-        ("Sea Otter", "builder", "Nora Hale"),
-        ("Sea Otter", "builder", "Someone Else"),
-        ("Sea Otter", "colour", "red"),
-    )
-
-    reader = teach([Example(text, triples)])
-
-    assert (reader.unaligned, reader.unknown) == (1, 1)
-
-
 def test_a_long_text_takes_time_in_proportion() -> None:
     sentence = "The Green Plover was put together by Maud Carver and sails out of Lowestoft. "
     few, many = parse(sentence * 8), parse(sentence * 32)
