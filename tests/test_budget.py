@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3600,
     "storage": 3127,
     "llm": 2657,
-    "extraction": 10464,
+    "extraction": 10472,
     "graph": 2320,
     "ontology": 6765,
     "completion": 2211,

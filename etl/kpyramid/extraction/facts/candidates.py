@@ -559,7 +559,7 @@ def _lacks_complement(phrase: Phrase, tree: Tree) -> bool:
 
 
 _QUALIFYING = frozenset({"amod", "det", "nummod", "punct", "advmod", "cc", "conj"})
-_POSSESSIVE = frozenset("mine ours yours hers theirs".split())
+_POSSESSIVE = frozenset("mine ours yours hers theirs own".split())
 
 
 def is_empty(text: str) -> bool:

@@ -605,6 +605,8 @@ def _is_doubtful_participle(frame: Frame, heads: list[Phrase]) -> bool:
         return True
     if verb.tag == "VBN":
         return False
+    if top.dep == "pcomp" and top.head.word == "as":
+        return True  # "caravans count as staying with friends"
     if top.dep == "pcomp" and top.head.word in {"of", "for", "from", "about", "against"}:
         return False  # "accused of": the event is uncertain
     finite = main  # a gerund has the mood of its main clause: "can help in driving change by"
@@ -771,7 +773,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
         role = part.role
         if role == "quality":
             word = part.root
-            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} or c.word == "as"]
+            degrees = {"as", "too"}  # "is too short for"
+            grade = [c for c in word.children if c.tag in {"RBR", "RBS"} or c.word in degrees]
             grade = [c for c in grade if c.i < word.i]  # not the second "as" of "as good as"
             grade = [c for c in grade if all(g.dep != "conj" for g in c.children)]  # "more or less"
             base = [node.word for node in (*grade, word)]

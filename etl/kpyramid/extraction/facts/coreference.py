@@ -637,7 +637,10 @@ _MAX_ALIKE = 6
 """The most entities of a kind that are remembered."""
 _MAX_ACTIVE = 24
 """The most active entities, so that a long text costs no more per word than a short one."""
-_OF_ANY_BODY = list_alike("company") | list_alike("organisation") | {"agency", "group"}
+_OF_ONE_KIND = frozenset("airline bank charity foundation manufacturer".split())
+_OF_ANY_BODY = (
+    list_alike("company") | list_alike("organisation") | {"agency", "group"}
+) - _OF_ONE_KIND
 """Nouns that may mean any organisation; "the team" means one whose name or kind says so."""
 _SALUTED = 400
 """Characters in which a letter has its salutation; "we" is then its sender."""

@@ -478,10 +478,12 @@ def _seat_passive(noun: Node) -> None:
 
 def _part_second(noun: Node, prep: Node) -> None:
     """Detach a second object with its measure: "raises the fee by 6 % and the rate by 5 %"."""
-    first = noun.head.head
-    again = first.word == prep.word and prep.dep == "prep" and prep.head in {first.head, noun}
+    path = _list_path(noun.head)
+    before = [c for each in path for c in each.children if c.dep == "prep" and c.i < noun.i]
+    measured = [c for c in before if any(is_counted(g) for g in c.children)]
+    again = prep.dep == "prep" and prep.head in {*path, noun} and not is_counted(noun)
     again = again and any(is_counted(c) or c.tag == "CD" for c in prep.children)
-    if again and is_counted(noun.head) and noun.pos in _NOMINAL and not is_counted(noun):
+    if again and noun.pos in _NOMINAL and prep.word in {c.word for c in measured}:
         noun.dep = prep.dep = "dep"
 
 
