@@ -97,3 +97,10 @@ def test_pairs_of_one_line_are_parted(tmp_path: Path) -> None:
     (found,) = read_facts(tmp_path, {"a.md": page}).values()
     ends = {line.split(" | ")[2] for line in found if line.startswith("Ferry mate")}
     assert ends == {"C3", "37.5 a week, in turns", "£34,600"}
+
+
+def test_the_month_of_a_header_is_a_time(tmp_path: Path) -> None:
+    rows = "| Yaw brake pad | 6 |\n| Seat spring | 4 |\n"
+    page = f"# Stores\n\n| Part | In stock Nov 2026 |\n|---|---|\n{rows}"
+    (found,) = read_facts(tmp_path, {"a.md": page}).values()
+    assert any(re.search(r"is in stock \| 6 \| .*'time': 'Nov 2026'", line) for line in found)

@@ -154,7 +154,8 @@ _LETTERED = re.compile(
     r"|compressor|corridor|court|deck|dock|exhibit|factor|figure|gate|grade|group|hall|hangar"
     r"|hepatitis|influenza|kiln|lane|level|line|lot|option|part|phase|plan|platform|point|product"
     r"|pump|rack|room|row|schedule|section|shed|site|table|tank|terminal|tower|type|unit|valve"
-    r"|van|vitamin|ward|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$",
+    r"|van|vitamin|ward|warehouse|wing|zone)s?[ ](?:[A-Z](?:,|[ ]and|[ ]or)[ ])*)[A-Z]\.$"
+    r"|\b(?:and|or)[ ]I\.$",
     re.IGNORECASE,
 )
 _LONGEST_LABEL = 24

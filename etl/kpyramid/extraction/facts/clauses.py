@@ -788,8 +788,8 @@ def _list_tails(frame: Frame, findings: Findings) -> list[Tail]:
             tails += _list_object(part, frame, findings)
         elif role == "receiver":
             given, ids = _fold_object(frame, findings) or ("", [])
-            led = f"{given} to".lstrip()
-            tails += [(p, led, ids, False) for p in findings.read_arguments(part.root)]
+            receivers = findings.read_arguments(part.root) if given else []
+            tails += [(p, f"{given} to", ids, False) for p in receivers]
         elif role in _PREPOSITIONAL and not (
             _belongs_above(part, frame) or is_parted(part, frame.verb.i)
         ):

@@ -630,7 +630,7 @@ def _is_unit(mark: str, word: str) -> bool:
 _BRACKET = re.compile(r"\s*[(\[]([^()\[\]]{1,40})[)\]]$")
 _SUFFIX = re.compile(r"([_,]\s?|\s(?:in\s)?)(\S{1,8})$")
 _SCALE = re.compile(r"[\d.,\s–-]+")
-_YEARS = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
+_YEARS = re.compile(rf"\b(?:{MONTH} )?(?:1[5-9]|20)\d\d\b")
 _QUALITY = re.compile(r"\w+(?:ed|able|ible)|optional|mandatory|active")
 
 

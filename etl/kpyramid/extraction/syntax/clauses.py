@@ -409,7 +409,8 @@ def _is_alike(verb: Node, first: Node) -> bool:
     """Whether both verbs have one form: "do not take blood, give (VBP) it or discuss it"."""
     joining = {c.word for each in (verb, first) for c in each.children if c.dep == "cc"}
     base = {verb.tag, first.tag} == {"VB", "VBP"} and not joining.isdisjoint({"or", "nor"})
-    return verb.tag == first.tag or base
+    either = {verb.tag, first.tag} == {"VBD", "VBN"} and verb.word == verb.lemma  # "cost", "put"
+    return verb.tag == first.tag or base or (either and verb.tag == "VBD")
 
 
 def _find_lender(verb: Node, known: dict[int, Kids]) -> Node | None:

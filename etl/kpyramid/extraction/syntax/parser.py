@@ -31,7 +31,8 @@ _DOUBT = "doubt"
 _TRANSFORMERS = ("spacy_transformers", "spacy_curated_transformers")
 """Packages whose pipelines need torch, which spaCy loads where installed: twice its own time."""
 _UNIT_END = re.compile(
-    r"\d ?(?:[a-z]{1,3}\.(?= [A-Z]|\s*$)|[kMGm]?[AJKNVW]\.(?= (?:The|It|Its|This|A|An) |\s*$))"
+    r"\d ?(?:(?:[a-z]{1,4}/)?[a-z]{1,3}\.(?= [A-Z]|\s*$)"
+    r"|[kMGm]?[AJKNVW]\.(?= (?:The|It|Its|This|A|An) |\s*$))"
     r"|\w[/*]\.(?= [A-Z]|\s*$)"
 )
 """The end of a sentence whose stop the tokenizer does not separate: "a depth of 186 m. The lake",

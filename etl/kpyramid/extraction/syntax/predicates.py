@@ -438,7 +438,7 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     if means is not None:
         modality, words = means, [means, verb.lemma.lower()]
     elif modality is not None:
-        words = [modality, *(node.word for node in aux), verb.word]
+        words = [modality, *(_FULL.get(node.word, node.word) for node in aux), verb.word]
     elif aux:
         words = [_FULL.get(node.word, node.word) for node in aux] + [verb.word]
     else:

@@ -997,7 +997,7 @@ def _open_range(nodes: list[Node], first: int, last: int) -> int:
     start = first - 2
     if (
         start < 1
-        or nodes[first - 1].word not in _TO
+        or nodes[first - 1].word not in {*_TO, "and"}
         or nodes[first].sentence != nodes[start].sentence
     ):
         return first
@@ -1005,7 +1005,8 @@ def _open_range(nodes: list[Node], first: int, last: int) -> int:
         return first
     if _is_day(nodes[start]) and nodes[start - 1].word in WEEKDAYS:
         start -= 1
-    if _IS_MONTH.fullmatch(nodes[start - 1].word.title()):
+    lists = nodes[first - 1].word == "and" and nodes[start - 1].word != "between"
+    if lists or _IS_MONTH.fullmatch(nodes[start - 1].word.title()):
         return first
     lead, run = nodes[start:first], nodes[first : last + 1]
     tops = [node for node in run if node.head not in run]
