@@ -45,7 +45,7 @@ class Function:
 
 FUNCTIONS: tuple[Function, ...] = (
     Function("converter", 10, section="ingest", libraries=("kreuzberg", "python-calamine")),
-    Function("splitter", 7, section="chunk", libraries=("simplemma",)),
+    Function("splitter", 8, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
         38,
