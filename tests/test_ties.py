@@ -79,7 +79,8 @@ def test_an_attribute_is_of_its_section_or_of_the_title(
 
 
 PLACED = {
-    "a.md": "# Depot\n\n## 3. Bus wash\n\nThe pump came back from repair. Eva Moe bought a mill.\n",
+    "a.md": "# Depot\n\n## C3. Bus wash\n\nThe pump came back from repair. Eva Moe bought a mill.\n"
+    "\nNew fittings cost about £900.\n\n## Meeting of 21 May\n\nThe pit was closed in June.\n",
     "b.txt": "NOTES OF MEETING\n\n2. HEATING AT ORCHARD BANK\nThe boiler failed in May 2026.\n",
 }
 
@@ -87,8 +88,10 @@ PLACED = {
 def test_a_bare_noun_has_its_heading(tmp_path: Path) -> None:
     found = [line for lines in read_facts(tmp_path, PLACED).values() for line in lines]
     assert [line.partition(" | ")[0] for line in found if "'section': 'Bus wash'" in line] == [
-        "pump"
+        "New fittings",
+        "pump",
     ]
+    assert any("'section': 'Meeting of 21 May'" in line for line in found)
     assert any("'section': 'HEATING AT ORCHARD BANK'" in line for line in found)
 
 

@@ -49,6 +49,7 @@ from kpyramid.extraction.syntax.predicates import (
 )
 from kpyramid.extraction.syntax.stance import MAX_CIRCUMSTANCE, Stance
 from kpyramid.extraction.syntax.tree import (
+    LITERALS,
     MAX_WORDS,
     PLACES,
     Node,
@@ -232,6 +233,8 @@ _LIMITED = frozenset("after before with without".split())
 """Prepositions that an adverb before them limits, and not what they lead to."""
 _MAX_MANNER = 5
 """Tokens of a manner: "once every four years"."""
+_MAX_COMMON = 5
+"""Words of a head that the section may place: longer ones name their thing by themselves."""
 _EACH = frozenset("a an every each".split())
 _WORDED_ONLY = frozenset({"possessive", "place"})
 """Constructions whose "has" and "is in" are no triples."""
@@ -408,13 +411,14 @@ def _write_fact(fact: _Judged, claim: int, findings: Findings) -> Fact:
 
 
 def _name_section(candidate: Candidate, findings: Findings) -> dict[str, str]:
-    """The heading above a fact of a common noun alone: "the pump", "the old text", "Records"."""
-    head, tree = candidate.head, findings.tree
-    alone = head.label == "NOUN" and head.words == 1 and not head.resolved
-    alone = alone and all(c.dep != "det" for c in tree[head.root].children)
+    """The heading above a fact of common nouns: "the pump", "new fittings", "half the losses"."""
+    head, tail, tree = candidate.head, candidate.tail, findings.tree
+    nodes = tree.nodes[head.first : head.last + 1]
+    common = head.label in {"NOUN", *LITERALS} and head.words <= _MAX_COMMON and not head.resolved
+    common = common and not any(node.pos == "PROPN" for node in nodes)
     heading = findings.antecedents.find_heading(tree[_anchor(candidate)])
-    known = {end.text.casefold() for end in (head, candidate.tail)}
-    placed = alone or any(_is_definite(end, tree) for end in (head, candidate.tail))
+    known = {end.text.casefold() for end in (head, tail)}
+    placed = common or _is_definite(tail, tree)
     return {SECTION: heading} if heading and placed and heading.casefold() not in known else {}
 
 
@@ -473,6 +477,37 @@ def _word_exception(part: Part) -> str:
     last = next((i for i in ahead if tree[i].text == ","), ahead.stop)
     tokens = list(range(first, last))
     return write_words(tree, tokens)[0] if 0 < len(tokens) <= MAX_CIRCUMSTANCE else ""
+
+
+_STOPS = frozenset("; : ( ) . ! ? -- – —".split())
+_BOUNDS = ({"at", "least"}, {"at", "most"}, {"up", "to"})
+_RESTRICTING = frozenset("never no not only".split())
+_FINITE = frozenset("MD VBD VBP VBZ".split())
+
+
+def _word_sequel(frame: Frame, tail: Phrase) -> dict[str, str]:
+    """What restricts or names a clause's tail behind it: "but only in June", "two halls: A and B".
+
+    The roles are `but` and `namely`.
+    """
+    tree, verb = frame.verb.tree, frame.verb
+    first, end = max(verb.i, tail.last) + 1, tree.sentences[verb.sentence][1]
+    mark = next((i for i in range(first, end) if tree[i].text == ":" or tree[i].word == "but"), end)
+    named = mark == first < end and tree[mark].text == ":" and not tail.is_named
+    ahead = range(mark + 1, end)
+    stops = _STOPS if named else _STOPS | {","}
+    last = next((i for i in ahead if tree[i].text in stops or tree[i].tag in {"WDT", "WP"}), end)
+    last -= tree[last - 1].tag == "IN"  # "38 answers, of which"
+    tokens = range(mark + 1, last - (tree[last - 1].text == ","))
+    lead = [tree[i] for i in tokens[:2]]
+    words = {node.word for node in lead}
+    restricts = named or words in _BOUNDS or not words.isdisjoint(_RESTRICTING)
+    verbs = any(node.pos == "VERB" for node in (*tree.nodes[first:mark], *lead[:1]))
+    clause = verbs or any(tree[i].tag in _FINITE for i in tokens)
+    parted = named and last < end and tree[last].text == "("  # the first of several
+    if clause or parted or not restricts or not 0 < len(tokens) <= MAX_CIRCUMSTANCE:
+        return {}
+    return {"namely" if named else "but": write_words(tree, list(tokens))[0]}
 
 
 def _fit_relation(candidate: Candidate) -> str:
@@ -610,6 +645,9 @@ def _list_qualifiers(frame: Frame, candidate: Candidate, findings: Findings) -> 
             alone = place.entity in PLACES and not any(c.dep == "cc" for c in place.children)
             if alone and prep.word in {"in", "at"} and phrase is not None:
                 roles.setdefault("place", phrase.text)
+    for role, text in _word_sequel(frame, tail).items():
+        if text.split()[-1] not in " ".join(roles.values()).split():
+            roles[role] = text
     stance = findings.stances.get(frame.verb.i)
     if candidate.negated and tail.label in TIMES and not (stance and stance.negated):
         roles.pop("time", None)  # what ends in 2029, not in 2028

@@ -178,7 +178,7 @@ class Findings:
             tokens += [each] if name is None else list_conjuncts(name)
         for token in tokens:
             before = self.tree[max(token.left_edge.i - 1, 0)]
-            joined = before.word == "not" or token.left_edge.word == "not"
+            joined = not {before.word, token.left_edge.word}.isdisjoint({"never", "not"})
             if token is not root and (joined or _lists_verbs(token)):
                 continue  # "because of dissection, and not disease"
             phrase = self._read_argument(token, full)
@@ -457,7 +457,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     empty = empty and candidate.tail.label != "STATE"  # "is | low"
     if is_location(words):
         empty = not _names_place(candidate)
-    if empty or MODALS.issuperset(words):
+    led = len(words) > 1 and any(tree[i].pos == "ADP" for i in candidate.tokens[-1:])
+    if empty or MODALS.issuperset(words[:-1] if led else words):  # "cannot, for good reasons"
         return "empty_relation"
     if _COMPARED.search(candidate.relation):
         return "bare_circumstance"  # "reported cases more than in", "may be except at"

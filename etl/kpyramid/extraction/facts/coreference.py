@@ -14,6 +14,7 @@ from kpyramid.documents.blocks import PROSE, Block
 from kpyramid.documents.measures import SIZES
 from kpyramid.documents.qualifiers import BRACKET
 from kpyramid.documents.sentences import Span
+from kpyramid.documents.values import MONTH
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
     BODIES,
@@ -213,7 +214,9 @@ def list_sections(text: str, blocks: Iterable[Block]) -> Iterator[tuple[int, Ant
             yield block.start, next((thing for _, thing in reversed(path) if thing), None)
 
 
-_NUMBERING = re.compile(r"(?:[A-Z][.)]|\d+(?:\.\d+)?[.)]?)\s+(?=[^\W\d_a-z])")
+_NUMBERING = re.compile(
+    rf"^[#\s]*(?:[A-Z][.)]|[A-Z]?\d+(?:\.\d+)*[.)]?)\s+(?!{MONTH}\b)(?=[^\W\d_a-z])"
+)
 
 
 _CAPITALS = re.compile(r"^(?:\d+[.)] )?[A-Z][A-Z0-9 &'/,-]*[A-Z]{2}:?$", re.MULTILINE)
