@@ -114,6 +114,13 @@ def test_one_fact_seen_through_overlapping_chunks_is_one_triple_with_all_its_pla
     assert made["rejects"].num_rows == 0
 
 
+def test_the_last_word_of_many_names_is_a_name_by_itself() -> None:
+    names = ["Harbour Deploy Jenkins", "Staging Deploy Jenkins", "Velm Jenkins", "Jenkins"]
+    raws = [make_raw(name, "runs on", f"Orm {n}") for n, name in enumerate(names)]
+    kinds = [make_mention(name, "PERSON" if n % 2 else "ORG") for n, name in enumerate(names)]
+    assert {head for head, _, _ in list_facts(run(raws, kinds))} == set(names)
+
+
 def test_a_fact_that_is_not_sure_enough_is_a_reject_with_its_entities() -> None:
     raws = [
         make_raw("Holm", "met", "Batt", confidence=0.4),

@@ -262,6 +262,8 @@ def _judge_name(key: str, counts: Mapping[str, int]) -> Name:
 BUCKET = 64
 """Most fuller names of a short form; a form that fits more names is linked to none."""
 
+_MOST_ENDED = 2
+"""Most names that end in a word which still denotes one of them."""
 _SAME = 3.0
 """Weight of shared features that outweighs a fact between both names."""
 _RESTATING = frozenset({"acronym", "frame", "order", "script"})
@@ -326,11 +328,19 @@ def index_forms(keys: Iterable[str], forms: Mapping[str, Sequence[tuple[str, Can
 def find_candidates(
     entry: Entry, types: frozenset[str], index: Index, corpus: Corpus
 ) -> list[Candidate]:
-    """Fuller names that the name, with these types, can stand for; none if too many fit."""
+    """Fuller names that the name, with these types, can stand for; none if too many fit.
+
+    The last word of three names and more, not all of persons, is a name by itself: "Jenkins" beside
+    "CI Jenkins", "Staging Jenkins" and "Production Jenkins".
+    """
+    fuller = _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
+    ended = [full for candidate, full in fuller if candidate.by.how == "front"]
+    alone = len(ended) > _MOST_ENDED and any("PERSON" not in full.types for full in ended)
     return [
         candidate
-        for candidate, full in _list_fuller(entry, list_sought_forms(entry.name), index, corpus)
-        if _agree(entry, types, full, candidate.by)
+        for candidate, full in fuller
+        if not (alone and candidate.by.how == "front")
+        and _agree(entry, types, full, candidate.by)
         and (full.types & types or _depends(entry, full, candidate.by))
     ]
 

@@ -193,6 +193,9 @@ class Findings:
                 self.drop("empty_argument", token.i, token.i)
                 return None
             token = among[0]
+        if any(c.tag == "WDT" and c.dep == "det" for c in token.children):
+            self.drop("unresolved_pronoun", token.i, token.i)
+            return None  # "shows which releases are deployed"
         yours = token.tag == "NNS" and token.word in ADDRESSED
         if token.tag in {"PRP", "PRP$", "DT", "WDT", "WP", "EX"} or token.pos == "PRON" or yours:
             phrase = self.antecedents.resolve(token) or self.name_compared(token)
@@ -335,7 +338,14 @@ def _find_alternative(nouns: Sequence[Node]) -> int | None:
     led = root.head.word in {"as", "like", "including"} or root.dep not in _ANY
     aside = len(nouns) == 2 and any(root.tree[i - 1].text in {"(", ","} for i in marks)
     named = root.pos == "PROPN" and not does
-    return None if not marks or led or aside or named or each else nouns[-1].right_edge.i
+    *firsts, last = nouns  # "adoption or placement leave", "TTS or 18F branding"
+    joining = {"cc", "conj", "punct"}
+    shares = {"compound", "nummod"} & {c.dep for c in last.children} and last.text.islower()
+    shares = shares and {"compound", "nummod", "punct"}.issuperset(c.dep for c in last.children)
+    shares = shares and all(joining.issuperset(c.dep for c in noun.children) for noun in firsts)
+    if not marks or led or aside or ((named or each) and not shares):
+        return None
+    return last.right_edge.i
 
 
 def _lists_verbs(noun: Node) -> bool:
@@ -366,6 +376,7 @@ def word_noun(noun: Node) -> tuple[str, list[int]]:
             tokens.append(child)
             inside = is_inside_word(nodes, child.i - 1)  # "single-track railway"
             tokens += nodes[child.i - 2 : child.i] if inside else []
+            tokens += [c for c in child.children if c.dep == "compound" and c.pos == "NOUN"]
     if noun.pos == "PROPN":
         tokens += [c for c in noun.children if c.dep == "compound" and c.i < noun.i]
     return spell_noun(noun, sorted(set(tokens), key=lambda t: t.i))
@@ -546,7 +557,10 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     # A restrictive clause is a fact about the things of its noun: "eight patients treated with
     # terbutaline" were treated with it.
     is_narrowed = candidate.clause is not None and head.first < candidate.clause < head.last
-    inside = head.first <= tail.first <= tail.last <= head.last and not is_narrowed
+    several = tree[head.root].tag == "NNS" and all(
+        c.i > head.root for c in tree[head.root].children
+    )
+    inside = head.first <= tail.first <= tail.last <= head.last and (several or not is_narrowed)
     if inside or tail.first <= head.first <= head.last <= tail.last:
         return "nested_arguments"
     return None
@@ -559,7 +573,7 @@ def _lacks_complement(phrase: Phrase, tree: Tree) -> bool:
     return noun.word in WORDS["completed"] and noun.i == phrase.last and bare
 
 
-_QUALIFYING = frozenset({"amod", "det", "nummod", "punct", "advmod", "cc", "conj"})
+_QUALIFYING = frozenset({"amod", "det", "nummod", "punct", "advmod", "cc", "conj", "appos"})
 _POSSESSIVE = frozenset("mine ours yours hers theirs own".split())
 
 

@@ -1083,7 +1083,9 @@ def _list_object(part: Part, frame: Frame, findings: Findings) -> list[Tail]:
             # "has degrees in law" holds all of "has degrees: degrees in law".
             text = phrase.text.lower()
             repeated = preps and text.startswith(f"{words} {preps[0][1].split()[-1]} ")
-            bare = text in {words, root.word}  # "has no plans"
+            bare = text == root.word or (negated and text == words)  # "has no plans"
+            if text == words:  # "has a motion perception deficit"
+                words, tokens = root.word, [root.i]
             if negated or not (bare or repeated):
                 tails.append((phrase, "" if bare else words, [] if bare else tokens, negated))
         elif not _is_light(root, frame):

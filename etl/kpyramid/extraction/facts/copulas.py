@@ -6,7 +6,13 @@ import re
 from dataclasses import replace
 
 from kpyramid.documents.values import MONTH, Date, find_values
-from kpyramid.extraction.facts.candidates import DIRECTIONS, WORDS, Findings, word_noun
+from kpyramid.extraction.facts.candidates import (
+    ADDRESSED,
+    DIRECTIONS,
+    WORDS,
+    Findings,
+    word_noun,
+)
 from kpyramid.extraction.syntax.kinds import ATTRIBUTES, TAKING_BACK, find_kind_label, is_office
 from kpyramid.extraction.syntax.polarity import is_excluded, is_instead
 from kpyramid.extraction.syntax.predicates import VerbGroup
@@ -232,6 +238,8 @@ def _add_kind(
     words, _ = word_kind(noun)
     if owner is not None and owner.root != head.root and noun.pos == "NOUN":
         findings.add(verb, group, head, f"{be} {words} of", owner, (), **common)
+    if any(c.dep == "poss" and c.word in ADDRESSED for c in noun.children):
+        relations.clear()  # "is your main point of contact"
     relations += list_kind_relations(noun, findings, verb)
     if is_partitive:
         relations = [(p, w, t) for p, w, t in relations if w == "one of"]

@@ -1294,8 +1294,13 @@ class Antecedents:
         if not (ent.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
-            if len(part) < 3 or not part[0].isupper():
-                continue
+            common = re.search(rf"\s{re.escape(part.lower())}\s", self.tree.text)
+            if (
+                len(part) < 3
+                or not part[0].isupper()
+                or (common and not find_name_gender(part.lower()))
+            ):
+                continue  # "integration" beside "Integration Deploy Jenkins"
             # A name with two bearers refers to the topic, or to neither.
             bearer = self._parts.get(part, ent)
             about = bearer if bearer is self.topic else None

@@ -275,7 +275,8 @@ def _completes_noun(name: Node) -> bool:
 def _add_kind(name: Node, kind: Node, first: Node, findings: Findings) -> None:
     """Add the facts of a noun beside a name: its kind, its owner and its relations."""
     label = find_kind_label(kind.word)
-    if name.entity == "PERSON" and label not in {"PERSON", "ORG", None}:
+    some = {c.word for c in kind.children} & {"some", "certain"}  # "Rich, some discussion"
+    if some or (name.entity == "PERSON" and label not in {"PERSON", "ORG", None}):
         findings.drop("distant_apposition", min(name.i, kind.i), max(name.i, kind.i))
         return
     aside = read_aside(kind)

@@ -438,9 +438,9 @@ def word_group(frame: Frame, frames: dict[int, Frame], plural: bool = False) -> 
     if means is not None:
         modality, words = means, [means, verb.lemma.lower()]
     elif modality is not None:
-        words = [modality, *(_FULL.get(node.word, node.word) for node in aux), verb.word]
+        words = [modality, *map(_spell, aux), verb.word]
     elif aux:
-        words = [_FULL.get(node.word, node.word) for node in aux] + [verb.word]
+        words = [*map(_spell, aux), verb.word]
     else:
         words = [_word_bare_verb(frame, frames, helped, did, plural)]
     if words[0] in {"be", "been", "being", "am"}:
@@ -520,6 +520,9 @@ def follows_past(verb: Node, frames: dict[int, Frame]) -> bool:
 
 def _is_event(participle: Node, frames: dict[int, Frame]) -> bool:
     """Whether a participle by itself is of the past: "written by", not "often used in"."""
+    clause = participle.head.head
+    if any(c.dep == "expl" for c in clause.children):  # "there is no form required for it"
+        return is_past_clause(clause, frames)
     recurs = participle.dep == "conj" and is_copula(participle.head)  # "is optional, but advised"
     recurs = recurs and any(c.dep == "acomp" for c in participle.head.children)
     dated = any(g.entity == "DATE" for c in participle.children for g in c.children)
@@ -541,5 +544,10 @@ def _word_bare_verb(
         return _PASTS.get(lemma) or find_participle(verb)
     if verb.tag in {"VBG", "VB", "VBP"} or has_aux or (plural and verb.tag == "VBZ"):
         return lemma if plural and lemma != "be" else inflect_third(lemma)
-    word = verb.word.replace("\u2019", "'")
+    return _spell(verb)
+
+
+def _spell(node: Node) -> str:
+    """The word of a contracted auxiliary: "had" for "'d"."""
+    word = node.word.replace("\u2019", "'")
     return _FULL.get(word, word)

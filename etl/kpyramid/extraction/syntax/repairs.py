@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from simplemma import is_known
 
 from kpyramid.documents.values import MONTH, WEEKDAYS, Date, read_value
-from kpyramid.documents.words import pick_table
+from kpyramid.documents.words import lemmatise, pick_table
 from kpyramid.extraction.syntax.kinds import (
     ATTRIBUTES,
     FIRM_ENDINGS,
@@ -210,6 +210,9 @@ _LASTING = frozenset("from since until till between through".split())
 _LEADING = _LASTING | {"after", "before", "with", "without"}
 _FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
+_NUMBERED_NAME = re.compile(r"\d+[a-z]{4,}")
+"""A firm's name: "37signals" is no plural."""
+_FINITE_BY_NOUN = {"NN": "VBP", "NNS": "VBZ"}
 _GAPPED = frozenset({"dep", "npadvmod"})
 _EACH = frozenset({"any", "each", "every"})
 _PARTS_OF_DAY = frozenset({"morning", "afternoon", "evening"})
@@ -254,6 +257,8 @@ def repair_tree(tree: Tree) -> None:
             _join_numeral(node)
         elif node.text == "the" and node.i:
             _join_byname(node)
+            if node.iob == "I" and node.head.dep in SUBJECTS and node.head.head.i > node.head.i:
+                _part_contact(node)
         elif node.word in _LEADING and node.head.dep == "ROOT" and _opens_clause(node):
             _lower_mark(node)
         elif node.word in _FRAMING and node.dep == "mark" and node.i < node.head.head.i:
@@ -354,6 +359,22 @@ def repair_tree(tree: Tree) -> None:
             _part_reason(node)
         elif node.dep == "preconj" and node.word == "either" and node.head.dep == "appos":
             node.head.dep = "dep"  # "Register – Either the red book or the list"
+        if _NUMBERED_NAME.fullmatch(node.text) and node.tag in {"NN", "NNS"}:
+            node.pos, node.tag = "PROPN", "NNP"
+        if node.dep == "dobj" and node.right_edge.i + 1 < len(tree):
+            _part_clause(node, tree[node.right_edge.i + 1])
+        elif node.dep == "expl" and node.word == "there":
+            for speaker in (c for c in node.head.children if c.dep == "nsubj"):
+                if "," in {n.text for n in tree.nodes[speaker.i : node.i]}:
+                    speaker.dep = "appos"  # "Ann, there are two ways"
+        elif node.dep == "xcomp" and node.text.istitle() and tree[node.i - 1].text == ",":
+            node.dep = "dep"  # a name in a list: "include frames, Go pro cameras"
+        elif node.word == "using" and node.dep in {"advcl", "xcomp"} and node.head.tag == "VBN":
+            _read_means(node)
+        if node.dep == "ROOT" and node.tag in _FINITE_BY_NOUN:
+            _read_root(node)
+        elif node.dep == "ROOT" and node.tag == "VBN" and node.entity and node.i + 1 < len(tree):
+            _join_opening(node, tree[node.i + 1])
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
             _unname_plural(node)
         if node.tag == "NN" and node.entity not in {"", *LITERALS}:
@@ -463,6 +484,64 @@ def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
         if joined and verb.tag in {"VBP", "VBZ", "VBD"} and not subjects:
             _move(noun, verb)
             noun.dep = "nsubj"
+
+
+def _part_clause(noun: Node, after: Node) -> None:
+    """Make an object the subject of the clause it opens: "ensures that staff are paid"."""
+    verb = after.head if after.dep in {"aux", "auxpass"} else after
+    bare = all(c.dep not in _SUBJECTS for c in verb.children)
+    bare = bare and verb.dep == "ccomp" and verb.head is noun.head
+    if bare and after.tag in {"MD", "VBD", "VBP", "VBZ"}:
+        _move(noun, verb)
+        noun.dep = "nsubjpass" if after.dep == "auxpass" else "nsubj"
+
+
+def _read_root(noun: Node) -> None:
+    """Make a verb of a noun with a subject: "Most people at Orm work from home"."""
+    subjects = [c for c in noun.children if c.dep == "nsubj" and c.right_edge.i < noun.i]
+    subjects = [c for c in subjects if c.right_edge.tag != "CD"]  # "Ward 1 moves"
+    led = any(c.dep in {"prep", "npadvmod", "advmod"} and c.i > noun.i for c in noun.children)
+    plain = all(
+        c.dep not in {"cop", "det", "amod", "compound", "poss", "aux"} for c in noun.children
+    )
+    if (
+        len(subjects) == 1
+        and (subjects[0].tag in {"NNS", "NNPS"}) == (noun.tag == "NN")
+        and led
+        and plain
+    ):
+        noun.pos, noun.tag = "VERB", _FINITE_BY_NOUN[noun.tag]
+        noun.lemma = noun.word if noun.tag == "VBP" else lemmatise(noun.word)
+
+
+def _read_means(using: Node) -> None:
+    """Make "using" a preposition after a passive: "is deployed using Jenkins"."""
+    passive = any(c.dep == "auxpass" for c in (*using.head.children, *using.head.head.children))
+    if passive and all(c.dep == "dobj" for c in using.children):
+        using.pos, using.tag, using.dep = "ADP", "IN", "prep"
+        for noun in using.children:
+            noun.dep = "pobj"
+
+
+def _part_contact(article: Node) -> None:
+    """Part a name from the subject of its contact clause: "the Search Firm the PSF is using"."""
+    noun, verb = article.tree[article.i - 1], article.head.head
+    _close_entity(article.tree.nodes, noun.i)
+    if noun.pos in _NOMINAL and verb.dep in {"advcl", "ccomp", "relcl"}:
+        _move(verb, noun)
+        verb.dep = "relcl"
+
+
+def _join_opening(participle: Node, name: Node) -> None:
+    """Join a participle to the name that it opens: "Made Tech have a limit"."""
+    verb = name.head
+    opens = participle.text.istitle() and name.iob == "I" and name.dep in _SUBJECTS
+    if opens and name.left_edge is name and verb.head is participle:
+        participle.pos, participle.tag, participle.dep = "PROPN", "NNP", "compound"
+        participle.children.remove(verb)
+        verb.head, verb.dep = verb, "ROOT"
+        _move(participle, name)
+        name.left_edge = verb.left_edge = participle
 
 
 def _seat_passive(noun: Node) -> None:

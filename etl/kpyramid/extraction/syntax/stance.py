@@ -250,7 +250,9 @@ def _judge_content(head: Node, frames: Mapping[int, Frame], clause: Node) -> Sta
         void = _lacks(word, frames) if word.pos == "NOUN" else _is_void(word, frames)
         modal = read_modal(group_kids(head))
         bound = modal in WORDS["weak"] or (modal is not None and lemma == "ensure")
-        mood = _UNPROVEN if void else modal if bound else None
+        order = head.tag == "VB" and head.dep == "ROOT" and lemma in WORDS["verifying"]
+        order = order and all(c.dep not in {*SUBJECTS, "aux"} for c in head.children)
+        mood = _UNPROVEN if void or order else modal if bound else None
         believer = _find_believer(head, frames)
         return Stance(mood=mood, source=believer if believer is not head else None)
     if head.lemma == "be" and word.pos == "NOUN":
