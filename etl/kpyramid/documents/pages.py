@@ -572,6 +572,7 @@ _DEEPEST = 100
 """Levels of Markdown's quotes and lists; each takes two or three of Python's 1,000 frames."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
 _NOTE_SIGN = re.compile(r"\[\^[^\s\[\]^]{1,40}\]")
+_BOLD = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*")
 _NOTE_TEXT = re.compile(r" {0,3}\[\^[^\s\[\]^]{1,40}\]:[ \t]*")
 
 
@@ -598,11 +599,13 @@ def render_markdown(text: str, *, html: bool = True) -> str:
 
 
 def _break_before_labels(inline: Token) -> None:
-    """Breaks a paragraph before each line that is a pair or a turn."""
+    """Breaks a paragraph before each line that is a pair or a turn, and after a bold one."""
     lines = inline.content.replace("**", "").replace("__", "").split("\n")
-    labels = iter(classify_labels((line, False) for line in lines)[1:])
+    labels = classify_labels((line, False) for line in lines)[1:]
+    bold = map(_BOLD.fullmatch, inline.content.split("\n"))
+    breaks = iter([*zip(bold, labels, strict=False)])
     for child in inline.children or ():
-        if child.type in {"softbreak", "hardbreak"} and next(labels, None) is not None:
+        if child.type in {"softbreak", "hardbreak"} and any(next(breaks, ())):
             child.type = "hardbreak"
 
 
