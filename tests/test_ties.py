@@ -107,3 +107,20 @@ def test_the_month_of_a_header_is_a_time(tmp_path: Path) -> None:
     page = f"# Stores\n\n| Part | In stock Nov 2026 |\n|---|---|\n{rows}"
     (found,) = read_facts(tmp_path, {"a.md": page}).values()
     assert any(re.search(r"is in stock \| 6 \| .*'time': 'Nov 2026'", line) for line in found)
+
+
+def test_a_page_of_rules_is_read_by_its_marks(tmp_path: Path) -> None:
+    page = """# Board
+
+- A member is removed unless
+  - the member requests a leave of absence.
+
+**Code of Conduct**
+The Velm Board made a rule on advice of the [Voting Power][] in Hull.
+"""
+    (found,) = read_facts(tmp_path, {"a.md": page}).values()
+    facts = [line for line in found if not line.startswith("KIND")]
+    assert not any("requests" in line for line in facts)
+    assert any(line.startswith("Velm Board | made") for line in facts)
+    assert "Voting Power" in " ".join(facts)
+    assert not any(mark in line for line in facts for mark in "[]")

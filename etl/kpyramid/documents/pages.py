@@ -572,6 +572,8 @@ _DEEPEST = 100
 """Levels of Markdown's quotes and lists; each takes two or three of Python's 1,000 frames."""
 _CONTAINERS = {"blockquote_open", "list_item_open"}
 _NOTE_SIGN = re.compile(r"\[\^[^\s\[\]^]{1,40}\]")
+_UNDEFINED = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
+"""A link to a reference that the text does not define: `[Voting Power][]`."""
 _BOLD = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*")
 _NOTE_TEXT = re.compile(r" {0,3}\[\^[^\s\[\]^]{1,40}\]:[ \t]*")
 
@@ -593,8 +595,12 @@ def render_markdown(text: str, *, html: bool = True) -> str:
             line = token.map[0] + 1 if token.map else 1
             detail = f"quotes and lists nested deeper than {_DEEPEST} levels at line {line}"
             raise RefusedError("too_deep", detail)
-        if token.type == "inline" and "\n" in token.content:
+        if token.type != "inline":
+            continue
+        if "\n" in token.content:
             _break_before_labels(token)
+        for child in (c for c in token.children or () if c.type == "text"):
+            child.content = _UNDEFINED.sub(r"\1", child.content)
     return str(parser.renderer.render(tokens, parser.options, notes))
 
 

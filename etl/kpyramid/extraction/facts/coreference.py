@@ -329,7 +329,8 @@ def describe(token: Node, phrase: Phrase) -> Antecedent:
     if not phrase.is_named:
         kinds.add(head)
     group = (phrase.is_named and phrase.label == "ORG") or not kinds.isdisjoint(_GROUP_NOUNS)
-    many = is_many(token) and not list_stated_kinds(token)  # "The Lanterns are a band"
+    one = list_stated_kinds(token) and not token.text.islower()  # "The Lanterns are a band"
+    many = is_many(token) and not one
     firm = token.tag == "NNPS" and phrase.label in {"ORG", "MISC"}
     many = many and not (firm and all(c.word != "the" for c in token.children))  # "Velt Foods"
     many = many or (phrase.is_named and head == "family")

@@ -491,7 +491,7 @@ def find_reported(
         reported |= dict.fromkeys(range(first, end), Stance(mood="if"))
     for first, end, work in _list_narrated(tree, frames):
         reported |= dict.fromkeys(range(first, end), Stance(source=work))
-    demand = case = None  # the mood of items: under "Conditions", after "We reject it if:"
+    demand = case = opener = None  # the mood of items: under "Conditions", after "We reject it if:"
     for block in blocks:
         first, end = (
             bisect_left(tree.nodes, place, key=lambda node: node.idx)
@@ -502,8 +502,13 @@ def find_reported(
             demand = case = "must" if title in WORDS["demands"] else None
         elif block.kind != "item":
             case = "if" if _OPENS_CASES.search(tree.text, block.start, block.end) else demand
-        elif case:
-            reported |= dict.fromkeys(range(first, end), Stance(mood=case))
+            opener = None
+        else:
+            opener = opener if opener is not None and block.level > opener else None
+            if case or opener is not None:
+                reported |= dict.fromkeys(range(first, end), Stance(mood=case or "if"))
+            elif _OPENS_CASES.search(tree.text, block.start, block.end):
+                opener = block.level  # of the items below it
         several = first < end and tree[first].sentence != tree[end - 1].sentence
         if block.kind == "quotation" and several:
             reported |= dict.fromkeys(range(first, end), Stance(mood="told"))
