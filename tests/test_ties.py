@@ -117,10 +117,12 @@ def test_a_page_of_rules_is_read_by_its_marks(tmp_path: Path) -> None:
 
 **Code of Conduct**
 The Velm Board made a rule on advice of the [Voting Power][] in Hull.
+The gate is open on Monday--Thursday.
 """
     (found,) = read_facts(tmp_path, {"a.md": page}).values()
     facts = [line for line in found if not line.startswith("KIND")]
     assert not any("requests" in line for line in facts)
     assert any(line.startswith("Velm Board | made") for line in facts)
     assert "Voting Power" in " ".join(facts)
+    assert "Monday–Thursday" in " ".join(facts)
     assert not any(mark in line for line in facts for mark in "[]")

@@ -574,6 +574,8 @@ _CONTAINERS = {"blockquote_open", "list_item_open"}
 _NOTE_SIGN = re.compile(r"\[\^[^\s\[\]^]{1,40}\]")
 _UNDEFINED = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 """A link to a reference that the text does not define: `[Voting Power][]`."""
+_HYPHENS = re.compile(r"(?<=\w)--{1,2}(?=\w)")
+"""Hyphens typed for a dash between words: `Monday--Thursday`."""
 _BOLD = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*")
 _NOTE_TEXT = re.compile(r" {0,3}\[\^[^\s\[\]^]{1,40}\]:[ \t]*")
 
@@ -600,7 +602,8 @@ def render_markdown(text: str, *, html: bool = True) -> str:
         if "\n" in token.content:
             _break_before_labels(token)
         for child in (c for c in token.children or () if c.type == "text"):
-            child.content = _UNDEFINED.sub(r"\1", child.content)
+            words = _UNDEFINED.sub(r"\1", child.content)
+            child.content = _HYPHENS.sub(lambda dash: "–—"[len(dash[0]) - 2], words)
     return str(parser.renderer.render(tokens, parser.options, notes))
 
 

@@ -513,7 +513,8 @@ def _word_sequel(frame: Frame, tail: Phrase) -> dict[str, str]:
 def _fit_relation(candidate: Candidate) -> str:
     """Return the relation, with "is in" spelled as the location it states."""
     words = candidate.relation.split()
-    return f"{words[0]} located {words[1]}" if is_location(words) else candidate.relation
+    placed = is_location(words) and candidate.tail.label not in TIMES
+    return f"{words[0]} located {words[1]}" if placed else candidate.relation
 
 
 def _find_relation_span(candidate: Candidate, tree: Tree) -> Span | None:

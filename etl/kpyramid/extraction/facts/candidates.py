@@ -27,6 +27,7 @@ from kpyramid.extraction.syntax.kinds import is_office, is_person_noun
 from kpyramid.extraction.syntax.polarity import NOBODY, is_instead
 from kpyramid.extraction.syntax.predicates import (
     SUBJECTS,
+    TIMES,
     VERBS,
     Frame,
     VerbGroup,
@@ -426,7 +427,7 @@ _BEFORE = frozenset({"det", "predet", "amod"})
 """How words that point depend on their noun: "this book", "such a book"."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns for writer and reader; "we" may be all mankind."""
-_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they".split())
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they us".split())
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
@@ -467,7 +468,10 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     empty = empty and not (candidate.negated and words[-1] in HAVE)  # "does not have | plans"
     empty = empty and candidate.tail.label != "STATE"  # "is | low"
     if is_location(words):
-        empty = not _names_place(candidate)
+        empty = not (_names_place(candidate) or is_site(tree[candidate.tail.root]))
+        timed = candidate.tail.label in TIMES and candidate.head.label != "PERSON"
+        timed = timed and candidate.clause is not None and tree[candidate.clause].tag != "VBG"
+        empty = empty and not timed  # "the fair is on | 3 May"
     led = len(words) > 1 and any(tree[i].pos == "ADP" for i in candidate.tokens[-1:])
     if empty or MODALS.issuperset(words[:-1] if led else words):  # "cannot, for good reasons"
         return "empty_relation"
@@ -665,7 +669,8 @@ def is_personal(phrase: Phrase, tree: Tree) -> bool:
     noun = tree[phrase.root]
     owners = [c for c in noun.children if c.dep == "poss" and c.i < noun.i]
     nodes = (*tree.nodes[phrase.first : phrase.last + 1], *owners)
-    return any(n.tag in PERSONAL and n.word in _SPEAKING and not n.entity for n in nodes)
+    alone = (n for n in nodes if not is_inside_word(tree.nodes, n.i - 1))  # not "thank-you gift"
+    return any(n.tag in PERSONAL and n.word in _SPEAKING and not n.entity for n in alone)
 
 
 def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
@@ -674,6 +679,8 @@ def _is_left_open(node: Node, phrase: Phrase, tree: Tree) -> bool:
         return node.tag == "PRP" or (node.word in _ASKING and phrase.words > 1)
     if node.tag != "PRP" or node.word in {"we", "us"} or node.word.endswith(("self", "selves")):
         return False
+    if is_inside_word(node.tree.nodes, node.i - 1):
+        return False  # "a thank-you gift"
     before = tree.nodes[phrase.first : node.i]
     return node.word not in {"they", "them"} or all(n.tag not in PLURAL for n in before)
 
@@ -686,7 +693,8 @@ def _is_owned(head: Phrase, tree: Tree) -> bool:
         before = tree.nodes[head.first : node.i]
         if before and before[-1].word in {"with", "under"}:
             continue  # "the frigate with her crew"
-        if node.word == "their" and all(n.tag not in PLURAL for n in before):
+        some = any(n.tag in PLURAL or is_person_noun(n.lemma.lower()) for n in before)
+        if node.word == "their" and not some:
             return True
         named = (n.pos == "PROPN" or is_person_noun(n.lemma.lower()) for n in before)
         if node.tag == "PRP$" and node.word in {"his", "her"} and not any(named):
@@ -716,6 +724,12 @@ def is_bare_definite(phrase: Phrase, tree: Tree) -> bool:
 def is_location(words: Sequence[str]) -> bool:
     """Whether the relation is "is in", which states a location before a place."""
     return len(words) == 2 and words[0] in {"is", "was", "are", "were"} and words[1] in _WHERE
+
+
+def is_site(noun: Node) -> bool:
+    """Whether a noun with an article is a part of a building or holds things: "the first floor"."""
+    known = noun.lemma.lower() in WORDS["sites"]
+    return known and any(c.word in {"a", "an", "the"} or c.dep == "nummod" for c in noun.children)
 
 
 def _names_place(candidate: Candidate) -> bool:

@@ -18,6 +18,7 @@ from kpyramid.extraction.facts.candidates import (
     Findings,
     is_deictic,
     is_respective,
+    is_site,
     is_unplaced,
     spell_noun,
     word_noun,
@@ -919,7 +920,8 @@ def _is_aside(tail: Phrase, words: str, frame: Frame) -> bool:
     named"; an existential noun has a place only if the place has a name.
     """
     if frame.way == "existential":
-        return words not in LOCATIVE or not (tail.is_named or tail.label in PLACES)
+        place = tail.is_named or tail.label in PLACES or is_site(frame.verb.tree[tail.root])
+        return words not in LOCATIVE or not place
     if frame.top.dep != "relcl" or frame.way != "own":
         return False
     gaps = [part.root for part in frame.parts if part.gap is not None]

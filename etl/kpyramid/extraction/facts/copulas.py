@@ -184,7 +184,8 @@ def _add_kind(
         findings.drop("no_kind", noun.i, noun.i)  # "is half the size of X"
         return
     tail = find_kind(noun)
-    if noun.tag == "NN" and not noun.children and not is_office(noun.word):
+    bare = noun.tag == "NN" and noun.dep == "attr" and not noun.children
+    if bare and not is_office(noun.word):
         tail = None  # "the deck is enclosed", read as a noun
     if tail is None or noun.pos not in {"NOUN", "PROPN", "NUM"}:
         findings.drop("adjective_only" if noun.pos == "ADJ" else "no_kind", noun.i, noun.i)

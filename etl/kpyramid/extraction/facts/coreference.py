@@ -29,10 +29,17 @@ from kpyramid.extraction.syntax.kinds import (
     is_person_noun,
     list_alike,
 )
-from kpyramid.extraction.syntax.predicates import REPORTING, SUBJECTS, VERBS, find_infinitive_mark
+from kpyramid.extraction.syntax.predicates import (
+    REPORTING,
+    SUBJECTS,
+    TIMES,
+    VERBS,
+    find_infinitive_mark,
+)
 from kpyramid.extraction.syntax.tree import (
     FULL_WORDS,
     LITERALS,
+    PLACES,
     WORDS,
     Node,
     Phrase,
@@ -855,10 +862,21 @@ class Antecedents:
         others = told or any(n.word == "at" or n.dep == "appos" for n in (*after, *token.children))
         name = self._speakers[index][1].text if in_turn else "" if others else self._author
         if name and in_turn is (token.word in FIRST_PERSON):
-            label, place = "PERSON" if in_turn else "ORG", Span(token.idx, token.end)
-            self._resolved[token.i] = Phrase(
-                name, place, token.i, token.i, token.i, label, resolved=True, literal=False
-            )
+            self._resolve_to(token, name, "PERSON" if in_turn else "ORG")
+
+    def _is_ours(self, token: Node) -> bool:
+        """Resolve "the company" to the author, in a text by the author alone."""
+        told = any(span.start <= token.idx < span.end for span in self._told)
+        ours = not told and any(n.word in WE for n in self.tree.nodes)
+        if ours:
+            self._resolve_to(token, self._author, "ORG")
+        return ours
+
+    def _resolve_to(self, token: Node, name: str, label: str) -> None:
+        place = Span(token.idx, token.end)
+        self._resolved[token.i] = Phrase(
+            name, place, token.i, token.i, token.i, label, resolved=True, literal=False
+        )
 
     def _opens(self, token: Node) -> bool:
         """Return whether the token is a subject of the text's first sentence."""
@@ -900,6 +918,11 @@ class Antecedents:
             return False
         if not agrees(entity, token.word):
             return False
+        verb = token.head
+        takes = verb.lemma in {"last", "take"} and token.dep in SUBJECTS
+        takes = takes and any(c.entity in TIMES for c in verb.children)
+        if takes and entity.phrase.label in {*PLACES, "ORG", "PERSON"}:
+            return False  # "Take the line from Orm to Velm. It should take an hour"
         each = self.tree[entity.phrase.first - (entity.phrase.first > 0)]
         shared = each.word in _EACH and entity.phrase.literal
         if shared and entity.sentence < token.sentence:
@@ -1325,12 +1348,15 @@ class Antecedents:
             meant = self._local.phrase.label in GENERIC_NOUNS[token.word]
             meant = meant and any(c.word == "this" for c in token.children)
             fitting = [self._local] if meant and token.dep in SUBJECTS else []
+        elif not fitting and self._author and token.word in _OF_ANY_BODY and self._is_ours(token):
+            return True  # "the company" is who writes
         elif not fitting and not plural:
             # No kind is stated, but the type may fit: "Greece joined ... the country".
             fitting = [
                 a
                 for a in self._active
                 if a.kinds.isdisjoint(LABEL_BY_NOUN)
+                and (a.sentence >= token.sentence - _TOPIC_WINDOW or id(a) in about)
                 and token.word not in BODIES
                 and UNDERTAKINGS.isdisjoint(list_name_words(a.phrase.text))
                 and (not a.person or a.phrase.label == "PERSON")

@@ -427,7 +427,7 @@ def _add_title(name: Node, findings: Findings) -> None:
     first = name.left_edge.i
     if any(c.dep == "conj" for c in name.children) and name.right_edge.i - first > 20:
         return
-    if name.dep == "compound" and name.head.pos == "NOUN":
+    if name.dep == "compound" and name.head.text.islower():
         return  # "the production Jenkins job"
     start = find_title_end(tree, first, name.i, name)
     if start is None:

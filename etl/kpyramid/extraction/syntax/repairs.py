@@ -359,8 +359,14 @@ def repair_tree(tree: Tree) -> None:
             _part_reason(node)
         elif node.dep == "preconj" and node.word == "either" and node.head.dep == "appos":
             node.head.dep = "dep"  # "Register – Either the red book or the list"
-        if _NUMBERED_NAME.fullmatch(node.text) and node.tag in {"NN", "NNS"}:
+        if _NUMBERED_NAME.fullmatch(node.text) and node.tag in {"CD", "NN", "NNS"}:
             node.pos, node.tag = "PROPN", "NNP"
+            for after in tree.nodes[node.i + 1 : node.i + 2]:
+                if after.pos in _NOMINAL and (after.head, after.dep) == (node.head, node.dep):
+                    _move(node, after)
+                    node.dep, after.left_edge = "compound", node.left_edge
+        if node.dep == "npadvmod" and is_counted(node) and node.i + 1 < len(tree):
+            _lower_distance(node, tree[node.i + 1])
         if node.dep == "dobj" and node.right_edge.i + 1 < len(tree):
             _part_clause(node, tree[node.right_edge.i + 1])
         elif node.dep == "expl" and node.word == "there":
@@ -512,6 +518,15 @@ def _read_root(noun: Node) -> None:
     ):
         noun.pos, noun.tag = "VERB", _FINITE_BY_NOUN[noun.tag]
         noun.lemma = noun.word if noun.tag == "VBP" else lemmatise(noun.word)
+
+
+def _lower_distance(measure: Node, prep: Node) -> None:
+    """Attach a distance to its preposition: "is located two blocks from the House"."""
+    apart = prep.dep == "prep" and prep.word in {"from", "off", "above", "below"}
+    apart = apart and measure.text.isalpha() and measure.entity not in {"DATE", "TIME"}
+    if apart and prep.head is measure.head:
+        _move(measure, prep)
+        prep.left_edge = measure.left_edge
 
 
 def _read_means(using: Node) -> None:
