@@ -25,3 +25,12 @@ def test_we_are_the_author_outside_of_turns_and_nobody_without_one() -> None:
     turn = Block("turn", 0, len("Ann Lee: We sold the mill."), 0)
     said = named.extract_all([Titled("Ann Lee: We sold the mill.", "", (turn,))])
     assert all(fact.head != "Orm Rescue" for each in said for fact in each.facts)
+
+
+def test_the_company_is_the_author_who_says_we() -> None:
+    text = (
+        "We sell fish. Insurance is provided through Blue Cross. The company pays 75% of the fee."
+    )
+    named = DependencyExtractor(ExtractSettings().parser, "en", "Orm Foods")
+    (fact,) = (fact for fact in named.extract(text).facts if fact.relation == "pays")
+    assert (fact.head, fact.tail) == ("Orm Foods", "75% of the fee")
