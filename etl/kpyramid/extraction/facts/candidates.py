@@ -475,6 +475,12 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
     led = len(words) > 1 and any(tree[i].pos == "ADP" for i in candidate.tokens[-1:])
     if empty or MODALS.issuperset(words[:-1] if led else words):  # "cannot, for good reasons"
         return "empty_relation"
+    if words[0] in {"amount", "amounts", "amounted"} and words[1:2] != ["to"]:
+        return "doubtful_verb"  # "in equal amounts on a monthly basis"
+    verb = tree[candidate.clause] if candidate.clause is not None else None
+    judges = verb is not None and all(c.dep not in {"auxpass", "dobj"} for c in verb.children)
+    if judges and tree[candidate.tail.root].dep == "oprd" and candidate.tail.label == "NOUN":
+        return "incomplete_object"  # "a centre that teammates have found helpful"
     if _COMPARED.search(candidate.relation):
         return "bare_circumstance"  # "reported cases more than in", "may be except at"
     if not _UNPLACED_WORDS.isdisjoint(words):

@@ -210,6 +210,7 @@ _LASTING = frozenset("from since until till between through".split())
 _LEADING = _LASTING | {"after", "before", "with", "without"}
 _FRAMING = frozenset("after although because before once since though unless when while".split())
 _NOMINAL = frozenset({"NOUN", "PROPN"})
+_PLACED_NOUNS = frozenset({"pobj", "dobj", "nsubj", "nsubjpass", "attr"})
 _NUMBERED_NAME = re.compile(r"\d+[a-z]{4,}")
 """A firm's name: "37signals" is no plural."""
 _FINITE_BY_NOUN = {"NN": "VBP", "NNS": "VBZ"}
@@ -361,6 +362,8 @@ def repair_tree(tree: Tree) -> None:
             node.head.dep = "dep"  # "Register – Either the red book or the list"
         if _NUMBERED_NAME.fullmatch(node.text) and node.tag in {"CD", "NN", "NNS"}:
             node.pos, node.tag = "PROPN", "NNP"
+            if node.entity in LITERALS and node.iob == "B":
+                _clear_type(node)
             for after in tree.nodes[node.i + 1 : node.i + 2]:
                 if after.pos in _NOMINAL and (after.head, after.dep) == (node.head, node.dep):
                     _move(node, after)
@@ -377,8 +380,13 @@ def repair_tree(tree: Tree) -> None:
             node.dep = "dep"  # a name in a list: "include frames, Go pro cameras"
         elif node.word == "using" and node.dep in {"advcl", "xcomp"} and node.head.tag == "VBN":
             _read_means(node)
+        placed = node.tag == "JJ" and node.dep in _PLACED_NOUNS
+        if placed and any(c.dep == "compound" for c in node.children):
+            node.pos, node.tag = "NOUN", "NN"  # "the secrets repo"
         if node.dep == "ROOT" and node.tag in _FINITE_BY_NOUN:
             _read_root(node)
+        elif node.dep == "ROOT" and node.tag == "VBZ" and node.i:
+            _read_subject(tree[node.i - 1], node)
         elif node.dep == "ROOT" and node.tag == "VBN" and node.entity and node.i + 1 < len(tree):
             _join_opening(node, tree[node.i + 1])
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
@@ -527,6 +535,16 @@ def _lower_distance(measure: Node, prep: Node) -> None:
     if apart and prep.head is measure.head:
         _move(measure, prep)
         prep.left_edge = measure.left_edge
+
+
+def _read_subject(first: Node, verb: Node) -> None:
+    """Make a name of the text the subject: "Fastly appends a header", where Fastly is a name."""
+    tree = first.tree
+    opens = tree.sentences[first.sentence][0] == first.i and first.head is verb
+    if opens and first.dep == "advmod" and all(c.dep not in _SUBJECTS for c in verb.children):
+        starts = {start for start, _ in tree.sentences}
+        if any(n.text == first.text and n.pos == "PROPN" and n.i not in starts for n in tree.nodes):
+            first.pos, first.tag, first.dep = "PROPN", "NNP", "nsubj"
 
 
 def _read_means(using: Node) -> None:
