@@ -48,12 +48,12 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("splitter", 8, section="chunk", libraries=("simplemma",)),
     Function(
         "extractor",
-        38,
+        39,
         section="extract",
         resource="parser",
         libraries=("py3langid", "simplemma", "spacy"),
     ),
-    Function("annotator", 25, section="extract", resource="parser", libraries=("spacy",)),
+    Function("annotator", 26, section="extract", resource="parser", libraries=("spacy",)),
     Function(
         "embedder",
         1,
@@ -101,7 +101,7 @@ class Stage:
 PIPELINE: tuple[Stage, ...] = (
     Stage(
         "ingest",
-        version=16,
+        version=17,
         reads=(),
         writes=("documents", "rejects"),
         ports=("corpus", "converter", "erased", "settings"),
@@ -132,7 +132,7 @@ PIPELINE: tuple[Stage, ...] = (
     ),
     Stage(
         "resolve",
-        version=26,
+        version=27,
         reads=("documents", "mentions", "raw_triples", "chunks"),
         writes=("entities", "relations", "triples", "rejects"),
         ports=("former", "embedder", "disambiguator", "min_confidence", "corrections"),
