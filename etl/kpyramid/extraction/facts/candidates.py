@@ -479,7 +479,8 @@ def find_fault(candidate: Candidate, tree: Tree) -> str | None:
         return "doubtful_verb"  # "in equal amounts on a monthly basis"
     verb = tree[candidate.clause] if candidate.clause is not None else None
     judges = verb is not None and all(c.dep not in {"auxpass", "dobj"} for c in verb.children)
-    if judges and tree[candidate.tail.root].dep == "oprd" and candidate.tail.label == "NOUN":
+    state = tree[candidate.tail.root]
+    if judges and (state.dep, state.pos) == ("oprd", "ADJ"):
         return "incomplete_object"  # "a centre that teammates have found helpful"
     if _COMPARED.search(candidate.relation):
         return "bare_circumstance"  # "reported cases more than in", "may be except at"

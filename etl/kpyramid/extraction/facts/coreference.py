@@ -695,6 +695,8 @@ class Antecedents:
         theirs = letter and author.casefold() not in tree.text.casefold()
         self.tree, self._author = tree, "" if theirs else author
         blocks = [*blocks]
+        self._words = {node.text for node in tree.nodes if node.text.islower()}
+        self._says_we = any(node.word in WE for node in tree.nodes)
         self._speakers = list_speakers(tree.text, blocks)
         self._told = [Span(b.start, b.end) for b in blocks if b.kind in {"quotation", "turn"}]
         self._sections = [*list_sections(tree.text, blocks)]
@@ -867,7 +869,7 @@ class Antecedents:
     def _is_ours(self, token: Node) -> bool:
         """Resolve "the company" to the author, in a text by the author alone."""
         told = any(span.start <= token.idx < span.end for span in self._told)
-        ours = not told and any(n.word in WE for n in self.tree.nodes)
+        ours = not told and self._says_we
         if ours:
             self._resolve_to(token, self._author, "ORG")
         return ours
@@ -1318,12 +1320,8 @@ class Antecedents:
         if not (ent.person or maybe) or not 2 <= len(words) <= 5:
             return
         for part in {words[0], words[-1]}:
-            common = re.search(rf"\s{re.escape(part.lower())}\s", self.tree.text)
-            if (
-                len(part) < 3
-                or not part[0].isupper()
-                or (common and not find_name_gender(part.lower()))
-            ):
+            common = part.lower() in self._words and not find_name_gender(part.lower())
+            if len(part) < 3 or not part[0].isupper() or common:
                 continue  # "integration" beside "Integration Deploy Jenkins"
             # A name with two bearers refers to the topic, or to neither.
             bearer = self._parts.get(part, ent)

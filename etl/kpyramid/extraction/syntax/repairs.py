@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 
 from simplemma import is_known
 
@@ -236,6 +236,8 @@ def repair_tree(tree: Tree) -> None:
     name, subjects that the parser attached inside a bracket are moved before it, and a name's type
     follows the kind that the text states.
     """
+    starts = {first for first, _ in tree.sentences}
+    names = {n.text for n in tree.nodes if n.pos == "PROPN" and n.i not in starts}
     for first, last in tree.sentences:
         _part_stamp(tree.nodes[first:last])
     for node in tree.nodes:
@@ -386,7 +388,7 @@ def repair_tree(tree: Tree) -> None:
         if node.dep == "ROOT" and node.tag in _FINITE_BY_NOUN:
             _read_root(node)
         elif node.dep == "ROOT" and node.tag == "VBZ" and node.i:
-            _read_subject(tree[node.i - 1], node)
+            _read_subject(tree[node.i - 1], node, names)
         elif node.dep == "ROOT" and node.tag == "VBN" and node.entity and node.i + 1 < len(tree):
             _join_opening(node, tree[node.i + 1])
         if node.tag in {"NNP", "NNPS"} and tree.sentences[node.sentence][0] == node.i:
@@ -537,14 +539,12 @@ def _lower_distance(measure: Node, prep: Node) -> None:
         prep.left_edge = measure.left_edge
 
 
-def _read_subject(first: Node, verb: Node) -> None:
+def _read_subject(first: Node, verb: Node, names: Set[str]) -> None:
     """Make a name of the text the subject: "Fastly appends a header", where Fastly is a name."""
-    tree = first.tree
-    opens = tree.sentences[first.sentence][0] == first.i and first.head is verb
-    if opens and first.dep == "advmod" and all(c.dep not in _SUBJECTS for c in verb.children):
-        starts = {start for start, _ in tree.sentences}
-        if any(n.text == first.text and n.pos == "PROPN" and n.i not in starts for n in tree.nodes):
-            first.pos, first.tag, first.dep = "PROPN", "NNP", "nsubj"
+    opens = first.tree.sentences[first.sentence][0] == first.i and first.head is verb
+    named = opens and first.dep == "advmod" and first.text in names
+    if named and all(c.dep not in _SUBJECTS for c in verb.children):
+        first.pos, first.tag, first.dep = "PROPN", "NNP", "nsubj"
 
 
 def _read_means(using: Node) -> None:
