@@ -256,7 +256,10 @@ def _add_apposition(noun: Node, appositive: Node, findings: Findings) -> None:
     parted = before is None or sum(n.text not in QUOTATION for n in gap) > 1
     # Where the two are not adjacent, the parser attached the name too far up.
     parted = parted and not _ends_bracket(findings.tree[edge.i - 1], noun.i)
-    if aside or several or parted or _is_item(appositive) or forms_term(kind, name):
+    # "plugins for A, B, and C, a server for D, and a client for E"
+    joints = (c.i for c in appositive.children if c.dep == "cc" and noun.dep == "conj")
+    item = any(findings.tree[i - 1].text == "," for i in joints)
+    if aside or several or parted or item or _is_item(appositive) or forms_term(kind, name):
         findings.drop("distant_apposition", noun.i, appositive.i)
         return
     if name.dep == "pobj" and name.head.word == "of" and name.head.head.pos == "PROPN":

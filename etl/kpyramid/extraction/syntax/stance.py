@@ -591,12 +591,13 @@ def _is_tale(tree: Tree) -> bool:
         for n in tree.nodes
     )
     past = verbs.count("VBD") >= _PAST_SHARE * len(verbs)
-    talks = len(quotations) + called >= _FEWEST_SPEECHES and spoken > 1 and 2 * lively >= spoken
-    return talks and lively > 2 * factual and past
+    talks = len(quotations) + called >= _FEWEST_SPEECHES and spoken > 1 and past
+    tells = 2 * lively >= spoken and lively > 2 * factual
+    return talks and (tells or spoken > max(_MANY_SPEECHES, 4 * factual))
 
 
-_FEWEST_SPEECHES, _PAST_SHARE = 3, 0.75
-"""The least speeches of a story; a whispered or shouted speech counts twice."""
+_FEWEST_SPEECHES, _MANY_SPEECHES, _PAST_SHARE = 3, 12, 0.75
+"""The least speeches of a story, a whispered or shouted one counting twice; so many are a novel."""
 _CALENDAR = re.compile(rf"[12]\d{{3}}|{MONTH}|{WEEKDAY}s?")
 
 
