@@ -382,6 +382,8 @@ def repair_tree(tree: Tree) -> None:
             node.dep = "dep"  # a name in a list: "include frames, Go pro cameras"
         elif node.word == "using" and node.dep in {"advcl", "xcomp"} and node.head.tag == "VBN":
             _read_means(node)
+        elif node.dep == "csubj" and node.pos == "NOUN" and node.left_edge.tag == "VBG":
+            _lower_object(node, node.left_edge)
         placed = node.tag == "JJ" and node.dep in _PLACED_NOUNS
         if placed and any(c.dep == "compound" for c in node.children):
             node.pos, node.tag = "NOUN", "NN"  # "the secrets repo"
@@ -545,6 +547,15 @@ def _read_subject(first: Node, verb: Node, names: Set[str]) -> None:
     named = opens and first.dep == "advmod" and first.text in names
     if named and all(c.dep not in _SUBJECTS for c in verb.children):
         first.pos, first.tag, first.dep = "PROPN", "NNP", "nsubj"
+
+
+def _lower_object(noun: Node, gerund: Node) -> None:
+    """Make a gerund the subject, not its object: "Tracking the yearly spend is a duty"."""
+    if gerund.head is noun and gerund.dep == "advcl":
+        _move(gerund, noun.head)
+        _move(noun, gerund)
+        gerund.dep, noun.dep = "csubj", "dobj"
+        gerund.right_edge, noun.left_edge = noun.right_edge, noun.tree[gerund.i + 1]
 
 
 def _read_means(using: Node) -> None:
