@@ -574,7 +574,7 @@ _CONTAINERS = {"blockquote_open", "list_item_open"}
 _NOTE_SIGN = re.compile(r"\[\^[^\s\[\]^]{1,40}\]")
 _UNDEFINED = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 """A link to a reference that the text does not define: `[Voting Power][]`."""
-_HYPHENS = re.compile(r"(?<=\w)--{1,2}(?=\w)")
+_HYPHENS = re.compile(r"(?<=\w)--{1,2}(?=\w|\s)")
 """Hyphens typed for a dash between words: `Monday--Thursday`."""
 _BOLD = re.compile(r"\s*(\*\*|__)[^*_]+\1\s*")
 _NOTE_TEXT = re.compile(r" {0,3}\[\^[^\s\[\]^]{1,40}\]:[ \t]*")

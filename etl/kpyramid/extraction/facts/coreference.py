@@ -1321,7 +1321,7 @@ class Antecedents:
             return
         for part in {words[0], words[-1]}:
             common = part.lower() in self._words and not find_name_gender(part.lower())
-            if len(part) < 3 or not part[0].isupper() or common:
+            if len(part) < 3 or not part[0].isupper() or part.isupper() or common:
                 continue  # "integration" beside "Integration Deploy Jenkins"
             # A name with two bearers refers to the topic, or to neither.
             bearer = self._parts.get(part, ent)

@@ -362,6 +362,8 @@ def repair_tree(tree: Tree) -> None:
             _part_reason(node)
         elif node.dep == "preconj" and node.word == "either" and node.head.dep == "appos":
             node.head.dep = "dep"  # "Register – Either the red book or the list"
+        if node.dep in SUBJECTS and node.i:
+            _part_subjects(node)
         if _NUMBERED_NAME.fullmatch(node.text) and node.tag in {"CD", "NN", "NNS"}:
             node.pos, node.tag = "PROPN", "NNP"
             if node.entity in LITERALS and node.iob == "B":
@@ -547,6 +549,25 @@ def _read_subject(first: Node, verb: Node, names: Set[str]) -> None:
     named = opens and first.dep == "advmod" and first.text in names
     if named and all(c.dep not in _SUBJECTS for c in verb.children):
         first.pos, first.tag, first.dep = "PROPN", "NNP", "nsubj"
+
+
+def _part_subjects(second: Node) -> None:
+    """Leave a verb one of two subjects: "A writer and baker, Ann's books sell".
+
+    The end of a range is none: "access between 6 p.m. and 7 a.m. is free".
+    """
+    nodes, mark = second.tree.nodes, second.tree[second.left_edge.i - 1]
+    others = [c for c in second.head.children if c.dep in SUBJECTS and c.i < second.i]
+    end = nodes[mark.i - 1] if mark.i else mark
+    if not others or second.i > second.head.i:
+        return
+    named = second.pos == "PROPN" or second.left_edge.pos == "PROPN"
+    if mark.text == "," and named and others[-1].left_edge.word in {"a", "an"}:
+        others[-1].dep = "dep"
+    elif mark.word == "and" and end.dep == "pobj" and end.head.word == "between":
+        _move(second, end)
+        second.dep = "conj"
+        _widen(end, second)
 
 
 def _lower_object(noun: Node, gerund: Node) -> None:
