@@ -17,7 +17,7 @@ BUDGETS = {
     "documents": 3611,
     "storage": 3127,
     "llm": 2657,
-    "extraction": 10714,
+    "extraction": 10720,
     "graph": 2325,
     "ontology": 6765,
     "completion": 2211,

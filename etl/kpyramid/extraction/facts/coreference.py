@@ -1336,10 +1336,16 @@ class Antecedents:
         single = not plural or token.word in LABEL_BY_NOUN
         alike = list_alike(token.word) if single else {token.word}
         called = ((word, a) for word in sorted(alike) for a in self._of_kind.get(word, ()))
-        known = {id(a): a for word, a in called if word in a.kinds and (not a.plural or plural)}
         about = {id(self._title), id(self.topic), id(self._local)}
-        near = token.sentence - _MOST_BETWEEN
-        fitting = [a for a in known.values() if a.sentence >= near or id(a) in about]
+        reach = {token.word: _MOST_BETWEEN}  # a house is hardly "the building" much later
+        fitting = [
+            *{
+                id(a): a
+                for word, a in called
+                if word in a.kinds and (not a.plural or plural)
+                if token.sentence - a.sentence <= reach.get(word, _NEAR) or id(a) in about
+            }.values()
+        ]
         fitting = [a for a in fitting if a.phrase.is_named] or fitting
         if not fitting and token.word in GENERIC_NOUNS and self._local is not None:
             # "This area", "this geographical feature": the topic.
