@@ -427,7 +427,7 @@ _BEFORE = frozenset({"det", "predet", "amod"})
 """How words that point depend on their noun: "this book", "such a book"."""
 _SPEAKING = frozenset("i me my mine you your yours".split())
 """Pronouns for writer and reader; "we" may be all mankind."""
-_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they us".split())
+_UNPLACED_WORDS = _SPEAKING - {"i", "mine"} | frozenset("ones these this those it they".split())
 _OWNED = frozenset("his her its their".split())
 _ASKING = frozenset("how what who whom whose why".split())
 _ABOUT_THE_TEXT = re.compile(
