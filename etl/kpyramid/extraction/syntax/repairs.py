@@ -507,7 +507,7 @@ def _seat_subject(noun: Node, after: Sequence[Node]) -> None:
 
 
 def _part_clause(noun: Node, after: Node) -> None:
-    """Make an object the subject of the clause it opens: "ensures that staff are paid"."""
+    """Make an object the subject of the clause it opens: "ensures staff are paid"."""
     verb = after.head if after.dep in {"aux", "auxpass"} else after
     bare = all(c.dep not in _SUBJECTS for c in verb.children)
     bare = bare and verb.dep == "ccomp" and verb.head is noun.head
